@@ -1,0 +1,1 @@
+"""Plan deployments of large language models, with proof."""

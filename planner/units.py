@@ -1,0 +1,299 @@
+"""Quantities with units: read strictly, shown briefly.
+
+Inside the planner every quantity is a float in one unit a dimension: seconds, bytes,
+FLOP, tokens, US dollars, and their ratios; prices are per hour. Text is read and
+written only here. `b` is a bit and `B` a byte, `GB` is 10⁹ and `GiB` is 2³⁰ bytes,
+and a number without a unit is an error: a guess would be wrong in silence.
+"""
+
+from __future__ import annotations
+
+import math
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_LARGEST_FIRST = tuple(reversed(_DECIMAL.items()))
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+
+# word -> (numerator, denominator, dimension); two integers, so that scaling rounds once.
+_WORDS: dict[str, tuple[int, int, str]] = {
+    "ns": (1, 10**9, "s"),
+    "us": (1, 10**6, "s"),
+    "µs": (1, 10**6, "s"),  # micro sign
+    "μs": (1, 10**6, "s"),  # Greek mu
+    "ms": (1, 10**3, "s"),
+    "s": (1, 1, "s"),
+    "min": (60, 1, "s"),
+    "h": (3600, 1, "s"),
+    "hr": (3600, 1, "s"),
+    "USD": (1, 1, "USD"),
+    "$": (1, 1, "USD"),
+    "%": (1, 100, "1"),
+    **{f"{prefix}B": (factor, 1, "B") for prefix, factor in (_DECIMAL | _BINARY).items()},
+    **{f"{prefix}b": (factor, 8, "B") for prefix, factor in (_DECIMAL | _BINARY).items()},
+    **{f"{prefix}bit": (factor, 8, "B") for prefix, factor in _DECIMAL.items()},
+    **{f"{prefix}FLOP": (factor, 1, "FLOP") for prefix, factor in _DECIMAL.items()},
+    **{
+        f"{prefix}{word}": (_DECIMAL[prefix], 1, "token")
+        for prefix in ("", "k", "M", "G")
+        for word in ("tok", "token", "tokens")
+    },
+}
+# Rates that have a word of their own.
+_RATES: dict[str, str] = {
+    **{f"{prefix}FLOPS": f"{prefix}FLOP/s" for prefix in _DECIMAL},
+    **{f"{prefix}bps": f"{prefix}b/s" for prefix in _DECIMAL},
+    **{f"{prefix}Bps": f"{prefix}B/s" for prefix in _DECIMAL},
+}
+# Spelled out they are not read, but understood well enough to name the right word.
+_SPELLED = {
+    **dict.fromkeys(("second", "sec"), "s"),
+    **dict.fromkeys(("millisecond", "msec"), "ms"),
+    **dict.fromkeys(("microsecond", "usec"), "us"),
+    **dict.fromkeys(("gigabyte", "gig"), "GB"),
+    "minute": "min",
+    "hour": "h",
+    "byte": "B",
+    "megabyte": "MB",
+    "dollar": "USD",
+    "percent": "%",
+}
+# What a dimension is called, and units to write it in when none was given.
+_CALLED: dict[str, str] = {
+    "s": "a time (s)",
+    "B": "a size (B)",
+    "B/s": "a bandwidth (B/s)",
+    "FLOP": "an amount of work (FLOP)",
+    "FLOP/s": "a rate of work (FLOP/s)",
+    "USD": "an amount of money (USD)",
+    "USD/h": "a price by the hour (USD/h)",
+    "USD/token": "a price by the token (USD/token)",
+    "token": "a number of tokens",
+    "token/s": "a rate of tokens (token/s)",
+    "1": "a plain number",
+}
+_EXAMPLES: dict[str, tuple[str, ...]] = {
+    "s": ("30ms", "0.03s"),
+    "B": ("80 GiB", "80 GB"),
+    "B/s": ("450 GB/s", "400 Gb/s"),
+    "FLOP": ("20 TFLOP",),
+    "FLOP/s": ("312 TFLOP/s",),
+    "USD/h": ("3.22 USD/h", "$3.22/h"),
+    "USD/token": ("2 USD/Mtoken", "$2/Mtoken"),
+    "token/s": ("500 token/s",),
+    "1": ("0.8", "80%"),
+}
+_LIKELY_UNITS: dict[str, tuple[str, ...]] = {
+    "B": ("GB", "GiB"),
+    "B/s": ("GB/s",),
+    "FLOP": ("TFLOP",),
+    "FLOP/s": ("TFLOP/s",),
+    "USD/token": ("USD/Mtoken",),
+}
+_HUGE = 1e30
+
+# Units to show a dimension in, largest first: (used from, base units in one, before, after).
+# Minutes begin at 120 s and hours at 120 min: 85.2 s says more than 1.42 min.
+_Scale = tuple[float, float, str, str]
+_SHOWN: dict[str, tuple[_Scale, ...]] = {
+    "s": (
+        (7200, 3600, "", " h"),
+        (120, 60, "", " min"),
+        (1, 1, "", " s"),
+        (1e-3, 1e-3, "", " ms"),
+        (1e-6, 1e-6, "", " us"),
+        (0, 1e-9, "", " ns"),
+    ),
+    **{
+        unit: tuple((float(f if p else 0), float(f), "", f" {p}{unit}") for p, f in _LARGEST_FIRST)
+        for unit in ("B", "B/s", "FLOP", "FLOP/s")
+    },
+    "USD": ((0, 1, "$", ""),),
+    "USD/h": ((0, 1, "$", "/h"),),
+    "USD/token": ((0, 1e-6, "$", "/Mtoken"),),
+    "token/s": ((0, 1, "", " token/s"),),
+    "1": ((0, 1, "", ""),),
+}
+
+
+class UnitError(ValueError):
+    """A text that is not the quantity wanted.
+
+    Args:
+        text: what was written.
+        fact: what is wrong with it.
+        remedy: what to write instead; may be empty.
+    """
+
+    def __init__(self, text: str, fact: str, remedy: str = "") -> None:
+        self.text = text
+        self.fact = fact
+        self.remedy = remedy
+        super().__init__(f"`{text}` {fact}" + (f": {remedy}" if remedy else ""))
+
+
+def parse(
+    text: str,
+    dimension: str,
+    *,
+    example: str | None = None,
+    positive: bool = True,
+    allow_zero: bool = False,
+) -> float:
+    """Read a quantity into SI units (prices: US dollars an hour, or a token).
+
+    Args:
+        text: a number and a unit, like `30ms`, `450 Gb/s`, `$3.22/h`.
+        dimension: `s`, `B`, `B/s`, `FLOP`, `FLOP/s`, `USD/h`, `USD/token`, `token/s` or `1`.
+        example: shown as the remedy in place of the usual ones.
+        positive: refuse zero and negative numbers.
+        allow_zero: with `positive`, let zero pass.
+
+    Raises:
+        UnitError: the text is no number with a unit of this dimension.
+
+    >>> parse("30ms", "s"), parse("450 Gb/s", "B/s"), parse("$3.22/h", "USD/h")
+    (0.03, 56250000000.0, 3.22)
+    """
+    remedy = _write(example) if example else _write(*_EXAMPLES.get(dimension, ()))
+    number, unit = _split(text, remedy)
+    if unit == "":
+        if dimension != "1":
+            raise UnitError(
+                text, "no unit", remedy if example else _unit_for(text, number, dimension)
+            )
+        numerator, denominator, found = 1, 1, "1"
+    else:
+        numerator, denominator, found = _unit(text, unit, dimension)
+    if found != dimension:
+        raise UnitError(text, f"is {_called(found)}, but {_called(dimension)} is wanted", remedy)
+    value = number * numerator / denominator
+    _check_range(text, value, remedy, positive=positive, allow_zero=allow_zero)
+    return value
+
+
+def show(value: float, dimension: str) -> str:
+    """Write a quantity for people: three significant digits and a unit.
+
+    >>> show(0.0285, "s"), show(1.2e12, "B/s"), show(206.08, "USD/h")
+    ('28.5 ms', '1.2 TB/s', '$206/h')
+    """
+    scales = _SHOWN[dimension]
+    magnitude = abs(float(f"{value:.3g}"))
+    if not 0 < magnitude < math.inf:
+        chosen = next((scale for scale in scales if scale[1] == 1), scales[-1])
+    else:
+        chosen = next(scale for scale in scales if magnitude >= scale[0])
+    _, one, before, after = chosen
+    return f"{'-' if value < 0 else ''}{before}{_digits(abs(value) / one)}{after}"
+
+
+def _digits(magnitude: float) -> str:
+    """Three significant digits, without an exponent wherever one can still read it."""
+    if not math.isfinite(magnitude):
+        return str(magnitude)
+    short = f"{magnitude:.3g}"
+    return f"{float(short):.0f}" if 1e3 <= float(short) < 1e6 else short
+
+
+def _split(text: str, remedy: str) -> tuple[float, str]:
+    """The number and the words after it; a dollar sign before counts as a word after."""
+    body = text.strip()
+    if not body:
+        raise UnitError(text, "is empty", remedy)
+    sign = body[0] if body[0] in "+-" and body[1:2] == "$" else ""
+    money = body[len(sign) :].startswith("$")
+    if money:
+        body = sign + body[len(sign) + 1 :].lstrip()
+    end = _end_of_number(body)
+    try:
+        number = float(body[:end])
+    except ValueError:
+        raise UnitError(text, "does not begin with a number", remedy) from None
+    unit = " ".join(body[end:].split())
+    if unit.startswith(","):
+        raise UnitError(text, "has a comma", "write `.` before decimals, `_` between thousands")
+    if money and unit and not unit.startswith(("/", "per ")):
+        raise UnitError(text, f"has `{unit}` after an amount of money", remedy)
+    if money:
+        unit = f"${unit}" if unit.startswith("/") else f"$ {unit}".strip()
+    return number, unit
+
+
+def _end_of_number(body: str) -> int:
+    end = 1 if body[:1] in ("+", "-") else 0
+    while end < len(body) and body[end] in "0123456789_.":
+        end += 1
+    if body[end : end + 1] in ("e", "E"):
+        digits = end + 2 if body[end + 1 : end + 2] in ("+", "-") else end + 1
+        stop = digits
+        while stop < len(body) and body[stop] in "0123456789":
+            stop += 1
+        if stop > digits:
+            return stop
+    return end
+
+
+def _unit(text: str, unit: str, dimension: str) -> tuple[int, int, str]:
+    """Numerator, denominator and dimension of a unit such as `GB/s`."""
+    words = [word.strip() for word in f" {unit} ".replace(" per ", " / ").split("/")]
+    if words[0] in _RATES:
+        words = [*_RATES[words[0]].split("/"), *words[1:]]
+    if len(words) > 2:
+        raise UnitError(text, f"unknown unit `{unit}`", _write(*_EXAMPLES.get(dimension, ())))
+    for word in words:
+        if word not in _WORDS:
+            raise UnitError(text, f"unknown unit `{unit}`", _nearest(text, word, dimension))
+    numerator, denominator, found = _WORDS[words[0]]
+    if len(words) == 1:
+        return numerator, denominator, found
+    below, above, per = _WORDS[words[1]]
+    if (found, per) == ("USD", "s"):
+        return numerator * above * 3600, denominator * below, "USD/h"
+    return numerator * above, denominator * below, f"{found}/{per}"
+
+
+def _check_range(text: str, value: float, remedy: str, *, positive: bool, allow_zero: bool) -> None:
+    if not math.isfinite(value) or abs(value) > _HUGE:
+        raise UnitError(text, "is beyond anything real", remedy)
+    if positive and value < 0:
+        raise UnitError(text, "is negative", remedy)
+    if positive and value == 0 and not allow_zero:
+        raise UnitError(text, "is zero", remedy)
+
+
+def _called(dimension: str) -> str:
+    return _CALLED.get(dimension, f"a quantity in {dimension}")
+
+
+def _write(*examples: str) -> str:
+    return "write " + " or ".join(f"`{example}`" for example in examples) if examples else ""
+
+
+def _unit_for(text: str, number: float, dimension: str) -> str:
+    """The remedy for a number without a unit: the same number with likely units."""
+    if not 1e-9 < abs(number) < _HUGE:
+        return _write(*_EXAMPLES.get(dimension, ()))
+    if dimension == "s":
+        as_ms = number if abs(number) >= 1 else number * 1e3
+        return _write(f"{as_ms:.6g}ms", f"{as_ms / 1e3:.6g}s")
+    units = _LIKELY_UNITS.get(dimension, (dimension,))
+    if dimension[0] in "BF" and abs(number) >= 1e6:
+        units = (dimension,)  # so large a number was meant in base units
+    return _write(*(f"{text.strip()} {unit}" for unit in units))
+
+
+def _nearest(text: str, word: str, dimension: str) -> str:
+    """The remedy for an unknown word: the same text with the nearest known word."""
+    from difflib import get_close_matches  # costs more to import than a whole parse
+
+    wanted = dimension.replace("/h", "/s").split("/")
+    known = [name for name, (_, _, found) in _WORDS.items() if found in wanted]
+    known += [rate for rate, meaning in _RATES.items() if meaning.endswith(dimension)]
+    by_case = [name for name in known if name.lower() == word.lower()]
+    spelled = _SPELLED.get(word.lower().removesuffix("s"))
+    close = get_close_matches(word, known, n=1, cutoff=0.5) if word else []
+    found = [*by_case, *([spelled] if spelled in known else []), *close]
+    if not found:
+        return _write(*_EXAMPLES.get(dimension, ()))
+    head, _, tail = text.rpartition(word)
+    return f"did you mean `{head.lstrip()}{found[0]}{tail.rstrip()}`?"
