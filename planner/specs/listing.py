@@ -1,0 +1,71 @@
+"""Names and titles of what can be planned with; files are read, but not validated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.specs.finding import Kind, files, shown_path
+from planner.specs.patterns import is_pattern, name_of, read_pattern
+from planner.specs.tables import Table, read_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One file in a list.
+
+    Args:
+        name: what to write to have it; of a pattern, the name with its placeholders.
+        title: what it is called in reports; of a pattern, empty.
+        description: one line about it, or why its file cannot be read.
+        examples: of a pattern, names that fit it.
+        file: the file that says so.
+    """
+
+    name: str
+    title: str
+    description: str
+    examples: tuple[str, ...]
+    file: str
+
+
+def list_models() -> tuple[Listing, ...]:
+    """Models that can be named, those of the working folder first."""
+    return _list(Kind.MODEL, "model")
+
+
+def list_clusters() -> tuple[Listing, ...]:
+    """Clusters that can be named, those of the working folder first."""
+    return _list(Kind.CLUSTER, "cluster")
+
+
+def _list(kind: Kind, section: str) -> tuple[Listing, ...]:
+    listings = []
+    for path in files(kind):
+        shown = shown_path(path)
+        table, problems = read_table(path, shown)
+        if not problems and is_pattern(table):
+            _, problems = read_pattern(table, shown)
+        if problems:
+            why = f"cannot be read: {problems[0].fact}"
+            listing = Listing(name=path.stem, title="", description=why, examples=(), file=shown)
+        else:
+            listing = _listing(table, section, stem=path.stem, shown=shown)
+        listings.append(listing)
+    return tuple(listings)
+
+
+def _listing(table: Table, section: str, *, stem: str, shown: str) -> Listing:
+    inner = table.get(section)
+    head = inner if isinstance(inner, dict) else {}
+    many = is_pattern(table)
+    listed = head.get("examples")
+    examples = (
+        [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+    )
+    return Listing(
+        name=name_of(table, section) if many else stem,
+        title="" if many else str(head.get("title", "")),
+        description=str(head.get("description", "")),
+        examples=tuple(examples),
+        file=shown,
+    )

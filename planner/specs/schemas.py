@@ -1,0 +1,209 @@
+"""What the files may say, section by section: the shape of TOML, checked by pydantic.
+
+A value of the world is a table `{ value = …, source = … }`. Where a whole section
+comes from one place, the section has the `source`, and its values may stand alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Generic, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from planner.specs.values import (
+    Block,
+    Bytes,
+    BytesPerSecond,
+    Count,
+    Date,
+    Exponent,
+    FfnMatrices,
+    FlopPerSecond,
+    Format,
+    Fraction,
+    Network,
+    Number,
+    Seconds,
+    SpareBytes,
+    Text,
+    UsdPerHour,
+    not_empty,
+)
+
+DEFAULT_TOLERANCE = 0.02
+"""Relative difference between the parameters counted and those published."""
+
+T = TypeVar("T")
+
+
+class Strict(BaseModel):
+    """A table whose keys are all known and whose values are of the type written."""
+
+    # Deferred, a section is compiled once, inside its file, and not also by itself.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class Sourced(Strict, Generic[T]):
+    """A value of the world and where it comes from; a value alone has no source."""
+
+    value: T
+    source: Text
+    note: Text = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _value_alone(cls, raw: object) -> object:
+        return raw if isinstance(raw, dict) else {"value": raw}
+
+
+class Section(Strict):
+    """A table whose `source`, if it has one, covers the values that stand alone."""
+
+    plain: ClassVar[frozenset[str]] = frozenset({"source"})
+    source: Text = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_source(cls, raw: object) -> object:
+        if not isinstance(raw, dict) or not isinstance(raw.get("source"), str):
+            return raw
+        covered = cls.model_fields.keys() - cls.plain
+        return {
+            key: {"value": value, "source": raw["source"]}
+            if key in covered and not isinstance(value, dict)
+            else value
+            for key, value in raw.items()
+        }
+
+
+class DeviceHead(Strict):
+    name: Text
+    title: Text
+    description: Text = ""
+
+
+class Memory(Section):
+    hbm: Sourced[Bytes]
+    hbm_bandwidth: Sourced[BytesPerSecond]
+    reserve: Sourced[SpareBytes]
+
+
+class DatedPrice(Sourced[UsdPerHour]):
+    date: Date
+
+
+class Price(Strict):
+    on_demand: DatedPrice
+
+
+class Attainable(Section):
+    compute_fraction: Sourced[Fraction]
+    hbm_fraction: Sourced[Fraction]
+    layer_overhead: Sourced[Seconds]
+    roofline_exponent: Sourced[Exponent]
+
+
+class DeviceFile(Strict):
+    device: DeviceHead
+    peak: dict[Format, Sourced[FlopPerSecond]] = Field(min_length=1)
+    memory: Memory
+    price: Price
+    attainable: Attainable
+
+
+class ClusterHead(Strict):
+    name: Text
+    title: Text
+    device: Text
+    description: Text = ""
+    examples: list[Text] = []
+
+
+class Torus(Section):
+    plain = frozenset({"source", "shape"})
+    shape: list[Count] = Field(min_length=3, max_length=3)
+    link_bandwidth: Sourced[BytesPerSecond]
+    hop: Sourced[Seconds]
+    wrap_multiple: Sourced[Count]
+    slice_dims: Sourced[Annotated[list[Count], AfterValidator(not_empty)]]
+    activation_network: Sourced[Network]
+    bulk_network: Sourced[Network]
+
+
+class Tier(Section):
+    bandwidth: Sourced[BytesPerSecond]
+    latency: Sourced[Seconds]
+    attainable_fraction: Sourced[Fraction]
+
+
+class Nodes(Section):
+    plain = frozenset({"source", "n_nodes", "scale_up", "scale_out"})
+    n_nodes: Count
+    n_devices_per_node: Sourced[Count]
+    activation_network: Sourced[Network]
+    bulk_network: Sourced[Network]
+    scale_up: Tier
+    scale_out: Tier
+
+
+class Linked(Section):
+    plain = frozenset({"source", "devices", "switches"})
+    devices: Annotated[list[Text], AfterValidator(not_empty)]
+    switches: list[Text] = []
+    activation_network: Sourced[Network]
+    bulk_network: Sourced[Network]
+
+
+class LinkEntry(Section):
+    plain = frozenset({"source", "a", "b"})
+    a: Text
+    b: Text
+    bandwidth: Sourced[BytesPerSecond]
+    latency: Sourced[Seconds]
+
+
+class ClusterFile(Strict):
+    cluster: ClusterHead
+    price: Price | None = None
+    torus: Torus | None = None
+    nodes: Nodes | None = None
+    linked: Linked | None = None
+    link: list[LinkEntry] = []
+
+
+class ModelHead(Strict):
+    name: Text
+    title: Text
+    description: Text = ""
+
+
+class Shape(Section):
+    n_layers: Sourced[Count]
+    d_model: Sourced[Count]
+    d_ff: Sourced[Count]
+    n_heads: Sourced[Count]
+    n_heads_served: Sourced[Count] | None = None
+    n_kv_heads: Sourced[Count]
+    d_head: Sourced[Count]
+    vocab_size: Sourced[Count]
+    n_ffn_matrices: Sourced[FfnMatrices]
+    block: Sourced[Block]
+    tied_embeddings: Sourced[bool]
+
+
+class Formats(Section):
+    weights: Sourced[Annotated[list[Format], AfterValidator(not_empty)]]
+    kv: Sourced[Format]
+    activation: Sourced[Format]
+
+
+class Check(Strict):
+    n_params: Sourced[Number]
+    tolerance: Fraction = DEFAULT_TOLERANCE
+
+
+class ModelFile(Strict):
+    model: ModelHead
+    shape: Shape
+    formats: Formats
+    check: Check

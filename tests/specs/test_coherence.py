@@ -1,0 +1,155 @@
+"""Values that are sound one by one, and wrong together."""
+
+import pytest
+
+from planner.specs.reading import load_cluster, load_device, load_model
+
+
+def test_query_heads_divide_over_key_value_heads(folder, only_problem):
+    """3 heads on 2; 1 × (16 + 2·2·2·5) + 10 = 66 parameters."""
+    folder.spoil(
+        "models/tiny.toml",
+        ("n_heads = 2", "n_heads = 3"),
+        ("n_kv_heads = 1", "n_kv_heads = 2"),
+        ("value = 50", "value = 66"),
+    )
+    problem = only_problem(load_model, "tiny")
+    assert (problem.key, problem.value) == ("shape.n_heads", "3")
+    assert problem.fact == "is not a multiple of n_kv_heads, 2"
+
+
+def test_heads_are_padded_and_never_dropped(folder, only_problem):
+    folder.spoil("models/tiny.toml", ("n_heads = 2", "n_heads = 2\nn_heads_served = 1"))
+    assert only_problem(load_model, "tiny").fact == "is fewer than n_heads, 2"
+
+
+def test_a_mistyped_dimension_does_not_load(folder, only_problem):
+    """d_ff of 40 for 4: 1 × (2·2·40 + 24) + 10 = 194 parameters, not 50."""
+    folder.spoil("models/tiny.toml", ("d_ff = 4", "d_ff = 40"))
+    problem = only_problem(load_model, "tiny")
+    assert (problem.key, problem.value) == ("check.n_params", "50")
+    assert problem.fact == "the shape has 194 parameters, 50 are published"
+    assert problem.remedy == "mend the shape: they may differ by 2.0%"
+
+
+def test_untied_embeddings_count_twice(folder, only_problem):
+    folder.spoil("models/tiny.toml", ("= true", "= false"))
+    assert only_problem(load_model, "tiny").fact == "the shape has 60 parameters, 50 are published"
+
+
+@pytest.mark.parametrize(
+    ("published", "loads"), [(51, True), (52, False), (49.1, True), (49, False)]
+)
+def test_the_count_may_differ_by_two_percent_of_the_published(folder, refused, published, loads):
+    """50 counted: 51 is 1.96 % away, 49 is 2.04 %."""
+    folder.spoil("models/tiny.toml", ("value = 50", f"value = {published}"))
+    if loads:
+        assert load_model("tiny").n_params_published == published
+    else:
+        assert refused(load_model, "tiny").problems[0].key == "check.n_params"
+
+
+def test_a_file_may_state_another_tolerance(folder, refused):
+    folder.spoil(
+        "models/tiny.toml", ("value = 50", "value = 52"), ("[check]", "[check]\ntolerance = 0.05")
+    )
+    assert load_model("tiny").n_params == 50
+    folder.spoil("models/tiny.toml", ("0.05", "0.03"))
+    assert "3.0%" in refused(load_model, "tiny").problems[0].remedy
+
+
+def test_a_format_is_listed_once(folder, only_problem):
+    folder.spoil("models/tiny.toml", ('["bf16"]', '["bf16", "int8", "bf16"]'))
+    problem = only_problem(load_model, "tiny")
+    assert (problem.key, problem.value, problem.fact) == (
+        "formats.weights",
+        "bf16",
+        "is given twice",
+    )
+
+
+def test_a_reserve_leaves_some_memory(folder, only_problem):
+    folder.spoil("topologies/devices/chip.toml", ('"1 GiB"', '"16 GiB"'))
+    problem = only_problem(load_device, "chip")
+    assert (problem.key, problem.fact) == ("memory.reserve", "leaves nothing of the 16 GiB of HBM")
+
+
+def test_slice_dimensions_ascend(folder, only_problem):
+    folder.spoil("topologies/box.toml", ("slice_dims = [1, 2, 4]", "slice_dims = [4, 1, 2, 2]"))
+    problem = only_problem(load_cluster, "box-2")
+    assert (problem.value, problem.remedy) == ("[4, 1, 2, 2]", "write `[1, 2, 4]`")
+
+
+def test_a_cluster_has_one_network(folder, only_problem, refused):
+    folder.write("topologies/none.toml", '[cluster]\nname = "none"\ntitle = "x"\ndevice = "chip"\n')
+    assert only_problem(load_cluster, "none").fact == "has no network"
+    text = (folder.path / "topologies/pair.toml").read_text()
+    linked = '[linked]\nsource = "assumed"\ndevices = ["a"]\nactivation_network = "flat"\n'
+    folder.write("topologies/pair.toml", text + linked + 'bulk_network = "flat"\n')
+    problem = only_problem(load_cluster, "pair")
+    assert (problem.fact, problem.value) == ("has two networks", "nodes, linked")
+
+
+def test_links_need_devices(folder, only_problem):
+    text = (folder.path / "topologies/pair.toml").read_text()
+    link = 'a = "x"\nb = "y"\nsource = "assumed"\nbandwidth = "1 GB/s"\nlatency = "1 us"\n'
+    folder.write("topologies/pair.toml", f"{text}[[link]]\n{link}")
+    assert only_problem(load_cluster, "pair").fact == "joins no devices"
+
+
+def test_a_pool_beyond_a_million_devices_is_refused(folder, only_problem):
+    folder.spoil("topologies/pair.toml", ("n_nodes = 2", "n_nodes = 250_001"))
+    problem = only_problem(load_cluster, "pair")
+    assert (problem.key, problem.fact) == ("nodes.n_nodes", "is a pool of 1,000,004 devices")
+
+
+def test_an_unknown_end_of_a_link_is_told_with_the_nearest_name(folder, refused):
+    folder.spoil("topologies/odd.toml", ('b = "b0"', 'b = "b00"'))
+    problem = refused(load_cluster, "odd").problems[0]
+    assert (problem.key, problem.value) == ("link[2].b", "b00")
+    assert (problem.fact, problem.remedy) == (
+        "is neither a device nor a switch",
+        "did you mean `b0`?",
+    )
+
+
+def test_a_link_joins_two_devices(folder, refused):
+    folder.spoil("topologies/odd.toml", ('a = "a0"', 'a = "a1"'))
+    told = [(p.key, p.fact) for p in refused(load_cluster, "odd").problems]
+    assert ("link[0]", "joins a device to itself") in told
+
+
+def test_two_devices_are_joined_by_one_link_whichever_way_it_is_written(folder, only_problem):
+    text = (folder.path / "topologies/odd.toml").read_text()
+    link = 'a = "s"\nb = "a1"\nsource = "assumed"\nbandwidth = "1 GB/s"\nlatency = "1 us"\n'
+    folder.write("topologies/odd.toml", f"{text}[[link]]\n{link}")
+    problem = only_problem(load_cluster, "odd")
+    assert (problem.key, problem.value) == ("link[3]", "s, a1")
+    assert problem.fact == "joins the same two as link[1]"
+
+
+def test_a_device_and_a_switch_have_different_names(folder, refused):
+    folder.spoil("topologies/odd.toml", ('"a1", "b0"]', '"a1", "b0", "a1", "s"]'))
+    told = [(p.value, p.fact) for p in refused(load_cluster, "odd").problems]
+    assert told == [("a1", "is given twice"), ("s", "is given twice")]
+
+
+def test_a_network_in_two_pieces_is_told_by_two_devices_without_a_path(folder, only_problem):
+    folder.spoil(
+        "topologies/odd.toml", ('switches = ["s"]', 'switches = ["s", "t"]'), ('a = "s"', 'a = "t"')
+    )
+    problem = only_problem(load_cluster, "odd")
+    assert (problem.key, problem.fact) == ("link", "no path joins `a0` and `b0`")
+
+
+def test_devices_without_any_link_have_no_path(folder, only_problem):
+    text = (folder.path / "topologies/odd.toml").read_text()
+    folder.write("topologies/odd.toml", text[: text.index("[[link]]")])
+    assert only_problem(load_cluster, "odd").fact == "no path joins `a0` and `a1`"
+
+
+def test_a_single_device_needs_no_link(folder):
+    text = (folder.path / "topologies/odd.toml").read_text()
+    alone = text[: text.index("[[link]]")].replace('["a0", "a1", "b0"]', '["a0"]')
+    folder.write("topologies/odd.toml", alone)
+    assert load_cluster("odd").n_devices == 1

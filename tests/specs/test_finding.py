@@ -1,0 +1,129 @@
+"""Names and paths lead to files; the nearest folder wins; a near miss is answered with a name."""
+
+import os
+
+from planner.specs import finding
+from planner.specs.finding import Kind, files, find
+from planner.specs.reading import load_cluster, load_device, load_model
+
+
+def test_a_name_is_looked_up_in_the_working_folder_first(folder):
+    found = find(Kind.MODEL, "tiny", asked_by="--model")
+    assert found.shown == "models/tiny.toml"
+    assert load_model("tiny").title == "Tiny"
+
+
+def test_shipped_files_are_found_from_any_folder(folder):
+    assert load_model("palm-8b").n_layers == 32
+    assert load_cluster("dgx-a100-x2").n_devices == 16
+    assert load_device("tpu-v4").name == "tpu-v4"
+
+
+def test_a_file_of_the_working_folder_hides_a_shipped_one(folder):
+    folder.write("models/palm-8b.toml", (folder.path / "models/tiny.toml").read_text())
+    folder.spoil("models/palm-8b.toml", ('"tiny"', '"palm-8b"'))
+    assert load_model("palm-8b").n_layers == 1
+    assert [path.stem for path in files(Kind.MODEL)].count("palm-8b") == 1
+
+
+def test_folders_of_planner_path_come_after_the_working_folder(folder, monkeypatch):
+    for name, title in (("first", "First"), ("second", "Second")):
+        folder.write(f"{name}/models/far.toml", (folder.path / "models/tiny.toml").read_text())
+        folder.spoil(f"{name}/models/far.toml", ('"tiny"', '"far"'), ('"Tiny"', f'"{title}"'))
+        folder.write(f"{name}/models/tiny.toml", "this would not load")
+    monkeypatch.setenv("PLANNER_PATH", os.pathsep.join(["first", "", "missing", "second"]))
+    assert load_model("far").title == "First"
+    assert load_model("tiny").title == "Tiny"
+
+
+def test_a_path_is_taken_as_it_is_and_may_have_any_name_inside(folder):
+    folder.write("mine.toml", (folder.path / "models/tiny.toml").read_text())
+    assert load_model("mine.toml").name == "tiny"
+    assert load_model("./mine.toml").name == "tiny"
+    assert load_model(str(folder.path / "mine.toml")).name == "tiny"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_one(refused):
+    error = refused(load_model, "palm540b")
+    assert [(p.where, p.value, p.fact) for p in error.problems] == [
+        ("--model", "palm540b", "no such model")
+    ]
+    assert error.hint == "did you mean `palm-540b`? `plan models` lists them all"
+
+
+def test_a_name_like_no_other_is_answered_with_the_list(refused):
+    assert refused(load_cluster, "qqq").hint == "`plan topologies` lists them all"
+    assert refused(load_device, "qqq").hint == "there are `a100-80gb`, `tpu-v4`"
+
+
+def test_a_name_in_capitals_is_answered_in_small_letters(refused):
+    assert "`tpu-v4-4x8x8`" in refused(load_cluster, "TPU-v4-4x8x8").hint
+
+
+def test_a_value_that_its_pattern_does_not_allow_is_named_with_those_it_does(refused):
+    error = refused(load_cluster, "tpu-v4-4x8x9")
+    assert [(p.value, p.fact, p.remedy) for p in error.problems] == [
+        (
+            "tpu-v4-4x8x9",
+            "`z` of `tpu-v4-{x}x{y}x{z}` cannot be 9",
+            "it is 1, 2, 4, 8, 12 or 16",
+        )
+    ]
+    assert error.hint == "did you mean `tpu-v4-4x8x8`?"
+
+
+def test_every_value_that_is_not_allowed_is_told(refused):
+    error = refused(load_cluster, "tpu-v4-3x8x9")
+    assert [problem.fact[:3] for problem in error.problems] == ["`x`", "`z`"]
+
+
+def test_a_range_is_told_by_its_ends(refused):
+    error = refused(load_cluster, "dgx-a100-x17")
+    assert error.problems[0].remedy == "it is 1 to 16"
+    assert error.hint == "did you mean `dgx-a100-x16`?"
+
+
+def test_the_file_of_a_pattern_is_not_one_cluster(only_problem):
+    for name in ("tpu-v4", "dgx-a100"):
+        problem = only_problem(load_cluster, name)
+        assert problem.fact == "describes many clusters"
+        assert problem.remedy.startswith(f"name one of them, like `{name}-")
+
+
+def test_a_path_to_nothing_is_answered_with_the_nearest_file(folder, refused):
+    error = refused(load_model, "models/tinny.toml")
+    assert [(p.where, p.fact) for p in error.problems] == [("models/tinny.toml", "no such file")]
+    assert error.hint == "did you mean `models/tiny.toml`?"
+
+
+def test_a_name_written_as_a_file_is_answered_with_the_name(folder, refused):
+    assert refused(load_model, "palm-62b.toml").hint == "did you mean `palm-62b`?"
+
+
+def test_names_that_cannot_be_files_are_refused_calmly(folder, refused):
+    assert refused(load_model, "").problems[0].fact == "is empty"
+    for name in (" ", "a\0b", "x" * 5_000, "*", "{n}", "tpu-v4-{x}x{y}x{z}", "..", "\udcff"):
+        assert refused(load_model, name).problems
+        assert refused(load_cluster, name).problems
+    for name in ("./", "/", "a\0/b.toml", "x" * 5_000 + ".toml", "models"):
+        assert refused(load_model, name).problems
+
+
+def test_a_spoilt_pattern_is_passed_over_when_others_are_looked_up(folder, refused):
+    folder.spoil("topologies/box.toml", ("n = [1, 2, 4]", "n = []"))
+    assert load_cluster("tpu-v4-1x1x1").n_devices == 1
+    assert refused(load_cluster, "box").problems[0].key == "pattern.n"
+
+
+def test_shipped_files_lie_inside_an_installed_package(folder, monkeypatch):
+    """A wheel has `planner/_data/models`; there is no `models` beside the package."""
+    monkeypatch.setattr(finding, "__file__", str(folder.path / "planner/specs/finding.py"))
+    folder.write("planner/_data/models/packed.toml", "")
+    assert "packed" in [path.stem for path in files(Kind.MODEL)]
+
+
+def test_a_device_is_shared_by_clusters_of_other_folders(folder, monkeypatch):
+    folder.write("far/topologies/lab.toml", (folder.path / "topologies/pair.toml").read_text())
+    folder.spoil("far/topologies/lab.toml", ('"pair"', '"lab"'), ('"chip"', '"tpu-v4"'))
+    monkeypatch.setenv("PLANNER_PATH", "far")
+    assert load_cluster("lab").device.title == "TPU v4"

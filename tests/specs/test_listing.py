@@ -1,0 +1,44 @@
+"""Lists name what can be planned with, and never fail on a file that cannot."""
+
+from planner.specs.listing import list_clusters, list_models
+from planner.specs.reading import load_cluster, load_model
+
+
+def test_models_of_the_working_folder_come_before_those_shipped(folder):
+    listings = list_models()
+    assert [listing.name for listing in listings] == [
+        "tiny",
+        "mt-nlg-530b",
+        "palm-540b",
+        "palm-62b",
+        "palm-8b",
+    ]
+    assert listings[0].title == "Tiny"
+    assert listings[0].description == "fifty parameters"
+    assert listings[0].file == "models/tiny.toml"
+
+
+def test_a_pattern_is_listed_once_with_examples(folder):
+    listed = {listing.name: listing for listing in list_clusters()}
+    assert listed["box-{n}"].examples == ("box-2",)
+    assert listed["pair"].title == "A pair of servers"
+    assert listed["pair"].examples == ()
+
+
+def test_whatever_is_listed_loads(folder):
+    for listing in list_models():
+        assert load_model(listing.name).title == listing.title
+    for listing in list_clusters():
+        for name in listing.examples or (listing.name,):
+            assert load_cluster(name).name == name
+
+
+def test_a_file_that_cannot_be_read_is_listed_with_the_reason(folder):
+    folder.write("models/bad.toml", "[model")
+    folder.write("models/odd.toml", "model = 3")
+    folder.spoil("topologies/box.toml", ("n = [1, 2, 4]", "n = []"))
+    models = {listing.name: listing for listing in list_models()}
+    assert models["bad"].description.startswith("cannot be read: is not TOML")
+    assert models["odd"].title == ""
+    clusters = {listing.name: listing for listing in list_clusters()}
+    assert clusters["box"].description.startswith("cannot be read: has no list of")
