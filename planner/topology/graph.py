@@ -1,0 +1,134 @@
+"""The cluster as a networkx graph: devices, switches, and the links between them.
+
+    vertex   kind         "device" or "switch"
+             coordinate   (x, y, z), devices of a torus
+             node         index of the node, devices of a nodes fabric
+    edge     bytes_per_s  bandwidth of one direction, as on the datasheet [bytes/s]
+             latency_s    of crossing the link [s]
+             tier         "ici", "scale-up", "link" or "scale-out"
+             axis         0, 1 or 2, links of a torus
+
+Devices are named `0,3,7` on a torus, `node3/gpu5` on nodes, and as the file lists them
+otherwise. Attainable fractions are no part of the graph.
+
+Graphs that people bring need `kind`, `bytes_per_s` and `latency_s`; `validate_graph`
+says what is wrong with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.topology.slices import axis_wraps, torus_device
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+DEVICE, SWITCH = "device", "switch"
+KINDS = (DEVICE, SWITCH)
+
+SCALE_UP, ICI, LINK, SCALE_OUT = "scale-up", "ici", "link", "scale-out"
+TIERS = (SCALE_UP, ICI, LINK, SCALE_OUT)
+"""Tiers of links, the innermost first."""
+
+SCALE_OUT_SWITCH = "scale-out"
+
+Vertex = tuple[str, dict[str, Any]]
+Edge = tuple[str, str, dict[str, Any]]
+
+
+def build_graph(cluster: ClusterSpec) -> nx.Graph[str]:
+    """The graph of a cluster; a pod of a torus is a torus itself.
+
+    A torus has edges around the back only along the axes that close
+    (`planner.topology.slices.axis_wraps`). A switched fabric is a star: latency is
+    given from device to device, so each of the two links has half of it.
+    """
+    import networkx as nx
+
+    fabric = cluster.fabric
+    graph: nx.Graph[str] = nx.Graph(name=cluster.name)
+    if isinstance(fabric, TorusFabric):
+        graph.add_nodes_from(_torus_vertices(fabric))
+        graph.add_edges_from(_torus_edges(fabric))
+    elif isinstance(fabric, NodesFabric):
+        graph.add_nodes_from(_nodes_vertices(fabric))
+        graph.add_edges_from(_nodes_edges(fabric))
+    else:
+        graph.add_nodes_from(_linked_vertices(fabric))
+        graph.add_edges_from(_linked_edges(fabric))
+    return graph
+
+
+def device_names(graph: nx.Graph[str]) -> tuple[str, ...]:
+    """The devices of a graph, in the order in which they were added."""
+    return tuple(
+        name for name, attributes in graph.nodes(data=True) if attributes.get("kind") == DEVICE
+    )
+
+
+def _torus_vertices(fabric: TorusFabric) -> Iterator[Vertex]:
+    for x, y, z in product(*map(range, fabric.shape)):
+        yield torus_device(x, y, z), {"kind": DEVICE, "coordinate": (x, y, z)}
+
+
+def _torus_edges(fabric: TorusFabric) -> Iterator[Edge]:
+    """Each device to the next along every axis; the last to the first where it closes."""
+    closed = axis_wraps(fabric.shape, fabric.wrap_multiple)
+    for coordinate in product(*map(range, fabric.shape)):
+        for axis, n_along in enumerate(fabric.shape):
+            last = coordinate[axis] == n_along - 1
+            if last and not closed[axis]:
+                continue
+            neighbour = list(coordinate)
+            neighbour[axis] = 0 if last else coordinate[axis] + 1
+            link = _link(fabric.link_bytes_per_s, fabric.hop_s, ICI)
+            yield torus_device(*coordinate), torus_device(*neighbour), link | {"axis": axis}
+
+
+def _nodes_vertices(fabric: NodesFabric) -> Iterator[Vertex]:
+    yield SCALE_OUT_SWITCH, {"kind": SWITCH}
+    for node in range(fabric.n_nodes):
+        yield node_switch(node), {"kind": SWITCH, "node": node}
+        for index in range(fabric.n_devices_per_node):
+            yield node_device(node, index), {"kind": DEVICE, "node": node}
+
+
+def _nodes_edges(fabric: NodesFabric) -> Iterator[Edge]:
+    for node, index in product(range(fabric.n_nodes), range(fabric.n_devices_per_node)):
+        device = node_device(node, index)
+        inside = _link(fabric.scale_up_bytes_per_s, fabric.scale_up_latency_s / 2, SCALE_UP)
+        between = _link(fabric.scale_out_bytes_per_s, fabric.scale_out_latency_s / 2, SCALE_OUT)
+        yield device, node_switch(node), inside
+        yield device, SCALE_OUT_SWITCH, between
+
+
+def node_device(node: int, index: int) -> str:
+    """The name of one device of one node: `node3/gpu5`."""
+    return f"node{node}/gpu{index}"
+
+
+def node_switch(node: int) -> str:
+    """The name of the scale-up switch of one node: `node3/switch`."""
+    return f"node{node}/switch"
+
+
+def _linked_vertices(fabric: LinkedFabric) -> Iterator[Vertex]:
+    """The devices, then as switches whatever else the links name."""
+    yield from ((name, {"kind": DEVICE}) for name in fabric.devices)
+    is_device = set(fabric.devices)
+    ends = dict.fromkeys(end for link in fabric.links for end in (link.a, link.b))
+    yield from ((name, {"kind": SWITCH}) for name in ends if name not in is_device)
+
+
+def _linked_edges(fabric: LinkedFabric) -> Iterator[Edge]:
+    # Of several links between one pair the widest is added last, and stays.
+    for link in sorted(fabric.links, key=lambda link: link.bytes_per_s):
+        yield link.a, link.b, _link(link.bytes_per_s, link.latency_s, LINK)
+
+
+def _link(bytes_per_s: float, latency_s: float, tier: str) -> dict[str, Any]:
+    return {"bytes_per_s": bytes_per_s, "latency_s": latency_s, "tier": tier}

@@ -1,0 +1,211 @@
+"""Every way to use the pool, as one table: a mesh of three axes, and pipeline stages.
+
+A row says which devices are used and how they are connected, never how a model is laid
+on them. A torus gives its sub-slices; nodes give tensor groups inside a node or over
+whole nodes, times pipeline stages; links listed one by one give the widest groups.
+
+The table is made from the records, without the graph; it is what `planner.topology.paths`
+reads off the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.topology.slices import axis_wraps, n_positions, slice_shapes
+from planner.topology.widest import widest_groups
+
+AXES = ("x", "y", "z")
+"""Names of the mesh axes, as the notation writes them."""
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeshTable:
+    """M meshes, ordered by devices, then label.
+
+    Args:
+        label: how the field writes the mesh, `4×4×4` or `TP 8 × PP 3`; unique.
+        axis_size: devices along each axis, int[M, 3].
+        axis_wraps: whether the axis closes into a ring, bool[M, 3].
+        axis_is_switch: whether a switch joins the axis, all to all, bool[M, 3].
+        axis_bytes_per_s: of a ring or line: one link, one direction; of a switch: each
+            device, one way, as attained [bytes/s], float[M, 3]. Of an axis of one
+            device: what a longer one would have.
+        axis_hop_s: latency of one hop along the axis [s], float[M, 3].
+        n_stages: pipeline stages, each a whole mesh, int[M].
+        stage_bytes_per_s: from a device to its peer of the next stage, where that is
+            slowest, as attained [bytes/s], float[M].
+        stage_hop_s: latency of that transfer [s], float[M].
+        n_devices: in all stages together, int[M].
+        n_positions: places of the pool where it fits, int[M]. On a torus: orientations
+            and offsets. On nodes: runs of neighbouring nodes, or shares of one node.
+    """
+
+    label: tuple[str, ...]
+    axis_size: IntArray
+    axis_wraps: BoolArray
+    axis_is_switch: BoolArray
+    axis_bytes_per_s: FloatArray
+    axis_hop_s: FloatArray
+    n_stages: IntArray
+    stage_bytes_per_s: FloatArray
+    stage_hop_s: FloatArray
+    n_devices: IntArray
+    n_positions: IntArray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def take(self, rows: IntArray) -> MeshTable:
+        """The given meshes, in their order."""
+        return MeshTable(
+            label=tuple(self.label[row] for row in rows),
+            axis_size=self.axis_size[rows],
+            axis_wraps=self.axis_wraps[rows],
+            axis_is_switch=self.axis_is_switch[rows],
+            axis_bytes_per_s=self.axis_bytes_per_s[rows],
+            axis_hop_s=self.axis_hop_s[rows],
+            n_stages=self.n_stages[rows],
+            stage_bytes_per_s=self.stage_bytes_per_s[rows],
+            stage_hop_s=self.stage_hop_s[rows],
+            n_devices=self.n_devices[rows],
+            n_positions=self.n_positions[rows],
+        )
+
+    @property
+    def group_size(self) -> IntArray:
+        """Devices of the group over each subset of axes, int[M, 8]; bit i is axis i."""
+        member = (np.arange(8)[:, None] >> np.arange(3)) & 1
+        sizes: IntArray = np.where(member, self.axis_size[:, None, :], 1).prod(axis=2)
+        return sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One mesh before it becomes a row of arrays; named as the columns are."""
+
+    label: str
+    axis_size: tuple[int, int, int]
+    axis_wraps: tuple[bool, bool, bool] = (False, False, False)
+    axis_is_switch: bool
+    axis_bytes_per_s: tuple[float, float, float]
+    axis_hop_s: tuple[float, float, float]
+    n_stages: int = 1
+    stage_bytes_per_s: float
+    stage_hop_s: float
+    n_positions: int
+
+    @property
+    def n_devices(self) -> int:
+        a, b, c = self.axis_size
+        return a * b * c * self.n_stages
+
+
+def mesh_table(cluster: ClusterSpec, *, max_stages: int = 64) -> MeshTable:
+    """All meshes that fit the pool, with at most `max_stages` pipeline stages."""
+    fabric = cluster.fabric
+    if isinstance(fabric, TorusFabric):
+        rows = _torus_rows(fabric)
+    elif isinstance(fabric, NodesFabric):
+        rows = _nodes_rows(fabric, max_stages)
+    else:
+        rows = _linked_rows(fabric)
+    return _table(sorted(rows, key=lambda row: (row.n_devices, row.label)))
+
+
+def _torus_rows(fabric: TorusFabric) -> Iterator[_Row]:
+    link, hop = fabric.link_bytes_per_s, fabric.hop_s
+    for shape in slice_shapes(fabric):
+        yield _Row(
+            label="×".join(map(str, shape)),
+            axis_size=shape,
+            axis_wraps=axis_wraps(shape, fabric.wrap_multiple),
+            axis_is_switch=False,
+            axis_bytes_per_s=(link, link, link),
+            axis_hop_s=(hop, hop, hop),
+            stage_bytes_per_s=link,
+            stage_hop_s=hop,
+            n_positions=n_positions(fabric, shape),
+        )
+
+
+def _nodes_rows(fabric: NodesFabric, max_stages: int) -> Iterator[_Row]:
+    """Tensor groups inside a node, then groups of whole nodes; each with all its stages."""
+    per_node = fabric.n_devices_per_node
+    shares = {t for t in _powers_of_two(per_node) if per_node % t == 0} | {per_node}
+    groups = [(t, 1) for t in sorted(shares)]
+    groups += [(per_node, m) for m in _powers_of_two(fabric.n_nodes) if m > 1]
+    for t, m in groups:
+        n_places = fabric.n_nodes // m * (per_node // t)
+        for p in range(1, min(n_places, max_stages) + 1):
+            yield _nodes_row(fabric, t=t, m=m, p=p)
+
+
+def _nodes_row(fabric: NodesFabric, *, t: int, m: int, p: int) -> _Row:
+    """`t` devices in each of `m` nodes, `p` stages; small stages fill a node before the next."""
+    inside = fabric.scale_up_bytes_per_s * fabric.scale_up_fraction
+    between = fabric.scale_out_bytes_per_s * fabric.scale_out_fraction
+    per_node, n_nodes = fabric.n_devices_per_node, fabric.n_nodes
+    fits_one_node = m == 1 and p * t <= per_node
+    n_used = m * -(-p // (per_node // t))
+    crosses = p > 1 and not fits_one_node
+    near_s, far_s = fabric.scale_up_latency_s, fabric.scale_out_latency_s
+    return _Row(
+        label=f"TP {t * m}" + (f" × PP {p}" if p > 1 else ""),
+        axis_size=(t, m, 1),
+        axis_is_switch=True,
+        axis_bytes_per_s=(inside, between, between),
+        axis_hop_s=(near_s, far_s, far_s),
+        n_stages=p,
+        stage_bytes_per_s=between if crosses else inside,
+        stage_hop_s=far_s if crosses else near_s,
+        n_positions=n_nodes * (per_node // (p * t)) if fits_one_node else n_nodes - n_used + 1,
+    )
+
+
+def _linked_rows(fabric: LinkedFabric) -> Iterator[_Row]:
+    for group in widest_groups(fabric):
+        width, latency = group.bytes_per_s, group.latency_s
+        yield _Row(
+            label=f"TP {len(group.devices)}",
+            axis_size=(len(group.devices), 1, 1),
+            axis_is_switch=True,
+            axis_bytes_per_s=(width, width, width),
+            axis_hop_s=(latency, latency, latency),
+            stage_bytes_per_s=width,
+            stage_hop_s=latency,
+            n_positions=1,
+        )
+
+
+def _powers_of_two(at_most: int) -> list[int]:
+    return [1 << k for k in range(at_most.bit_length())]
+
+
+def _table(rows: list[_Row]) -> MeshTable:
+    return MeshTable(
+        label=tuple(row.label for row in rows),
+        axis_size=np.array([row.axis_size for row in rows], np.int64).reshape(-1, 3),
+        axis_wraps=np.array([row.axis_wraps for row in rows], np.bool_).reshape(-1, 3),
+        axis_is_switch=np.array([[row.axis_is_switch] * 3 for row in rows], np.bool_).reshape(
+            -1, 3
+        ),
+        axis_bytes_per_s=np.array([row.axis_bytes_per_s for row in rows], np.float64).reshape(
+            -1, 3
+        ),
+        axis_hop_s=np.array([row.axis_hop_s for row in rows], np.float64).reshape(-1, 3),
+        n_stages=np.array([row.n_stages for row in rows], np.int64),
+        stage_bytes_per_s=np.array([row.stage_bytes_per_s for row in rows], np.float64),
+        stage_hop_s=np.array([row.stage_hop_s for row in rows], np.float64),
+        n_devices=np.array([row.n_devices for row in rows], np.int64),
+        n_positions=np.array([row.n_positions for row in rows], np.int64),
+    )
