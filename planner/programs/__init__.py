@@ -1,0 +1,1 @@
+"""Mathematical programs: arrays, named constraints, and the judge of every answer."""

@@ -1,0 +1,200 @@
+"""Which layout, on which slice, in which batch: one context and a column for each of its slots.
+
+A *context* k is one way to use the pool (slice and mesh, number format, how weights rest).
+A *slot* s is one choice that has to be made in it: 0 is prefill, 1 is decode.
+A *column* j is one way to make that choice; it belongs to one context and one slot.
+
+    minimise   Σ_k context_objective_k z_k + Σ_j column_objective_j x_j
+    such that  Σ_k z_k = 1                                                    one_context
+               Σ_{j in (k, s)} x_j = z_k                           ∀ k, s     one_layout
+               Σ_{j in k} column_bytes_j x_j
+                           ≤ (capacity_bytes_k - context_bytes_k) z_k   ∀ k   hbm
+               Σ_k context_k z_k + Σ_j column_j x_j ≤ at_most      ∀ limit    its own name
+               x, z ∈ {0, 1}
+
+Units: the tolerances of solvers are absolute, so the poser scales. Times are milliseconds,
+memory is GiB (every `_bytes` array of this module), money is dollars or whatever keeps the
+values between about 1e-3 and 1e4. A capacity or an `at_most` may be infinite: no such row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+RELATIVE_TOLERANCE = 1e-9  # of a row's right side: rounding, never a real excess
+ROWS = ("one_context", "one_layout", "hbm")  # the rows every program has; limits add theirs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Limit:
+    """One named upper bound on the plan.
+
+    Args:
+        name: one word, the row's name everywhere ("ttft", "tpot", "cost", "devices", …).
+        context: coefficient of each context [K], in the limit's own unit.
+        column: coefficient of each column [J], same unit.
+        at_most: right side, same unit; infinite means that there is no such limit.
+        unit: the unit, for people.
+    """
+
+    name: str
+    context: FloatArray
+    column: FloatArray
+    at_most: float
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayoutProgram:
+    """The program's data: K contexts, S slots, J columns.
+
+    Args:
+        slots: name of each slot [S].
+        context_objective: what choosing the context costs by itself [K].
+        column_context, column_slot: where each column belongs [J].
+        column_objective: what choosing the column costs [J].
+        context_bytes: weights that rest in the context, per device [K], GiB.
+        column_bytes: what the column keeps beside them, per device [J], GiB.
+        capacity_bytes: usable memory of a device [K], GiB; may be infinite.
+        limits: the named limits.
+
+    Raises:
+        ValueError: arrays of different lengths, or limits that share a name.
+    """
+
+    slots: tuple[str, ...]
+    context_objective: FloatArray
+    column_context: IntArray
+    column_slot: IntArray
+    column_objective: FloatArray
+    context_bytes: FloatArray
+    column_bytes: FloatArray
+    capacity_bytes: FloatArray
+    limits: tuple[Limit, ...] = ()
+
+    def __post_init__(self) -> None:
+        per_context = {self.context_objective.shape, self.context_bytes.shape}
+        per_context |= {self.capacity_bytes.shape, *(limit.context.shape for limit in self.limits)}
+        per_column = {self.column_context.shape, self.column_slot.shape}
+        per_column |= {self.column_objective.shape, self.column_bytes.shape}
+        per_column |= {limit.column.shape for limit in self.limits}
+        for shapes, kind in ((per_context, "contexts"), (per_column, "columns")):
+            if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+                raise ValueError(f"the arrays over {kind} differ in shape: {sorted(shapes)}")
+        names = [*ROWS, *(limit.name for limit in self.limits)]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two rows share a name: {names}")
+
+    @property
+    def n_contexts(self) -> int:
+        return len(self.context_objective)
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.slots)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.column_objective)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Assignment:
+    """A choice: one context, and one column for each slot in the slots' order."""
+
+    context: int
+    columns: tuple[int, ...]
+
+
+def objective(program: LayoutProgram, assignment: Assignment) -> float:
+    """What the assignment costs, in the program's unit."""
+    chosen = program.column_objective[list(assignment.columns)]
+    return float(program.context_objective[assignment.context] + chosen.sum())
+
+
+def amount(limit: Limit, assignment: Assignment) -> float:
+    """Left side of a limit under the assignment, in the limit's unit."""
+    return float(limit.context[assignment.context] + limit.column[list(assignment.columns)].sum())
+
+
+def violations(program: LayoutProgram, assignment: Assignment) -> dict[str, float]:
+    """Every constraint the assignment breaks, by name, and by how much; {} means verified.
+
+    It reads the arrays and nothing else: no solver, no model of one. `one_context` and
+    `one_layout` count what does not belong; `hbm` is in GiB, a limit in its own unit.
+    An excess within 1e-9 of the right side is rounding.
+    """
+    k, chosen = assignment.context, list(assignment.columns)
+    if not 0 <= k < program.n_contexts:
+        return {"one_context": 1.0}
+    strangers = abs(len(chosen) - program.n_slots)
+    for slot, j in enumerate(chosen):
+        here = 0 <= j < program.n_columns and program.column_context[j] == k
+        strangers += not (here and program.column_slot[j] == slot)
+    if strangers:
+        return {"one_layout": float(strangers)}
+    held = float(program.context_bytes[k] + program.column_bytes[chosen].sum())
+    rows = [("hbm", held, float(program.capacity_bytes[k]))]
+    rows += [(limit.name, amount(limit, assignment), limit.at_most) for limit in program.limits]
+    return {name: left - right for name, left, right in rows if exceeds(left, right)}
+
+
+def exceeds(left: float, at_most: float) -> bool:
+    """Whether a row's left side is beyond its right side by more than rounding."""
+    return left > ceiling(at_most)
+
+
+def ceiling(at_most: float) -> float:
+    """The largest left side that still counts as within `at_most`."""
+    return at_most + RELATIVE_TOLERANCE * abs(at_most)
+
+
+def choosable(program: LayoutProgram) -> BoolArray:
+    """Contexts that have a column in every slot and room for their weights [K]."""
+    counts = np.zeros((program.n_contexts, program.n_slots), dtype=np.int64)
+    np.add.at(counts, (program.column_context, program.column_slot), 1)
+    capacity = program.capacity_bytes
+    with np.errstate(invalid="ignore"):  # an infinite capacity holds everything
+        fits = program.context_bytes <= capacity + RELATIVE_TOLERANCE * np.abs(capacity)
+    return np.asarray((counts > 0).all(axis=1) & fits)
+
+
+def lower_bounds(program: LayoutProgram) -> FloatArray:
+    """No assignment in a context is better than this [K]; inf where none can be chosen."""
+    least = np.full((program.n_contexts, program.n_slots), np.inf)
+    place = (program.column_context, program.column_slot)
+    np.minimum.at(least, place, program.column_objective)
+    bounds = program.context_objective + least.sum(axis=1)
+    return np.where(choosable(program), bounds, np.inf)
+
+
+def restrict(program: LayoutProgram, *, contexts: IntArray, columns: IntArray) -> LayoutProgram:
+    """The program over some of its contexts and columns, renumbered in the given order.
+
+    Args:
+        contexts: the contexts that stay, old indices [K'].
+        columns: the columns that stay, old indices [J']; each one's context must stay.
+    """
+    new_context = np.full(program.n_contexts, -1, dtype=np.int64)
+    new_context[contexts] = np.arange(len(contexts))
+    return LayoutProgram(
+        slots=program.slots,
+        context_objective=program.context_objective[contexts],
+        column_context=new_context[program.column_context[columns]],
+        column_slot=program.column_slot[columns],
+        column_objective=program.column_objective[columns],
+        context_bytes=program.context_bytes[contexts],
+        column_bytes=program.column_bytes[columns],
+        capacity_bytes=program.capacity_bytes[contexts],
+        limits=tuple(
+            replace(limit, context=limit.context[contexts], column=limit.column[columns])
+            for limit in program.limits
+        ),
+    )

@@ -1,0 +1,209 @@
+"""What happens between a solver's raw answer and a `Solution`: run, settle, verify."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.errors import SolverError
+from planner.programs.layout import (
+    RELATIVE_TOLERANCE,
+    Assignment,
+    BoolArray,
+    IntArray,
+    LayoutProgram,
+    ceiling,
+    objective,
+    violations,
+)
+from planner.solvers.solution import Effort, Progress, Solution, Status, Stop, relative_gap
+
+TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
+
+
+class Clock:
+    """Wall time since its making [s]."""
+
+    def __init__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self._began_s
+
+
+class Listener:
+    """Hands a running solver's news to the caller; what the caller raises stops the solver.
+
+    It is called from the solver's thread, between C++ frames that no exception may cross.
+    """
+
+    def __init__(self, effort: Effort, clock: Clock, stop: Callable[[], None]) -> None:
+        self._tell, self._clock, self._stop = effort.on_progress, clock, stop
+        self._failures: list[Exception] = []
+
+    def hear(self, incumbent: float, bound: float) -> None:
+        if self._tell is None:
+            return
+        elapsed_s = self._clock.elapsed_s()
+        try:
+            self._tell(Progress(incumbent=incumbent, bound=bound, elapsed_s=elapsed_s))
+        except Exception as failure:
+            self._failures.append(failure)
+            self._stop()
+
+    def close(self) -> None:
+        """Raise what the caller raised."""
+        if self._failures:
+            raise self._failures[0]
+
+
+def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool:
+    """Run a solver in a thread, so that Ctrl-C ends the search and not the process.
+
+    The first Ctrl-C calls `stop` and waits for the solver to hand over what it has; a second
+    one is the caller's. An exception in `run` is raised here.
+
+    Returns:
+        whether the run was interrupted.
+    """
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            run()
+        except BaseException as failure:
+            failures.append(failure)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    interrupted = False
+    try:
+        _wait(done)
+    except KeyboardInterrupt:
+        interrupted = True
+        stop()
+        _wait(done)
+    if failures:
+        raise failures[0]
+    return interrupted
+
+
+def _wait(done: threading.Event) -> None:
+    """Wait, but look up often enough to see a Ctrl-C that went to another thread."""
+    while not done.wait(0.1):
+        pass
+
+
+def settle(program: LayoutProgram, assignment: Assignment) -> Assignment:
+    """The smallest assignment that is as good: first its context, then its columns in order.
+
+    "As good" is within 1e-9 of the objective. The search skips every partial assignment
+    that cannot reach it, and gives up after `TIE_BREAK_VISITS`, keeping the one it was given.
+    """
+    good = ceiling(objective(program, assignment))
+    budget = TIE_BREAK_VISITS
+    for k in range(assignment.context + 1):
+        here = np.flatnonzero(program.column_context == k)
+        slots = [here[program.column_slot[here] == s] for s in range(program.n_slots)]
+        if not all(len(columns) for columns in slots):
+            continue
+        least = [float(program.column_objective[columns].min()) for columns in slots]
+        if program.context_objective[k] + sum(least) > good:
+            continue
+        found, budget = _smallest(program, (k, slots, least), good, budget)
+        if found is not None:
+            return found
+        if budget <= 0:
+            break
+    return assignment
+
+
+def _smallest(
+    program: LayoutProgram,
+    context: tuple[int, list[IntArray], list[float]],
+    good: float,
+    budget: int,
+) -> tuple[Assignment | None, int]:
+    """Depth first through one context's slots, smallest columns first."""
+    k, slots, least = context
+    stack: list[tuple[int, ...]] = [()]
+    while stack and budget > 0:
+        chosen = stack.pop()
+        budget -= 1
+        depth = len(chosen)
+        spent = program.context_objective[k] + program.column_objective[list(chosen)].sum()
+        bound = spent + program.column_objective[slots[depth]] + sum(least[depth + 1 :])
+        reach = slots[depth][bound <= good]
+        if depth + 1 < program.n_slots:
+            stack += [(*chosen, int(j)) for j in reach[::-1]]
+            continue
+        fits = reach[_last_fits(program, k, chosen, reach)]
+        if len(fits):
+            return Assignment(context=k, columns=(*chosen, int(fits[0]))), budget
+    return None, budget
+
+
+def _last_fits(
+    program: LayoutProgram, k: int, chosen: tuple[int, ...], last: IntArray
+) -> BoolArray:
+    """Which of the last slot's columns complete a choice within every row."""
+    rows = [(program.context_bytes[k], program.column_bytes, float(program.capacity_bytes[k]))]
+    rows += [(limit.context[k], limit.column, limit.at_most) for limit in program.limits]
+    fits = np.ones(len(last), dtype=np.bool_)
+    for context, column, at_most in rows:
+        fits &= context + column[list(chosen)].sum() + column[last] <= ceiling(at_most)
+    return fits
+
+
+def answer(
+    program: LayoutProgram,
+    assignment: Assignment | None,
+    *,
+    status: Status,
+    bound: float,
+    solver: tuple[str, str],
+    clock: Clock,
+    n_nodes: int = 0,
+    stopped_by: Stop = "",
+) -> Solution:
+    """Settle ties, verify, recompute the objective, and keep the bound honest.
+
+    Raises:
+        SolverError: the assignment breaks a constraint, or the bound is beyond it.
+    """
+    name, version = solver
+    value = math.inf
+    if assignment is not None:
+        if status is Status.OPTIMAL:
+            assignment = settle(program, assignment)
+        broken = violations(program, assignment)
+        if broken:
+            raise SolverError(f"{name} {version} broke what it promised: {broken}")
+        value = objective(program, assignment)
+        _check_bound(value, bound, name=name)
+        bound = min(bound, value)
+    return Solution(
+        status=status,
+        assignment=assignment,
+        objective=value,
+        bound=math.inf if status is Status.INFEASIBLE else bound,
+        gap=math.inf if assignment is None else relative_gap(value, bound),
+        solver=name,
+        version=version,
+        wall_s=clock.elapsed_s(),
+        n_nodes=n_nodes,
+        stopped_by=stopped_by,
+    )
+
+
+def _check_bound(value: float, bound: float, *, name: str) -> None:
+    """A bound beyond the objective by more than solvers' arithmetic is a wrong proof."""
+    slack = max(1e3 * RELATIVE_TOLERANCE * abs(value), RELATIVE_TOLERANCE)
+    if bound > value + slack:
+        raise SolverError(f"{name} claims that nothing is below {bound!r}, and found {value!r}")

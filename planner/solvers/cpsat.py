@@ -1,0 +1,214 @@
+"""The layout program as a constraint program over integers: OR-Tools CP-SAT.
+
+CP-SAT counts in integers, and its own scaling of floats may move an optimum; so it is done
+here, by powers of two, which lose nothing themselves:
+
+    row        coefficients rounded up, right side (with its 1e-9 of tolerance) rounded down:
+               what CP-SAT accepts is accepted by `violations`. The step is at most 2^-40 of the
+               right side, 900 times finer than the tolerance, so that the roundings of a
+               context and a few hundred slots cannot reject what meets a limit exactly.
+    objective  coefficients rounded down: CP-SAT's bound is a bound on the true objective, and
+               its optimum is within one step a slot of it.
+
+Columns that no row leaves room for keep a coefficient that cannot overflow: twice the right side.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib.metadata import version
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from planner.errors import SolverError
+from planner.programs.layout import (
+    Assignment,
+    FloatArray,
+    IntArray,
+    LayoutProgram,
+    ceiling,
+    choosable,
+    lower_bounds,
+)
+from planner.solvers.answers import Clock, Listener, answer, run_interruptibly
+from planner.solvers.solution import Effort, Solution, Status, Stop
+
+ROW_BITS = 40
+OBJECTIVE_BITS = 52  # of the sum of all coefficients: int64, and exact as a float
+
+
+def build(program: LayoutProgram) -> tuple[cp_model.CpModel, list[list[cp_model.IntVar]], float]:
+    """State the program over integers.
+
+    Returns:
+        the model; its variables, first of contexts, then of columns; and how many units of
+        its objective make one of the program's.
+    """
+    model = cp_model.CpModel()
+    z = [model.new_bool_var(f"z({k})") for k in range(program.n_contexts)]
+    x = [model.new_bool_var(f"x({j})") for j in range(program.n_columns)]
+    model.add_exactly_one(z).with_name("one_context")
+    place = program.column_context * program.n_slots + program.column_slot
+    for g, columns in enumerate(_split(place, program.n_contexts * program.n_slots)):
+        k, s = divmod(g, program.n_slots)
+        model.add_exactly_one([x[j] for j in columns] + [~z[k]]).with_name(f"one_layout({k},{s})")
+    for k, columns in enumerate(_split(program.column_context, program.n_contexts)):
+        _add_hbm(model, program, k, (z[k], [x[j] for j in columns], columns))
+    for limit in program.limits:
+        if math.isfinite(limit.at_most):
+            left = np.concatenate([limit.context, limit.column])
+            coefficients, right = _integer_row(left, limit.at_most)
+            total = cp_model.LinearExpr.weighted_sum([*z, *x], coefficients)
+            model.add(total <= right).with_name(limit.name)
+    costs = np.concatenate([program.context_objective, program.column_objective])
+    scale = _power_of_two(2.0**OBJECTIVE_BITS / (float(np.abs(costs).sum()) or 1.0))
+    model.minimize(cp_model.LinearExpr.weighted_sum([*z, *x], _integers(np.floor(costs * scale))))
+    return model, [z, x], scale
+
+
+def _add_hbm(
+    model: cp_model.CpModel,
+    program: LayoutProgram,
+    k: int,
+    parts: tuple[cp_model.IntVar, list[cp_model.IntVar], list[int]],
+) -> None:
+    """Weights and columns of a context within its capacity, where it is chosen."""
+    z, x, columns = parts
+    capacity = float(program.capacity_bytes[k])
+    if math.isfinite(capacity):
+        held = np.append(program.context_bytes[k], program.column_bytes[columns])
+        coefficients, right = _integer_row(held, capacity)
+        coefficients[0] -= right  # the right side is there only where the context is
+        total = cp_model.LinearExpr.weighted_sum([z, *x], coefficients)
+        model.add(total <= 0).with_name(f"hbm({k})")
+
+
+def _integer_row(left: FloatArray, at_most: float) -> tuple[list[int], int]:
+    """A row in integers: coefficients up, right side down."""
+    widest = abs(at_most) or float(np.abs(left).max(initial=0.0)) or 1.0
+    scale = _power_of_two(2.0**ROW_BITS / widest)
+    if (left >= 0).all():
+        left = np.minimum(left, 2 * widest)  # no room for it anyway: 2^41 at most
+    return _integers(np.ceil(left * scale)), math.floor(ceiling(at_most) * scale)
+
+
+def _power_of_two(at_least: float) -> float:
+    return float(2.0 ** math.ceil(math.log2(at_least)))
+
+
+def _integers(values: FloatArray) -> list[int]:
+    if np.abs(values).sum() >= 2.0**62:
+        raise SolverError("cpsat: a row's values lie too far apart for 64-bit integers")
+    return [int(value) for value in values.tolist()]
+
+
+def _split(place: IntArray, n_places: int) -> list[list[int]]:
+    """Indices of each place, in order."""
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(1, n_places))
+    return [part.tolist() for part in np.split(order, ends)]
+
+
+def solve(program: LayoutProgram, effort: Effort) -> Solution:
+    """Solve with CP-SAT; see `planner.solvers.solve`.
+
+    Raises:
+        SolverError: CP-SAT failed, or its answer fails verification.
+    """
+    clock = Clock()
+    name = ("cpsat", version("ortools"))
+    if not choosable(program).any():
+        return answer(
+            program, None, status=Status.INFEASIBLE, bound=math.inf, solver=name, clock=clock
+        )
+    model, variables, scale = build(program)
+    solver = cp_model.CpSolver()
+    _set_parameters(solver, effort, spent_s=clock.elapsed_s())
+    word, interrupted = _run(solver, model, effort, scale=scale, clock=clock)
+    status, stopped_by = _status(word, interrupted=interrupted)
+    chosen = None
+    if status in (Status.OPTIMAL, Status.FEASIBLE):
+        chosen = _chosen(program, solver, variables)
+    bound = float(lower_bounds(program).min())
+    if status is not Status.INFEASIBLE:
+        bound = max(bound, solver.best_objective_bound / scale)
+    return answer(
+        program,
+        chosen,
+        status=status,
+        bound=bound,
+        solver=name,
+        clock=clock,
+        n_nodes=int(solver.num_branches),
+        stopped_by=stopped_by,
+    )
+
+
+def _set_parameters(solver: cp_model.CpSolver, effort: Effort, *, spent_s: float) -> None:
+    parameters = solver.parameters
+    parameters.num_workers = effort.threads
+    parameters.random_seed = effort.seed
+    parameters.relative_gap_limit = effort.gap
+    parameters.absolute_gap_limit = 0.0
+    parameters.catch_sigint_signal = False  # Ctrl-C is `run_interruptibly`'s
+    if effort.time_limit_s is not None:
+        parameters.max_time_in_seconds = max(0.0, effort.time_limit_s - spent_s)
+
+
+class _News(cp_model.CpSolverSolutionCallback):
+    """Passes each incumbent on."""
+
+    def __init__(self, listener: Listener, scale: float) -> None:
+        super().__init__()
+        self._listener, self._scale = listener, scale
+
+    def on_solution_callback(self) -> None:
+        self._listener.hear(
+            self.objective_value / self._scale, self.best_objective_bound / self._scale
+        )
+
+
+def _run(
+    solver: cp_model.CpSolver,
+    model: cp_model.CpModel,
+    effort: Effort,
+    *,
+    scale: float,
+    clock: Clock,
+) -> tuple[str, bool]:
+    """Run to the end, the time limit or Ctrl-C; CP-SAT's status, and whether it was Ctrl-C."""
+    listener = Listener(effort, clock, solver.stop_search)
+    news = _News(listener, scale)
+    status: list[str] = []
+    interrupted = run_interruptibly(
+        lambda: status.append(solver.solve(model, news).name), solver.stop_search
+    )
+    listener.close()
+    return status[0], interrupted
+
+
+def _status(status: str, *, interrupted: bool) -> tuple[Status, Stop]:
+    """CP-SAT's own status in our words.
+
+    Raises:
+        SolverError: CP-SAT does not take the model.
+    """
+    if status == "OPTIMAL":
+        return Status.OPTIMAL, ""
+    if status == "INFEASIBLE":
+        return Status.INFEASIBLE, ""
+    if status not in ("FEASIBLE", "UNKNOWN"):
+        raise SolverError(f"cpsat ended with: {status}")
+    stopped_by: Stop = "interrupt" if interrupted else "time limit"
+    return (Status.FEASIBLE if status == "FEASIBLE" else Status.UNKNOWN), stopped_by
+
+
+def _chosen(
+    program: LayoutProgram, solver: cp_model.CpSolver, variables: list[list[cp_model.IntVar]]
+) -> Assignment:
+    """The assignment in CP-SAT's values."""
+    z, x = ([solver.boolean_value(v) for v in block] for block in variables)
+    columns = [j for j, taken in enumerate(x) if taken]
+    columns.sort(key=lambda j: int(program.column_slot[j]))
+    return Assignment(context=z.index(True), columns=tuple(columns))

@@ -1,0 +1,74 @@
+"""Every assignment of a small program, as arrays: the referee of the other solvers.
+
+It shares no arithmetic with `violations` or with the solvers' models.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+import numpy as np
+
+from planner.errors import SolverError
+from planner.programs.layout import Assignment, FloatArray, IntArray, LayoutProgram
+from planner.solvers.answers import Clock, answer
+from planner.solvers.solution import Effort, Solution, Status
+
+MOST_ASSIGNMENTS = 5_000_000
+
+
+def solve(program: LayoutProgram, effort: Effort) -> Solution:
+    """Look at every assignment; the effort is not looked at.
+
+    Raises:
+        SolverError: more than `MOST_ASSIGNMENTS` of them.
+    """
+    del effort
+    clock = Clock()
+    groups = [_groups(program, k) for k in range(program.n_contexts)]
+    n_assignments = sum(math.prod(len(group) for group in slots) for slots in groups)
+    if n_assignments > MOST_ASSIGNMENTS:
+        raise SolverError(f"{n_assignments} assignments are too many to look at each")
+    values = [_values(program, k, slots) for k, slots in enumerate(groups)]
+    best = min((float(array.min()) for array in values if array.size), default=math.inf)
+    found = None if best == math.inf else _first(values, groups, best)
+    return answer(
+        program,
+        found,
+        status=Status.INFEASIBLE if found is None else Status.OPTIMAL,
+        bound=best,
+        solver=("exhaustive", np.__version__),
+        clock=clock,
+        n_nodes=n_assignments,
+    )
+
+
+def _groups(program: LayoutProgram, k: int) -> list[IntArray]:
+    in_context = program.column_context == k
+    return [np.flatnonzero(in_context & (program.column_slot == s)) for s in range(program.n_slots)]
+
+
+def _values(program: LayoutProgram, k: int, slots: list[IntArray]) -> FloatArray:
+    """Objective of every assignment of a context, one axis a slot; inf where a row breaks."""
+
+    def total(context: FloatArray, column: FloatArray) -> FloatArray:
+        grid = reduce(np.add.outer, [column[group] for group in slots], context[k])
+        return np.asarray(grid)
+
+    values = total(program.context_objective, program.column_objective)
+    rows = [(total(program.context_bytes, program.column_bytes), program.capacity_bytes[k])]
+    rows += [(total(limit.context, limit.column), limit.at_most) for limit in program.limits]
+    for left, right in rows:
+        if math.isfinite(right):
+            values = np.where(left - right > 1e-9 * abs(right), math.inf, values)
+    return values
+
+
+def _first(values: list[FloatArray], groups: list[list[IntArray]], best: float) -> Assignment:
+    """The smallest assignment within 1e-9 of the best objective."""
+    good = best + 1e-9 * abs(best)
+    k = next(k for k, array in enumerate(values) if array.size and array.min() <= good)
+    cell = np.unravel_index(int(np.argmax(values[k] <= good)), values[k].shape)
+    columns = tuple(int(group[i]) for group, i in zip(groups[k], cell, strict=True))
+    return Assignment(context=k, columns=columns)

@@ -1,0 +1,85 @@
+"""What a solver is asked beside the program, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from planner.programs.layout import Assignment
+
+Stop = Literal["", "time limit", "interrupt"]
+
+
+class Status(Enum):
+    """How far a solver came."""
+
+    OPTIMAL = "optimal"  # proven, within the gap asked for
+    FEASIBLE = "feasible"  # stopped early, with an assignment and a true bound
+    INFEASIBLE = "infeasible"  # proven
+    UNKNOWN = "unknown"  # stopped early, with nothing in hand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """News from a running solver; infinite while there is none."""
+
+    incumbent: float
+    bound: float
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How hard a solver may try.
+
+    Args:
+        time_limit_s: wall time, or None for as long as it takes.
+        gap: relative distance between objective and bound that counts as optimal.
+        threads: threads of the solver; one value is best kept for a whole process.
+        seed: of the solver's own random numbers.
+        on_progress: called with each piece of news, from the solver's thread.
+    """
+
+    time_limit_s: float | None = None
+    gap: float = 0.0
+    threads: int = 1
+    seed: int = 0
+    on_progress: Callable[[Progress], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """A verified answer, or the proof or the reason that there is none.
+
+    Args:
+        status: how far the solver came.
+        assignment: the choice, verified by `programs.layout.violations`; None without one.
+        objective: recomputed from the arrays, never the solver's own sum; inf without one.
+        bound: no assignment is better than this; never beyond `objective`.
+        gap: relative distance between the two; inf without an assignment.
+        solver: name in the registry.
+        version: of the solver.
+        wall_s: time of building and solving.
+        n_nodes: nodes of the search, branches or points, as the solver counts them.
+        stopped_by: what ended the search early, "" when nothing did.
+    """
+
+    status: Status
+    assignment: Assignment | None
+    objective: float
+    bound: float
+    gap: float
+    solver: str
+    version: str
+    wall_s: float
+    n_nodes: int = 0
+    stopped_by: Stop = ""
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """Distance between an objective and its bound, as a fraction of the objective."""
+    if objective == bound:
+        return 0.0
+    return (objective - bound) / abs(objective) if objective else float("inf")
