@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.spans import span_text
 
 OBJECTIVES = ("cost", "rent", "latency", "ttft", "throughput", "devices")
 PREFILL_POLICIES = ("latency", "cost")
@@ -109,6 +110,11 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         "--weights": (",".join(request.weights_formats), ",".join(request.model.weights_formats)),
+        "--batch": (span_text(request.batches), span_text(DEFAULT_BATCHES)),
+        "--prefill-batch": (
+            span_text(request.prefill_batches),
+            span_text(default_prefill_batches(request.prefill)),
+        ),
         "--latency-target": (_scaled(targets.tpot_s, 1e3, "ms"), None),
         "--ttft-target": (_scaled(targets.ttft_s, 1e3, "ms"), None),
         "--max-cost": (_scaled(targets.usd_per_token, 1e6, " USD/Mtoken"), None),
@@ -131,6 +137,11 @@ def default_prefill(targets: Targets) -> str:
     return "latency" if targets.tpot_s is not None else "cost"
 
 
+def default_prefill_batches(prefill: str) -> Sequence[int]:
+    """For least latency each request alone, for least cost any batch."""
+    return (1,) if prefill == "latency" else DEFAULT_BATCHES
+
+
 def make_request(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -150,7 +161,6 @@ def make_request(
         RequestError: with every problem of the request, not only the first.
     """
     chosen_prefill = prefill or default_prefill(targets)
-    alone = chosen_prefill == "latency"
     request = Request(
         model=model,
         cluster=cluster,
@@ -159,7 +169,7 @@ def make_request(
         weights_formats=tuple(dict.fromkeys(weights_formats or model.weights_formats)),
         batches=tuple(sorted(set(DEFAULT_BATCHES if batches is None else batches))),
         prefill_batches=tuple(
-            sorted(set((1,) if alone else DEFAULT_BATCHES))
+            default_prefill_batches(chosen_prefill)
             if prefill_batches is None
             else sorted(set(prefill_batches))
         ),

@@ -1,0 +1,187 @@
+"""Time of collectives, and the bandwidth that a group of mesh axes gives them.
+
+A group is a set of mesh axes; its k devices are the product of the axes. Volumes are
+bytes per device. Each message costs its transfer and one latency a hop:
+
+    all-gather, V bytes a device after it      V (k−1)/k / W + h
+    reduce-scatter, V bytes a device before it V (k−1)/k / W + h
+    all-reduce, V bytes a device               both
+    all-to-all, D bytes a device               D × (seconds per byte of the group) + h
+
+Three conventions say what W is when a group spans several axes, because measurements
+cannot tell them apart everywhere ([Pope2022] counts `flat`; its own timings fit `ring`):
+
+    flat   the device's whole bandwidth, whatever the group
+    axis   the axes of the group added up: all links carry at once
+    ring   the fastest single axis: one ring at a time
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import BoolArray, FloatArray
+
+
+def transferred_fraction(n_devices: ArrayLike) -> FloatArray:
+    """(k − 1)/k: the share of a collective's volume that crosses a device's links [1].
+
+    Source: [Pope2022] appendix A.1.
+    """
+    k = np.asarray(n_devices, dtype=float)
+    return np.asarray(1.0 - 1.0 / k)
+
+
+def all_gather_s(
+    gathered_bytes: ArrayLike, n_devices: ArrayLike, *, bytes_per_s: ArrayLike
+) -> FloatArray:
+    """Time of the transfers of an all-gather [s].
+
+    Args, broadcast together:
+        gathered_bytes: V, held by each device afterwards [bytes].
+        n_devices: k, devices of the group [1].
+        bytes_per_s: W, bandwidth of the group by one of the conventions [bytes/s].
+
+    Source: [Pope2022] appendix A.1.
+    """
+    received = np.multiply(gathered_bytes, transferred_fraction(n_devices))
+    return np.divide(received, bytes_per_s)
+
+
+def reduce_scatter_s(
+    scattered_bytes: ArrayLike, n_devices: ArrayLike, *, bytes_per_s: ArrayLike
+) -> FloatArray:
+    """Time of the transfers of a reduce-scatter; V is held by each device before it [s].
+
+    Source: [Pope2022] appendix A.1: the mirror image of an all-gather.
+    """
+    return all_gather_s(scattered_bytes, n_devices, bytes_per_s=bytes_per_s)
+
+
+def all_reduce_s(
+    reduced_bytes: ArrayLike, n_devices: ArrayLike, *, bytes_per_s: ArrayLike
+) -> FloatArray:
+    """Time of the transfers of an all-reduce: reduce-scatter, then all-gather [s].
+
+    Source: [Pope2022] appendix A.1.
+    """
+    return np.multiply(2.0, all_gather_s(reduced_bytes, n_devices, bytes_per_s=bytes_per_s))
+
+
+def point_to_point_s(n_bytes: ArrayLike, *, bytes_per_s: ArrayLike, hop_s: ArrayLike) -> FloatArray:
+    """Time to hand bytes to one neighbour [s]. Source: the α–β model, [Hockney1994]."""
+    return np.add(np.divide(n_bytes, bytes_per_s), hop_s)
+
+
+def axis_ring_bytes_per_s(
+    link_bytes_per_s: ArrayLike, wraps: ArrayLike, is_switch: ArrayLike
+) -> FloatArray:
+    """Bandwidth of a ring along one axis, per device and one way [bytes/s].
+
+    A closed torus axis sends both ways around, over two links; an open one has a single
+    link to carry the shards that travel towards its end. Behind a switch the figure is
+    the device's own port.
+
+    Source: [Austin2025] part 3; open slices: [Pope2022] Table 3 through our fit.
+    """
+    two_ways = np.logical_and(wraps, np.logical_not(is_switch))
+    return np.multiply(link_bytes_per_s, np.where(two_ways, 2.0, 1.0))
+
+
+def flat_bytes_per_s(axis_bytes_per_s: FloatArray, member: BoolArray) -> FloatArray:
+    """All axes of the mesh, whether in the group or not, over the last dimension [bytes/s].
+
+    Source: [Pope2022] §3: "network bandwidth" is 270 GB/s for any collective.
+    """
+    total = axis_bytes_per_s.sum(axis=-1)
+    return np.where(member.any(axis=-1), total, np.inf)
+
+
+def axis_bytes_per_s(axis_bytes_per_s: FloatArray, member: BoolArray) -> FloatArray:
+    """The axes of the group added up, over the last dimension [bytes/s].
+
+    Source: [Austin2025] part 3, multi-axis all-gather.
+    """
+    total = np.where(member, axis_bytes_per_s, 0.0).sum(axis=-1)
+    return np.where(member.any(axis=-1), total, np.inf)
+
+
+def ring_bytes_per_s(axis_bytes_per_s: FloatArray, member: BoolArray) -> FloatArray:
+    """The fastest axis of the group, over the last dimension [bytes/s].
+
+    Source: fitted to [Pope2022] Tables 2 and 3, `docs/decisions/0003-time-model.md`.
+    """
+    best = np.where(member, axis_bytes_per_s, -np.inf).max(axis=-1)
+    return np.where(member.any(axis=-1), best, np.inf)
+
+
+def tree_of_switches_bytes_per_s(axis_bytes_per_s: FloatArray, member: BoolArray) -> FloatArray:
+    """Switched tiers, innermost first: each ring edge between nodes has all ports of a node.
+
+    A ring through t devices of a node leaves the node once for each of its t parallel
+    channels, so the outer tier carries t times the port of one device; the slowest tier
+    of the group sets the pace [bytes/s]. The caller passes `axis_bytes_per_s` already
+    multiplied by the devices inside the tier.
+
+    Source: [Pope2022] §4.5 through [FasterTransformer]: 8 × 200 Gb/s a node.
+    """
+    slowest = np.where(member, axis_bytes_per_s, np.inf).min(axis=-1)
+    return np.asarray(slowest, dtype=float)
+
+
+GROUP_BANDWIDTH: Mapping[str, Callable[[FloatArray, BoolArray], FloatArray]] = {
+    "flat": flat_bytes_per_s,
+    "axis": axis_bytes_per_s,
+    "ring": ring_bytes_per_s,
+    "tree": tree_of_switches_bytes_per_s,
+}
+"""Conventions by the name that a topology file gives; one line each."""
+
+
+def axis_hops(n_devices: ArrayLike, wraps: ArrayLike, is_switch: ArrayLike) -> FloatArray:
+    """Hops of the farthest shard along one axis [1].
+
+    k/2 rounded down around a ring, k − 1 along a line, one through a switch.
+
+    Source: [Austin2025] part 3.
+    """
+    k = np.asarray(n_devices, dtype=float)
+    torus = np.where(wraps, np.floor(k / 2), k - 1)
+    return np.where(is_switch, np.minimum(k - 1, 1.0), torus)
+
+
+def axis_all_to_all_s_per_byte(
+    n_devices: ArrayLike,
+    wraps: ArrayLike,
+    is_switch: ArrayLike,
+    *,
+    link_bytes_per_s: ArrayLike,
+) -> FloatArray:
+    """Seconds that one byte held per device costs in an all-to-all along one axis [s/bytes].
+
+    Counting the load of the busiest link: k/8 around a ring, k/4 along a line (its
+    middle link carries a quarter of everything), (k−1)/k through a switch.
+
+    Source: link-load count, verified against enumeration in the tests.
+    """
+    k = np.asarray(n_devices, dtype=float)
+    load = np.where(wraps, _ring_all_to_all_load(k), _line_all_to_all_load(k))
+    load = np.where(is_switch, transferred_fraction(k), load)
+    return np.divide(np.where(k > 1, load, 0.0), link_bytes_per_s)
+
+
+def _ring_all_to_all_load(k: FloatArray) -> FloatArray:
+    """Load of a link of a ring, in shares of what one device holds: Σ distances / k².
+
+    Each ordered pair sends 1/k by its shortest way, halved between both ways when it is
+    opposite; k even gives k/8, k odd (k² − 1)/8k.
+    """
+    return np.where(np.mod(k, 2) == 0, k / 8.0, (k * k - 1.0) / (8.0 * k))
+
+
+def _line_all_to_all_load(k: FloatArray) -> FloatArray:
+    """Load of the middle link of a line: ⌊k/2⌋⌈k/2⌉ pairs a direction, 1/k each."""
+    return np.floor(k / 2) * np.ceil(k / 2) / k

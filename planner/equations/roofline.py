@@ -1,0 +1,89 @@
+"""Time of arithmetic and of the memory traffic that feeds it.
+
+Three rivals say how far the two overlap: not at all (`additive_roofline_s`), fully
+(`sharp_roofline_s`), or fully except near the ridge (`smooth_roofline_s`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
+
+
+def compute_s(flop: ArrayLike, *, peak_flop_per_s: ArrayLike, fraction: ArrayLike) -> FloatArray:
+    """Time of arithmetic at an attainable fraction of the peak [s].
+
+    Args, broadcast together:
+        flop: work of one device, a multiply-add counts two [FLOP].
+        peak_flop_per_s: datasheet peak of the number format [FLOP/s].
+        fraction: attainable share of the peak, in (0, 1] [1].
+
+    Source: [Pope2022] §2, [Williams2009].
+    """
+    return np.divide(flop, np.multiply(peak_flop_per_s, fraction))
+
+
+def transfer_s(n_bytes: ArrayLike, *, bytes_per_s: ArrayLike, fraction: ArrayLike) -> FloatArray:
+    """Time to stream bytes at an attainable fraction of a bandwidth [s].
+
+    Source: [Pope2022] §2.
+    """
+    return np.divide(n_bytes, np.multiply(bytes_per_s, fraction))
+
+
+def sharp_roofline_s(compute: ArrayLike, memory: ArrayLike) -> FloatArray:
+    """T = max(c, m): the shorter hides behind the longer [s].
+
+    Source: [Williams2009].
+    """
+    return np.maximum(compute, memory)
+
+
+def additive_roofline_s(compute: ArrayLike, memory: ArrayLike) -> FloatArray:
+    """T = c + m: nothing hides [s]. Source: [Pope2022] §2, as an upper end."""
+    return np.add(compute, memory)
+
+
+def smooth_roofline_s(compute: ArrayLike, memory: ArrayLike, *, exponent: float) -> FloatArray:
+    """T = (cᵖ + mᵖ)^(1/p): near the ridge the two contend [s].
+
+    p = 1 is `additive_roofline_s`; p → ∞ is `sharp_roofline_s`.
+
+    Args, broadcast together:
+        compute: c, time of the arithmetic alone [s].
+        memory: m, time of the traffic alone [s].
+        exponent: p ≥ 1 [1].
+
+    Raises:
+        ValueError: the exponent is below one.
+
+    Source: fitted form, `docs/decisions/0003-time-model.md`.
+    """
+    if exponent < 1:
+        raise ValueError(f"the exponent of a smooth roofline is at least 1, not {exponent:g}")
+    if np.isinf(exponent):
+        return sharp_roofline_s(compute, memory)
+    if exponent == 3.0:  # `cbrt` is several times faster than a general power
+        return np.asarray(np.cbrt(np.power(compute, 3) + np.power(memory, 3)))
+    powers = np.power(compute, exponent) + np.power(memory, exponent)
+    return np.asarray(np.power(powers, 1.0 / exponent))
+
+
+def roofline_shares(
+    compute: ArrayLike, memory: ArrayLike, *, exponent: float
+) -> tuple[FloatArray, FloatArray]:
+    """Split `smooth_roofline_s` into a part due to compute and one due to memory [s].
+
+    The norm is homogeneous of degree one, so by Euler's theorem it equals
+    c ∂T/∂c + m ∂T/∂m: the two shares, cᵖ/Tᵖ⁻¹ and mᵖ/Tᵖ⁻¹, add up exactly.
+    """
+    total = smooth_roofline_s(compute, memory, exponent=exponent)
+    scale = np.where(total > 0, total, 1.0)
+    if np.isinf(exponent):
+        binds = np.greater_equal(compute, memory)
+        return np.where(binds, total, 0.0), np.where(binds, 0.0, total)
+    by_compute = np.power(np.divide(compute, scale), exponent) * total
+    by_memory = np.power(np.divide(memory, scale), exponent) * total
+    return by_compute, by_memory

@@ -1,0 +1,1 @@
+"""Layouts on a machine: seconds, bytes and dollars, all candidates at once."""

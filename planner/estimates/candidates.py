@@ -1,0 +1,244 @@
+"""Every choice of both phases, with its seconds and bytes, as arrays.
+
+An *arm* is a layout in one weights format; a candidate is an arm at one batch. Arms that
+share mesh, weights at rest and format share a *context*: one deployment picks a context, and
+in it one candidate for prefill and one for decode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.networks import network_table
+from planner.estimates.steps import Machine, pass_times
+from planner.layouts.geometry import Pass, geometry
+from planner.layouts.layer import residence, resident_weight_bytes
+from planner.layouts.options import all_layouts
+from planner.layouts.table import LayoutTable
+from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
+from planner.topology.meshes import MeshTable, mesh_table
+
+MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
+"""Parts that a pass through a pipeline may be cut into."""
+
+PHASES = ("prefill", "decode")
+
+BLOCK_CANDIDATES = 32_768
+"""Candidates that are evaluated together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhaseCandidates:
+    """One phase of all arms at all batches.
+
+    Args:
+        batches: batches considered, (B,).
+        pass_s: time of one pass, (N, B) [s].
+        kv_bytes: cache of the batch on the busiest device, (N, B) [bytes].
+        working_bytes: activations and gathered weights during a pass, (N, B) [bytes].
+    """
+
+    batches: IntArray
+    pass_s: FloatArray
+    kv_bytes: FloatArray
+    working_bytes: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contexts:
+    """Ways to use the pool, shape (K,): mesh, format, how weights rest."""
+
+    mesh: IntArray
+    stored: IntArray
+    weights_format: IntArray
+    weight_bytes: FloatArray
+    n_devices: IntArray
+
+    def __len__(self) -> int:
+        return len(self.mesh)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CandidateTable:
+    """All candidates of a request.
+
+    Args:
+        machine: what they run on.
+        formats: names of the weights formats.
+        arms: layouts, (N,); `weights_format` and `context` index formats and contexts.
+        prefill, decode: seconds and bytes of each phase.
+        n_too_large: arms left out because their weights alone exceed the memory.
+    """
+
+    machine: Machine
+    formats: tuple[str, ...]
+    arms: LayoutTable
+    weights_format: IntArray
+    context: IntArray
+    contexts: Contexts
+    prefill: PhaseCandidates
+    decode: PhaseCandidates
+    n_too_large: int
+
+    def phase(self, name: str) -> PhaseCandidates:
+        """Candidates of `prefill` or `decode`."""
+        return self.prefill if name == "prefill" else self.decode
+
+
+def passes(workload: Workload) -> dict[str, Pass]:
+    """Tokens of a pass of each phase; decode is taken at its mean context."""
+    n_input = float(workload.n_input_tokens)
+    return {
+        "prefill": Pass(n_new_tokens=n_input, n_context_tokens=n_input, n_cached_tokens=n_input),
+        "decode": Pass(
+            n_new_tokens=1.0,
+            n_context_tokens=workload.mean_decode_context,
+            n_cached_tokens=float(workload.n_cached_tokens),
+        ),
+    }
+
+
+def machine_of(cluster: ClusterSpec, model: ModelSpec) -> Machine:
+    """The pool's meshes with their network.
+
+    Of pipelines that give the busiest stage equally many layers only the shortest is kept:
+    longer ones use more devices and take more stage times for the same work.
+    """
+    meshes = mesh_table(cluster, max_stages=model.n_layers)
+    stages = meshes.n_stages
+    busiest = np.ceil(model.n_layers / stages)
+    shortest = np.ceil(model.n_layers / busiest) == stages
+    kept = meshes if shortest.all() else meshes.take(np.flatnonzero(shortest))
+    return Machine(device=cluster.device, meshes=kept, network=network_table(kept, cluster.fabric))
+
+
+def usable_bytes(machine: Machine, *, scale: float = 1.0) -> float:
+    """Memory of a device that a plan may fill, had it `scale` times as much [bytes]."""
+    return machine.device.hbm_bytes * scale - machine.device.reserve_bytes
+
+
+def candidate_table(
+    model: ModelSpec,
+    machine: Machine,
+    workload: Workload,
+    *,
+    formats: Sequence[str],
+    batches: Sequence[int],
+    prefill_batches: Sequence[int],
+    enforce_memory: bool = True,
+) -> CandidateTable:
+    """Evaluate every layout in every format at every batch of both phases.
+
+    Args:
+        model, machine, workload: what runs where, on which requests.
+        formats: weights formats to choose from.
+        batches: decode batches to choose from.
+        prefill_batches: prefill batches to choose from.
+        enforce_memory: leave out arms whose weights alone do not fit; an explanation of a
+            conflict looks at them too.
+    """
+    layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES)
+    n_layouts, n_formats = len(layouts), len(formats)
+    rows = np.tile(np.arange(n_layouts), n_formats)
+    weights_format = np.repeat(np.arange(n_formats), n_layouts)
+    weight_bytes = _weight_bytes(model, machine.meshes, layouts, formats)
+    fits = weight_bytes <= usable_bytes(machine) if enforce_memory else weight_bytes > 0
+    arms, weights_format = layouts.take(rows[fits]), weights_format[fits]
+    contexts, context = _contexts(machine, arms, weights_format, weight_bytes[fits])
+    widths = np.array([FORMAT_BYTES[name] for name in formats])[weights_format]
+    work = passes(workload)
+
+    def phase(name: str, choices: Sequence[int]) -> PhaseCandidates:
+        sizes = np.asarray(choices, dtype=np.int64)
+        return _phase(model, machine, arms, work[name], sizes, widths)
+
+    return CandidateTable(
+        machine=machine,
+        formats=tuple(formats),
+        arms=arms,
+        weights_format=weights_format,
+        context=context,
+        contexts=contexts,
+        prefill=phase("prefill", prefill_batches),
+        decode=phase("decode", batches),
+        n_too_large=int(np.count_nonzero(~fits)),
+    )
+
+
+def _weight_bytes(
+    model: ModelSpec, meshes: MeshTable, layouts: LayoutTable, formats: Sequence[str]
+) -> FloatArray:
+    """Weights at rest of every layout in every format, formats one after the other."""
+    shape = geometry(layouts, meshes)
+    return np.concatenate(
+        [
+            resident_weight_bytes(model, shape, np.array([[FORMAT_BYTES[name]]]))[:, 0]
+            for name in formats
+        ]
+    )
+
+
+def _contexts(
+    machine: Machine, arms: LayoutTable, weights_format: IntArray, weight_bytes: FloatArray
+) -> tuple[Contexts, IntArray]:
+    """Distinct (mesh, format, weights at rest), and which of them each arm belongs to."""
+    keys = np.stack([arms.mesh, weights_format, arms.stored], axis=1)
+    unique, first, context = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return (
+        Contexts(
+            mesh=unique[:, 0],
+            weights_format=unique[:, 1],
+            stored=unique[:, 2],
+            weight_bytes=weight_bytes[first],
+            n_devices=machine.meshes.n_devices[unique[:, 0]],
+        ),
+        context.reshape(-1),
+    )
+
+
+def _phase(
+    model: ModelSpec,
+    machine: Machine,
+    arms: LayoutTable,
+    work: Pass,
+    batches: IntArray,
+    widths: FloatArray,
+) -> PhaseCandidates:
+    """Evaluate arms block by block: arrays that stay in the cache are twice as fast."""
+    size = (len(arms), len(batches))
+    pass_s, kv_bytes, working_bytes = np.empty(size), np.empty(size), np.empty(size)
+    n_sequences = batches[None, :].astype(float)
+    block = max(1, BLOCK_CANDIDATES // len(batches))
+    for start in range(0, len(arms), block):
+        rows = np.arange(start, min(start + block, len(arms)))
+        part, width = arms.take(rows), widths[rows]
+        shape = geometry(part, machine.meshes)
+        pass_s[rows] = pass_times(
+            model,
+            machine,
+            part,
+            shape,
+            work=work,
+            n_sequences=n_sequences,
+            weights_formats=width,
+        )
+        held = residence(
+            model, shape, work, n_sequences=n_sequences, weight_bytes_per_number=width[:, None]
+        )
+        kv_bytes[rows] = held.kv_bytes
+        working_bytes[rows] = held.activation_bytes + held.gather_bytes
+    return PhaseCandidates(
+        batches=batches, pass_s=pass_s, kv_bytes=kv_bytes, working_bytes=working_bytes
+    )
+
+
+def fitting(table: CandidateTable, phase: str, room_bytes: float) -> BoolArray:
+    """Candidates of a phase that fit a device by themselves, weights included, (N, B)."""
+    chosen = table.phase(phase)
+    weights = table.contexts.weight_bytes[table.context]
+    held = weights[:, None] + chosen.kv_bytes + chosen.working_bytes
+    return np.asarray(held <= room_bytes)

@@ -1,0 +1,147 @@
+"""Sizes of the axis groups that a layout uses, and how a batch spreads over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.layouts.table import ALL_AXES, OVER_BATCH, LayoutTable
+from planner.topology.meshes import MeshTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Tokens of one pass through the model, for each sequence.
+
+    Args:
+        n_new_tokens: tokens that enter: the whole input in prefill, one in decode.
+        n_context_tokens: tokens that each new one attends to.
+        n_cached_tokens: tokens whose keys and values are held meanwhile.
+    """
+
+    n_new_tokens: float
+    n_context_tokens: float
+    n_cached_tokens: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """Group sizes of each layout of a table, shape (N, 1).
+
+    Gathering over `gathered` leaves the mesh `rest`, on which the batch of each gathered
+    group runs weight-stationary: E over `rest_x`, F and the heads over `rest_y`.
+    """
+
+    n_tensor: FloatArray
+    n_gathered: FloatArray
+    n_rest: FloatArray
+    n_x: FloatArray
+    n_y: FloatArray
+    gathered: IntArray
+    rest: IntArray
+    rest_x: IntArray
+    rest_y: IntArray
+    attention: IntArray
+    n_microbatches: IntArray
+    n_stages: FloatArray
+    axis_group_size: IntArray
+
+
+def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
+    """Group sizes of layouts; every result has shape (N, 1)."""
+    table = layouts.columns()
+    size = meshes.group_size
+    rest = ALL_AXES & ~table.gathered
+    rest_x, rest_y = table.stored & rest, rest & ~table.stored
+    return Geometry(
+        n_tensor=size[table.mesh, ALL_AXES].astype(float),
+        n_gathered=size[table.mesh, table.gathered].astype(float),
+        n_rest=size[table.mesh, rest].astype(float),
+        n_x=size[table.mesh, rest_x].astype(float),
+        n_y=size[table.mesh, rest_y].astype(float),
+        gathered=table.gathered,
+        rest=rest,
+        rest_x=rest_x,
+        rest_y=rest_y,
+        attention=table.attention,
+        n_microbatches=table.n_microbatches,
+        n_stages=meshes.n_stages[table.mesh].astype(float),
+        axis_group_size=size[layouts.mesh],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How a micro-batch spreads over devices, broadcast to (N, B).
+
+    Args:
+        n_group_sequences: sequences of the busiest group that shares gathered weights.
+        batch_axes: axes over which attention cuts the batch.
+        n_batch_ways: devices along those axes.
+        n_device_sequences: sequences whose attention the busiest device computes.
+    """
+
+    n_group_sequences: FloatArray
+    batch_axes: IntArray
+    n_batch_ways: FloatArray
+    n_device_sequences: FloatArray
+
+
+def spread(shape: Geometry, n_sequences: FloatArray) -> Spread:
+    """Spread `n_sequences` of a micro-batch (1, B) over the devices of each layout.
+
+    Over heads, only the gathered axes cut the batch. Over batch, attention uses those
+    axes and as many others as their product stays within the batch: an axis that is
+    longer than what is left of the batch gains nothing.
+
+    Source: [Pope2022] §3.3.
+    """
+    ways, axes = _batch_ways(shape, n_sequences)
+    return Spread(
+        n_group_sequences=np.ceil(n_sequences / shape.n_gathered),
+        batch_axes=axes,
+        n_batch_ways=ways,
+        n_device_sequences=np.ceil(n_sequences / ways),
+    )
+
+
+def _batch_ways(shape: Geometry, n_sequences: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Ways in which attention cuts the batch, and the axes of the cut, (N, B).
+
+    Layouts that differ elsewhere cut alike: where all share the batches, each way of cutting
+    is worked out once.
+    """
+    sizes = shape.axis_group_size.astype(float)
+    gathered, over_batch = shape.gathered, shape.attention == OVER_BATCH
+    if len(n_sequences) > 1:
+        return _largest_within(sizes, gathered, over_batch, n_sequences)
+    keys = np.concatenate([shape.axis_group_size, gathered, over_batch], axis=1)
+    _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    ways, axes = _largest_within(sizes[first], gathered[first], over_batch[first], n_sequences)
+    return ways[same.reshape(-1)], axes[same.reshape(-1)]
+
+
+def _largest_within(
+    sizes: FloatArray, gathered: IntArray, over_batch: BoolArray, n_sequences: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """The largest group of axes around the gathered ones that the batch fills.
+
+    Args:
+        sizes: devices of each group, (N, 8).
+        gathered: axes that cut the batch anyhow, (N, 1).
+        over_batch: whether more axes may, (N, 1).
+        n_sequences: the batch, (1, B) or (N, B).
+    """
+    base = np.take_along_axis(sizes, gathered, axis=1)
+    shape = np.broadcast_shapes(base.shape, n_sequences.shape)
+    ways, axes = np.broadcast_to(base, shape), np.broadcast_to(gathered, shape)
+    for group in range(ALL_AXES + 1):
+        size = sizes[:, group, None]
+        useful = over_batch & ((gathered & ~group) == 0) & (size > base)
+        if not useful.any():
+            continue
+        better = useful & (size <= n_sequences) & (size > ways)
+        ways, axes = np.where(better, size, ways), np.where(better, group, axes)
+    return ways, axes

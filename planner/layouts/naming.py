@@ -1,0 +1,50 @@
+"""Layouts in the notation of the paper: `WS 2D`, `WG XYZ`, `E_x F_yz`."""
+
+from __future__ import annotations
+
+from planner.layouts.table import ALL_AXES, ATTENTION_NAMES, LayoutTable
+from planner.topology.meshes import MeshTable
+
+AXIS_NAMES = "xyz"
+
+
+def layout_name(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
+    """`WS 1D`, `WS 2D`, or `WG` with the number of axes gathered: `WG X`, `XY`, `XYZ`."""
+    size = meshes.group_size[layouts.mesh[row]]
+    gathered, stored = int(layouts.gathered[row]), int(layouts.stored[row])
+    if size[gathered] > 1:
+        covers = size[gathered] == size[ALL_AXES]
+        n_axes = 3 if covers else _n_axes(size, gathered)
+        return "WG " + AXIS_NAMES[:n_axes].upper()
+    if size[ALL_AXES] == 1:
+        return "one device"
+    return "WS 1D" if size[stored] == 1 else "WS 2D"
+
+
+def notation(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
+    """How weights rest, `E_x F_yz`: x stands for the axes that cut E."""
+    size = meshes.group_size[layouts.mesh[row]]
+    stored = int(layouts.stored[row])
+    over_e = axes_text(size, stored)
+    over_f = axes_text(size, ALL_AXES & ~stored)
+    return " ".join(
+        f"{letter}_{axes}" if axes else letter for letter, axes in (("E", over_e), ("F", over_f))
+    )
+
+
+def attention_name(layouts: LayoutTable, row: int) -> str:
+    """`heads` or `batch`."""
+    return ATTENTION_NAMES[int(layouts.attention[row])]
+
+
+def axes_text(size: object, mask: int) -> str:
+    """Names of the axes of a mask that have more than one device."""
+    return "".join(
+        name
+        for axis, name in enumerate(AXIS_NAMES)
+        if mask >> axis & 1 and size[1 << axis] > 1  # type: ignore[index]
+    )
+
+
+def _n_axes(size: object, mask: int) -> int:
+    return len(axes_text(size, mask))

@@ -1,0 +1,73 @@
+"""What one device does in one pass: FLOP, bytes and messages, never seconds.
+
+Everything is counted for the busiest device, one layer and one micro-batch, so that the
+numbers of all devices add up to the unsharded model wherever the dimensions divide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.equations.arrays import FloatArray, IntArray
+
+ALL_GATHER = "all-gather"
+REDUCE_SCATTER = "reduce-scatter"
+ALL_TO_ALL = "all-to-all"
+WEIGHT_GATHER = "weight-gather"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One collective of one layer.
+
+    Args:
+        purpose: what travels, for people.
+        kind: `ALL_GATHER`, `REDUCE_SCATTER`, `ALL_TO_ALL` or `WEIGHT_GATHER`.
+        group: bit mask of the mesh axes that take part.
+        n_devices: shards that meet; below the size of the group when several of its
+            devices hold the same shard [1].
+        n_bytes: volume V of the collective; of an all-to-all, what a device holds [bytes].
+    """
+
+    purpose: str
+    kind: str
+    group: IntArray
+    n_devices: FloatArray
+    n_bytes: FloatArray
+
+    @property
+    def received_bytes(self) -> FloatArray:
+        """What the busiest device takes in: V (k − 1)/k [bytes]."""
+        return self.n_bytes * (1.0 - 1.0 / self.n_devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerWork:
+    """Work of the busiest device in one layer, for one micro-batch.
+
+    Shapes are (N, 1), (1, B) or (N, B), to be broadcast together.
+    """
+
+    matmul_flop: FloatArray
+    attention_flop: FloatArray
+    weight_bytes: FloatArray
+    kv_bytes: FloatArray
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadWork:
+    """Work of the busiest device to turn the last activations into logits."""
+
+    matmul_flop: FloatArray
+    weight_bytes: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residence:
+    """What lies in the memory of the busiest device [bytes]."""
+
+    weight_bytes: FloatArray
+    kv_bytes: FloatArray
+    activation_bytes: FloatArray
+    gather_bytes: FloatArray
