@@ -1,1 +1,96 @@
-"""Plan deployments of large language models, with proof."""
+"""Plan deployments of large language models, with proof.
+
+>>> from planner import Targets, load_cluster, load_model, plan
+>>> best = plan(
+...     load_model("palm-540b"),
+...     load_cluster("tpu-v4-4x8x8"),
+...     targets=Targets(tpot_s=0.030),
+... )
+>>> best.deployment.mesh.label
+'4×4×4'
+
+Names are imported when they are first used, so that `import planner` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.errors import (
+        NoPlanError,
+        OutOfTimeError,
+        PlannerError,
+        RequestError,
+        SolverError,
+        SpecError,
+    )
+    from planner.planning import plan
+    from planner.results import Certificate, Conflict, Deployment, Plan
+    from planner.specs.reading import load_cluster, load_device, load_model
+    from planner.specs.reading import load_cluster as load_topology
+    from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
+    from planner.specs.request import Request, SolverOptions, Targets
+
+_HOMES = {
+    "plan": "planner.planning",
+    "load_model": "planner.specs.reading",
+    "load_cluster": "planner.specs.reading",
+    "load_device": "planner.specs.reading",
+    "ModelSpec": "planner.specs.records",
+    "ClusterSpec": "planner.specs.records",
+    "DeviceSpec": "planner.specs.records",
+    "Workload": "planner.specs.records",
+    "Request": "planner.specs.request",
+    "SolverOptions": "planner.specs.request",
+    "Targets": "planner.specs.request",
+    "Plan": "planner.results",
+    "Deployment": "planner.results",
+    "Certificate": "planner.results",
+    "Conflict": "planner.results",
+    "PlannerError": "planner.errors",
+    "RequestError": "planner.errors",
+    "SpecError": "planner.errors",
+    "NoPlanError": "planner.errors",
+    "OutOfTimeError": "planner.errors",
+    "SolverError": "planner.errors",
+}
+_ALIASES = {"load_topology": "load_cluster"}
+
+__all__ = [
+    "Certificate",
+    "ClusterSpec",
+    "Conflict",
+    "Deployment",
+    "DeviceSpec",
+    "ModelSpec",
+    "NoPlanError",
+    "OutOfTimeError",
+    "Plan",
+    "PlannerError",
+    "Request",
+    "RequestError",
+    "SolverError",
+    "SolverOptions",
+    "SpecError",
+    "Targets",
+    "Workload",
+    "load_cluster",
+    "load_device",
+    "load_model",
+    "load_topology",
+    "plan",
+]
+
+
+def __getattr__(name: str) -> object:
+    name = _ALIASES.get(name, name)
+    if name not in _HOMES:
+        raise AttributeError(f"module `planner` has no attribute `{name}`")
+    found: object = getattr(import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

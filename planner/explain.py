@@ -1,0 +1,253 @@
+"""Why no plan exists, and what a little more of each limit would buy.
+
+Both are answered by exact solves of the same program with one row changed. A conflict is
+found by a deletion filter over the named limits, the level at which users think: leave one
+out, and if there is still no plan, it was not needed.
+
+Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from planner.describe import describe
+from planner.estimates.candidates import CandidateTable, candidate_table, machine_of
+from planner.estimates.steps import Machine
+from planner.programs.deployment import MS, USD_PER_MTOKEN, PosedProgram, pose
+from planner.results import Conflict, Deployment, Obstacle
+from planner.search import is_feasible, optimum, search
+from planner.solvers.solution import Solution, Status
+from planner.specs.listing import list_clusters
+from planner.specs.reading import load_cluster
+from planner.specs.request import LIMIT_OPTIONS, Request, command_of
+from planner.units import show
+
+RELIEF = {"tpot": 1.1, "ttft": 1.1, "cost": 1.1, "devices": 2.0, "batch": 0.5, "hbm": 1.1}
+"""How much each limit is loosened to see what it costs."""
+
+QUANTITY = {
+    "tpot": ("latency", 1.0 / MS, "s"),
+    "ttft": ("ttft", 1.0 / MS, "s"),
+    "cost": ("cost", 1.0 / USD_PER_MTOKEN, "USD/token"),
+    "devices": ("devices", 1.0, "1"),
+    "batch": ("batch", -1.0, "1"),
+    "hbm": ("memory", 1.0, "B"),
+}
+"""What each limit limits: quantity of the program, factor to SI, dimension."""
+
+
+def limits_of(request: Request) -> dict[str, float]:
+    """The limits of a request by name, SI; the memory of a device is always one."""
+    targets = request.targets
+    asked = {
+        "tpot": targets.tpot_s,
+        "ttft": targets.ttft_s,
+        "cost": targets.usd_per_token,
+        "devices": targets.n_devices,
+        "batch": targets.min_batch,
+    }
+    found = {name: float(value) for name, value in asked.items() if value is not None}
+    return {**found, "hbm": request.cluster.device.hbm_bytes}
+
+
+def gains(
+    table: CandidateTable, request: Request, solution: Solution
+) -> Mapping[str, tuple[float, float | None]]:
+    """(relief, share of the objective gained) for each limit, loosened one at a time.
+
+    The share is `None` where it is not known: the plan itself was not proved optimal.
+    """
+    if solution.status is not Status.OPTIMAL:
+        return {name: (RELIEF[name], None) for name in limits_of(request)}
+    objective, found = solution.objective, {}
+    for name in limits_of(request):
+        posed = _relieved(table, request, name, RELIEF[name])
+        better = optimum(posed.program, request.options)
+        gain = 0.0 if better is None or not objective else (objective - better) / abs(objective)
+        found[name] = (RELIEF[name], max(gain, 0.0))
+    return found
+
+
+def _relieved(table: CandidateTable, request: Request, name: str, relief: float) -> PosedProgram:
+    if name == "hbm":
+        return pose(table, request, objective=request.objective, memory_scale=relief)
+    posed = pose(table, request, objective=request.objective)
+    limits = tuple(
+        replace(limit, at_most=limit.at_most * relief) if limit.name == name else limit
+        for limit in posed.program.limits
+    )
+    return replace(posed, program=replace(posed.program, limits=limits))
+
+
+def explain(request: Request, machine: Machine) -> Conflict:
+    """The limits that no plan satisfies together, and what each could be.
+
+    One irreducible set after the other: the first limit of each that an option can loosen
+    yields, until what is left has a plan. Its values make the command of the hint.
+    """
+    table = candidate_table(
+        request.model,
+        machine,
+        request.workload,
+        formats=request.weights_formats,
+        batches=request.batches,
+        prefill_batches=request.prefill_batches,
+        enforce_memory=False,
+    )
+    obstacles: list[Obstacle] = []
+    yielding: list[str] = []
+    while not _holds(table, request, yielding):
+        conflict = _irreducible(table, request, yielding)
+        found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
+        obstacles += found
+        loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
+        if not loosened:
+            break
+        yielding.append(loosened[0])
+    closest = _closest(table, request, yielding or ["hbm"])
+    n_batches = len(request.batches) + len(request.prefill_batches)
+    return Conflict(
+        request=request,
+        obstacles=tuple(obstacles),
+        closest=closest,
+        command=_command(request, yielding, closest),
+        n_candidates=len(table.arms) * n_batches,
+        verified=(
+            "each limit of the conflict was left out in turn, and a plan was found",
+            "what is reachable is proved optimal",
+        ),
+    )
+
+
+def _holds(table: CandidateTable, request: Request, without: list[str]) -> bool:
+    posed = pose(table, request, objective="cost", without=without)
+    return is_feasible(posed.program, request.options)
+
+
+def _irreducible(table: CandidateTable, request: Request, without: list[str]) -> list[str]:
+    """Deletion filter: memory is tried first, so that a target alone is blamed if it can be."""
+    names = [name for name in limits_of(request) if name not in without]
+    needed = list(names)
+    for name in sorted(names, key=lambda name: name != "hbm"):
+        rest = [other for other in needed if other != name]
+        left_out = [other for other in limits_of(request) if other not in rest]
+        if not _holds(table, request, left_out):
+            needed = rest
+    return needed
+
+
+def _obstacle(
+    table: CandidateTable, request: Request, name: str, conflict: list[str], without: list[str]
+) -> Obstacle:
+    """The best value of one limited quantity when the other limits are kept.
+
+    Where those conflict among themselves, only the others of this conflict are kept: it is
+    irreducible, so they have a plan.
+    """
+    quantity, scale, dimension = QUANTITY[name]
+    alone = [other for other in limits_of(request) if other not in conflict]
+    in_memory = [other for other in alone if other != "hbm"]
+    for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
+        posed = pose(table, request, objective=quantity, without=left_out)
+        found = search(posed, request.options, n_alternatives=0)
+        if found.assignment is not None:
+            break
+    assert found.assignment is not None
+    deployment = describe(table, posed, request, found.assignment)
+    reachable = found.solution.objective * scale
+    return Obstacle(
+        name=name,
+        asked=limits_of(request)[name],
+        reachable=deployment.memory.used_bytes if name == "hbm" else reachable,
+        dimension=dimension,
+        reason=_reason(name, deployment),
+    )
+
+
+def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
+    """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
+    quantity = QUANTITY[yielding[0]][0]
+    posed = pose(table, request, objective=quantity, without=yielding)
+    found = search(posed, request.options, n_alternatives=0)
+    if found.assignment is None:
+        return None
+    return describe(table, posed, request, found.assignment)
+
+
+def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:
+    """A command that has a plan: limits at what is reachable, or another way to the memory."""
+    if yielding and closest is not None:
+        reached = {
+            "tpot": f"{_rounded_up(closest.tpot_s * MS):.12g}ms",
+            "ttft": f"{_rounded_up(closest.ttft_s * MS):.12g}ms",
+            "cost": f"${_rounded_up(closest.usd_per_token * USD_PER_MTOKEN):.12g}/Mtoken",
+            "devices": str(closest.mesh.n_devices),
+            "batch": str(closest.decode.batch),
+        }
+        return command_of(request, {LIMIT_OPTIONS[name]: reached[name] for name in yielding})
+    for option, value, other in _more_room(request):
+        if _has_plan(other):
+            return command_of(request, {option: value})
+    return ""
+
+
+def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
+    """Requests like this one with smaller weights, or on a larger pool of the same device."""
+    formats = request.model.weights_formats
+    if set(formats) - set(request.weights_formats):
+        yield "--weights", ",".join(formats), replace(request, weights_formats=formats)
+    clusters = (load_cluster(name) for listing in list_clusters() for name in listing.examples)
+    for cluster in sorted(clusters, key=lambda cluster: cluster.n_devices):
+        same = cluster.device.name == request.cluster.device.name
+        if same and cluster.n_devices > request.cluster.n_devices:
+            yield "--topology", cluster.name, replace(request, cluster=cluster)
+
+
+def _has_plan(request: Request) -> bool:
+    machine = machine_of(request.cluster, request.model)
+    table = candidate_table(
+        request.model,
+        machine,
+        request.workload,
+        formats=request.weights_formats,
+        batches=request.batches,
+        prefill_batches=request.prefill_batches,
+    )
+    return len(table.arms) > 0 and _holds(table, request, [])
+
+
+def _rounded_up(value: float) -> float:
+    """To three significant digits, upwards."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / step) * step
+
+
+def _reason(name: str, deployment: Deployment) -> str:
+    """The fact that stands in the way, in one sentence."""
+    where = f"{deployment.mesh.n_devices} devices {deployment.mesh.label}"
+    if name in ("tpot", "ttft"):
+        phase = deployment.decode if name == "tpot" else deployment.prefill
+        largest, seconds = max(phase.step.parts(), key=lambda part: part[1])
+        return (
+            f"the fastest {phase.phase} pass within the other limits takes "
+            f"{show(phase.step.total_s, 's')} ({phase.layout}, batch {phase.batch}, on {where}); "
+            f"{show(seconds, 's')} of it is {largest}"
+        )
+    if name == "hbm":
+        memory = deployment.memory
+        return (
+            f"the plan that needs least memory takes {show(memory.used_bytes, 'B')} of each "
+            f"device on {where}, {show(memory.weights_bytes, 'B')} of it weights in "
+            f"{deployment.weights_format}; a device has {show(memory.capacity_bytes, 'B')}"
+        )
+    if name == "cost":
+        return (
+            "the cheapest plan within the other limits takes "
+            f"{show(deployment.usd_per_token, 'USD/token')} on {where}"
+        )
+    if name == "devices":
+        return f"the smallest plan within the other limits takes {where}"
+    return f"the largest batch within the other limits is {deployment.decode.batch} on {where}"

@@ -1,0 +1,338 @@
+"""What the planner answers, as frozen records in SI units.
+
+A `Plan` holds one `Deployment`, the next best ones, and the `Certificate` that proves it.
+A request without a plan ends in a `Conflict`. Reports read these records and compute
+nothing that is not in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from planner.specs.records import Provenance
+from planner.specs.request import Request
+from planner.units import show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """Where the time of one pass goes; the parts add up to the pass [s]."""
+
+    compute_s: float
+    weights_s: float
+    attention_s: float
+    network_s: float
+    overhead_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.compute_s + self.weights_s + self.attention_s + self.network_s + self.overhead_s
+
+    @property
+    def largest(self) -> str:
+        """Name of the largest part: `compute`, `weights`, `attention`, `network`, `overhead`."""
+        return max(self.parts(), key=lambda part: part[1])[0]
+
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """(name, seconds) of each part, in the order of a layer."""
+        return tuple((f.name.removesuffix("_s"), getattr(self, f.name)) for f in fields(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhasePlan:
+    """One phase of a deployment.
+
+    Args:
+        phase: `prefill` or `decode`.
+        batch: sequences of one pass.
+        n_microbatches: parts that a pass is cut into for the pipeline.
+        layout: how the FFN and projections are laid out: `WS 1D`, `WS 2D`, `WG XYZ`.
+        attention: `heads` or `batch`.
+        n_kv_ways: ways in which the KV cache is cut; the rest are copies.
+        step: time of one pass.
+        n_tokens: tokens that enter one pass.
+        mfu_fraction: model FLOP (published parameters) over peak FLOP of the pass time.
+    """
+
+    phase: str
+    batch: int
+    n_microbatches: int
+    layout: str
+    attention: str
+    n_kv_ways: int
+    step: StepTime
+    n_tokens: int
+    mfu_fraction: float
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens through all devices while this phase runs."""
+        return self.n_tokens / self.step.total_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Memory of the busiest device at its peak, while a prefill runs beside the decode batch."""
+
+    weights_bytes: float
+    decode_kv_bytes: float
+    prefill_kv_bytes: float
+    activation_bytes: float
+    gather_bytes: float
+    reserve_bytes: float
+    capacity_bytes: float
+
+    @property
+    def used_bytes(self) -> float:
+        return sum(size for _, size in self.parts())
+
+    @property
+    def free_bytes(self) -> float:
+        return self.capacity_bytes - self.used_bytes
+
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """(name, bytes) of each part of what is used."""
+        return (
+            ("weights", self.weights_bytes),
+            ("decode KV", self.decode_kv_bytes),
+            ("prefill KV", self.prefill_kv_bytes),
+            ("activations", self.activation_bytes),
+            ("gathered weights", self.gather_bytes),
+            ("reserve", self.reserve_bytes),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mesh:
+    """The devices of a deployment and how they are connected.
+
+    Args:
+        label: as the field writes it: `4×4×4`, `TP 8 × PP 3`.
+        axes: devices along x, y, z of one tensor group.
+        axes_wrap: whether each axis closes into a ring.
+        is_torus: whether the axes are links of a torus, not switches.
+        n_stages: pipeline stages.
+        n_devices: in all.
+        n_positions: places in the pool where it fits.
+    """
+
+    label: str
+    axes: tuple[int, int, int]
+    axes_wrap: tuple[bool, bool, bool]
+    is_torus: bool
+    n_stages: int
+    n_devices: int
+    n_positions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A way to serve the model: devices, formats, layouts, batches; what it does and costs.
+
+    Args:
+        mesh: the devices.
+        weights_format: number format of the weights.
+        kv_format: number format of the KV cache.
+        storage: how weights rest, shared by both phases: `E_x F_yz`.
+        prefill: prefill phase; its pass is the TTFT without a queue.
+        decode: decode phase; its pass is the TPOT.
+        memory: memory of the busiest device.
+        usd_per_hour: rent of all devices.
+        usd_per_token: rent over output tokens, prefill included.
+        prefill_usd_per_token: the share of `usd_per_token` that prefill takes.
+        request_s: device time that one request takes, both phases: all devices are busy
+            with it for so long.
+        n_output_tokens: tokens that a request writes.
+    """
+
+    mesh: Mesh
+    weights_format: str
+    kv_format: str
+    storage: str
+    prefill: PhasePlan
+    decode: PhasePlan
+    memory: Memory
+    usd_per_hour: float
+    usd_per_token: float
+    prefill_usd_per_token: float
+    request_s: float
+    n_output_tokens: int
+
+    @property
+    def ttft_s(self) -> float:
+        return self.prefill.step.total_s
+
+    @property
+    def tpot_s(self) -> float:
+        return self.decode.step.total_s
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Output tokens of the whole deployment, both phases taking turns."""
+        return self.n_output_tokens / self.request_s
+
+    @property
+    def summary(self) -> str:
+        """The plan in one line."""
+        return (
+            f"{self.mesh.n_devices} device{'s' * (self.mesh.n_devices > 1)} {self.mesh.label}, "
+            f"{self.weights_format} weights, "
+            f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
+            f"decode {self.decode.layout} batch {self.decode.batch}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A plan that loses, and by how much of the objective."""
+
+    deployment: Deployment
+    objective: float
+    loss_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """A limit of the request and what the plan uses of it, in the limit's own unit.
+
+    Args:
+        name: the constraint's name: `tpot`, `ttft`, `cost`, `devices`, `batch`, `hbm`.
+        used: what the plan uses or reaches, SI.
+        limit: what was asked, SI.
+        dimension: of both, as `units.show` takes it.
+        relief: factor by which the limit was loosened to see what it costs.
+        gain_fraction: share of the objective that the loosened limit would gain, exactly;
+            `None` where the search was cut short.
+    """
+
+    name: str
+    used: float
+    limit: float
+    dimension: str
+    relief: float
+    gain_fraction: float | None
+
+    @property
+    def binds(self) -> bool:
+        """Whether the plan would be better if this limit were looser."""
+        return self.gain_fraction is not None and self.gain_fraction > 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """A lossless test that candidates failed before the solver saw them."""
+
+    name: str
+    n_candidates: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """Why the plan is the best: the solver's bound, the screens, the verifier's word.
+
+    Args:
+        status: `optimal` within the gap that was asked for, or `feasible` when time ended.
+        objective_name: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`.
+        objective: value of the plan, SI; for throughput, output tokens a second.
+        bound: no plan is better than this; same unit.
+        gap: |objective − bound| / |objective|.
+        dimension: of objective and bound, as `units.show` takes it.
+        solver: backend and version.
+        n_candidates: (layout, format, batch) choices of both phases that were considered.
+        n_contexts: ways to use the pool that were considered.
+        screens: what was rejected before the solver, and why that loses nothing.
+        n_solved: candidates that reached the solver.
+        verified: checks that the plan passed, none of them by the code that found it.
+        wall_s: time from request to plan.
+        solve_s: part of it spent in the solver.
+    """
+
+    status: str
+    objective_name: str
+    objective: float
+    bound: float
+    gap: float
+    dimension: str
+    solver: str
+    n_candidates: int
+    n_contexts: int
+    screens: tuple[Screen, ...]
+    n_solved: int
+    verified: tuple[str, ...]
+    wall_s: float
+    solve_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer to a request."""
+
+    request: Request
+    deployment: Deployment
+    alternatives: tuple[Alternative, ...]
+    limits: tuple[LimitUse, ...]
+    certificate: Certificate
+    provenance: tuple[Provenance, ...]
+
+    @property
+    def n_assumed(self) -> int:
+        """Constants of the inputs that have no published source."""
+        return sum(value.is_assumed for value in self.provenance)
+
+    def __str__(self) -> str:
+        best, proof = self.deployment, self.certificate
+        return "\n".join(
+            (
+                best.summary,
+                f"TPOT {show(best.tpot_s, 's')}, TTFT {show(best.ttft_s, 's')}, "
+                f"{show(best.usd_per_token, 'USD/token')}, {show(best.usd_per_hour, 'USD/h')}",
+                f"{proof.status}, gap {proof.gap:.3g}, {proof.n_candidates} candidates, "
+                f"{proof.solver}, verified",
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One limit of a conflict: what was asked, and what is reachable when only it yields.
+
+    Args:
+        name: the constraint's name.
+        asked: the limit, SI.
+        reachable: the best value with the other limits kept, or with those of its conflict
+            where all others conflict too.
+        dimension: of both, as `units.show` takes it.
+        reason: the fact that stands in the way, one sentence for people.
+    """
+
+    name: str
+    asked: float
+    reachable: float
+    dimension: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Why no plan exists: limits that cannot hold together, none of which can be left out.
+
+    Args:
+        request: what was asked.
+        obstacles: the irreducible set of limits.
+        closest: the deployment that yields the first obstacle by the least, if any does.
+        command: a command that would work, empty when none was found.
+        n_candidates: candidates that were considered.
+        verified: how the absence of a plan was confirmed.
+    """
+
+    request: Request
+    obstacles: tuple[Obstacle, ...]
+    closest: Deployment | None
+    command: str
+    n_candidates: int
+    verified: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        return f"no plan exists: {names} cannot hold together"
