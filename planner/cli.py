@@ -1,0 +1,270 @@
+"""argv to a call of the library, a result to text and an exit code.
+
+    0  a plan            2  the request cannot be read    4  a failed verification, a defect
+    1  no plan exists    3  out of time without a plan    130  interrupted without a plan
+
+stdout carries plans and lists only; messages and progress go to stderr. Everything heavy is
+imported where it is used, so that `plan --help` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+
+from cyclopts import App, CycloptsError, Parameter
+
+from planner.errors import (
+    NoPlanError,
+    OutOfTimeError,
+    PlannerError,
+    Problem,
+    RequestError,
+    SolverError,
+)
+from planner.options.arguments import STANDING, Arguments, tidy
+from planner.options.written import Written
+from planner.report.helptext import HelpText
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.options.reading import Asked
+    from planner.results import Conflict, Plan
+    from planner.specs.records import ClusterSpec, ModelSpec
+
+FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
+TRACEBACK = "PLANNER_TRACEBACK"
+
+_USAGE = """\
+usage: plan [OPTIONS]
+       plan models [NAME]
+       plan topologies [NAME]"""
+_NOTHING_ASKED = Written()
+
+_T = TypeVar("_T")
+_Said = Annotated[Arguments, Parameter(parse=False)]
+_Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        argv: words after `plan`; those of the process if None.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            code = _run(words)
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            code = _fail(error, words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FOUND
+
+
+def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said) -> int:
+    """Find the deployment of a language model that is provably best.
+
+    Args:
+        written: the options.
+        said: problems of the words that are no options.
+    """
+    model, cluster, asked = _request(written, said)
+    best = _find(model, cluster, asked)
+    if written.json:
+        from planner.report.as_json import dumps, plan_json
+
+        write_data(dumps(plan_json(best)), sys.stdout)
+    else:
+        from planner.report.terminal import plan_line, plan_text
+
+        write(plan_line(best) if written.quiet else plan_text(best, width()), sys.stdout)
+    return FOUND
+
+
+def models(name: _Name = None, /, *, said: _Said) -> int:
+    """List models, or describe one."""
+    from planner.report.catalogue import listing_text, model_text
+
+    _check(said)
+    if name is None:
+        from planner.specs.listing import list_models
+
+        hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
+        text = listing_text("models", list_models(), hint=hint, width=width())
+    else:
+        from planner.specs.reading import load_model
+
+        text = model_text(load_model(name, asked_by="plan models"))
+    write(text, sys.stdout)
+    return FOUND
+
+
+def topologies(name: _Name = None, /, *, said: _Said) -> int:
+    """List topologies, or describe one."""
+    _check(said)
+    if name is None:
+        from planner.report.catalogue import listing_text
+        from planner.specs.listing import list_clusters
+
+        hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
+        text = listing_text("topologies", list_clusters(), hint=hint, width=width())
+    else:
+        from planner.report.pools import cluster_text
+        from planner.specs.reading import load_cluster
+
+        text = cluster_text(load_cluster(name, asked_by="plan topologies"), width())
+    write(text, sys.stdout)
+    return FOUND
+
+
+def install_completion() -> int:
+    """Install completion for the shell in use."""
+    write(f"installed in {_app().install_completion()}", sys.stdout)
+    return FOUND
+
+
+def _app() -> App:
+    app = App(
+        name="plan",
+        help="Find the deployment of a language model that is provably best, and its proof.",
+        usage=_USAGE,
+        version=_version,
+        help_format="plaintext",
+        help_formatter=HelpText(),
+    )
+    app.default(plan)
+    app.command(models)
+    app.command(topologies)
+    app.command(install_completion, name="--install-completion")
+    return app
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("llm-serving-planner")
+
+
+def _run(words: list[str]) -> int:
+    said = tidy(words)
+    standing = [token for token in said.tokens if token in STANDING]
+    command = [token for token in said.tokens[:1] if not token.startswith("-")]
+    # Help is given even beside options that cannot be read.
+    tokens = [*command, *standing[:1]] if standing else said.tokens
+    try:
+        function, bound, injected = _app().parse_args(
+            tokens, exit_on_error=False, print_error=False
+        )
+    except CycloptsError as error:  # `tidy` has left nothing that could be wrong
+        raise RequestError([*said.problems, Problem(where="plan", fact=str(error))]) from error
+    extra = dict.fromkeys(injected, said)
+    return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
+
+
+def _check(said: Arguments) -> None:
+    if said.problems:
+        raise RequestError(said.problems, hint="\n".join(said.hints))
+
+
+def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec, Asked]:
+    """Everything that was asked for, or everything that is wrong with it.
+
+    Raises:
+        RequestError: with the problems of words, options and files together.
+    """
+    from planner.options.reading import read
+    from planner.specs.reading import load_cluster, load_model
+    from planner.specs.request import make_request
+
+    asked, problems = read(written)
+    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    model = _collect(found, lambda: load_model(written.model))
+    cluster = _collect(found, lambda: load_cluster(written.topology))
+    if model and cluster:
+        _collect(found, lambda: make_request(model, cluster, **asked.keywords()))
+    _check(found)
+    assert model is not None
+    assert cluster is not None
+    return model, cluster, asked
+
+
+def _collect(found: Arguments, call: Callable[[], _T]) -> _T | None:
+    """The result of a call; or None, and its problems among those found."""
+    try:
+        return call()
+    except RequestError as error:
+        found.problems += error.problems
+        found.hints += filter(None, (error.hint,))
+        return None
+
+
+def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:
+    from planner.planning import plan as find
+    from planner.report.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr, objective=asked.objective)
+    news = line if sys.stderr.isatty() else None
+    try:
+        return find(model, cluster, **asked.keywords(), on_progress=news)
+    finally:
+        line.clear()
+
+
+def _fail(error: BaseException, words: list[str]) -> int:
+    """Say what went wrong; the exit code that says the same."""
+    code = error.exit_code if isinstance(error, PlannerError) else DEFECT
+    if isinstance(error, KeyboardInterrupt):
+        code = INTERRUPTED
+    if "--json" in words:
+        from planner.report.as_json import conflict_json, dumps, error_json
+
+        conflict = _conflict(error)
+        record = conflict_json(conflict) if conflict else error_json(error, exit_code=code)
+        write_data(dumps(record), sys.stdout)
+    write(_message(error, words), sys.stderr)
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(error)
+    return code
+
+
+def _conflict(error: BaseException) -> Conflict | None:
+    return cast("Conflict", error.conflict) if isinstance(error, NoPlanError) else None
+
+
+def _message(error: BaseException, words: list[str]) -> str:
+    from planner.report import failures
+
+    if isinstance(error, RequestError):
+        from planner.report.problems import request_text
+
+        return request_text(error, width())
+    conflict = _conflict(error)
+    if conflict:
+        from planner.report.conflict import conflict_text
+
+        return conflict_text(conflict, width())
+    if isinstance(error, OutOfTimeError):
+        tokens = [token for token in tidy(words).tokens if not token.startswith("--time-limit")]
+        objective = next((t[12:] for t in tokens if t.startswith("--objective=")), "cost")
+        command = shlex.join(["plan", *tokens, f"--time-limit={4 * error.time_limit_s:g}s"])
+        return failures.out_of_time_text(error, objective=objective, command=command)
+    if isinstance(error, SolverError):
+        return failures.solver_text(error, width())
+    if isinstance(error, KeyboardInterrupt):
+        return failures.INTERRUPTED
+    command = f"{TRACEBACK}=1 {shlex.join(['plan', *words])}"
+    return failures.defect_text(error, command=command, width=width())

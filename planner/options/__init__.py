@@ -1,0 +1,7 @@
+"""Options of the command line: how they are written, and what they mean.
+
+written     every option of `plan` as text, with its help
+arguments   argv, freed of what no option can mean
+reading     text to numbers, all faults at once
+counts      whole numbers and lists of them
+"""

@@ -1,0 +1,139 @@
+"""argv, freed of what no option can mean.
+
+A parser stops at the first thing that it does not know. Here every such thing becomes a
+`Problem`, and what is left parses: so one message names them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from planner.errors import Problem
+from planner.options.written import FLAGS, REPEATED, VALUED
+
+COMMANDS = ("models", "topologies")
+STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
+
+_EXAMPLES = {
+    "--latency-target": "30ms",
+    "--ttft-target": "1s",
+    "--time-limit": "10s",
+    "--max-cost": "'$20/Mtoken'",
+    "--batch": "1:1024",
+    "--weights": "bf16,int8",
+    "--gap": "1%",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Arguments:
+    """What argv says.
+
+    Args:
+        tokens: what parses.
+        problems: what does not.
+        hints: what was probably meant.
+    """
+
+    tokens: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+
+def tidy(argv: list[str]) -> Arguments:
+    """Split argv into what parses and what is wrong with the rest.
+
+    >>> tidy(["--batch", "8", "--fast"]).tokens
+    ['--batch=8']
+    """
+    if argv and argv[0] in COMMANDS:
+        return _command(argv)
+    return _plan(argv)
+
+
+def _command(argv: list[str]) -> Arguments:
+    """`plan models [NAME]`: one word at most, no options."""
+    said = Arguments(tokens=argv[:1])
+    command = f"plan {argv[0]}"
+    for token in argv[1:]:
+        if token in STANDING:
+            said.tokens.append(token)
+        elif token.startswith("-"):
+            said.problems.append(Problem(where=token, fact=f"is no option of `{command}`"))
+        elif len(said.tokens) > 1:
+            said.problems.append(Problem(where=token, fact=f"`{command}` takes one name"))
+        else:
+            said.tokens.append(token)
+    return said
+
+
+def _plan(argv: list[str]) -> Arguments:
+    said = Arguments()
+    seen: set[str] = set()
+    rest = list(reversed(argv))
+    while rest:
+        token = rest.pop()
+        name, equals, value = token.partition("=")
+        if name in FLAGS or name in STANDING:
+            _flag(said, token, has_value=bool(equals))
+        elif name in VALUED:
+            if not equals and rest and not _is_option(rest[-1]):
+                value, equals = rest.pop(), "="
+            _valued(said, name, value if equals else None, seen)
+        elif token.startswith("-") and token != "-":
+            if not equals and rest and not _is_option(rest[-1]):
+                value = rest.pop()
+            _unknown_option(said, name, value)
+        else:
+            _stray(said, token, is_first=len(rest) + 1 == len(argv))
+    return said
+
+
+def _is_option(token: str) -> bool:
+    """Whether a token begins an option; `-5ms` and `-$2` are values, though wrong ones."""
+    return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
+
+
+def _flag(said: Arguments, token: str, *, has_value: bool) -> None:
+    if has_value:
+        said.problems.append(Problem(where=token, fact="takes no value"))
+    else:
+        said.tokens.append(token)
+
+
+def _valued(said: Arguments, name: str, value: str | None, seen: set[str]) -> None:
+    if value is None:
+        example = _EXAMPLES.get(name)
+        remedy = f"write `{name} {example}`" if example else ""
+        said.problems.append(Problem(where=name, fact="has no value", remedy=remedy))
+    elif name in seen and name not in REPEATED:
+        said.problems.append(Problem(where=name, value=value, fact="is given twice"))
+    else:
+        said.tokens.append(f"{name}={value}")
+    seen.add(name)
+
+
+def _unknown_option(said: Arguments, name: str, value: str) -> None:
+    near = _closest(name, (*VALUED, *FLAGS, *STANDING))
+    remedy = f"did you mean `{near}`?" if near else ""
+    said.problems.append(Problem(where=name, value=value, fact="no such option", remedy=remedy))
+    if not near:
+        said.hints.append("`plan --help` lists the options")
+
+
+def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
+    if not is_first:
+        said.problems.append(Problem(where=word, fact="belongs to no option"))
+        return
+    near = _closest(word, (*COMMANDS, "help"))
+    meant = "plan --help" if near == "help" else f"plan {near}"
+    remedy = f"did you mean `{meant}`?" if near else ""
+    said.problems.append(Problem(where=word, fact="no such command", remedy=remedy))
+    if not near:
+        said.hints.append("`plan --help` shows what `plan` understands")
+
+
+def _closest(word: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), "")

@@ -1,0 +1,163 @@
+"""Options as text to options as numbers; every fault is found before any is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from planner.errors import Problem
+from planner.options.counts import batches, count
+from planner.options.written import Written
+from planner.specs.records import FORMAT_BYTES, Workload
+from planner.specs.request import (
+    MOST_TOKENS,
+    OBJECTIVES,
+    PREFILL_POLICIES,
+    SOLVERS,
+    SolverOptions,
+    Targets,
+)
+from planner.units import UnitError, parse
+
+_T = TypeVar("_T")
+
+MOST_THREADS = 256
+LARGEST_SEED = 2**31 - 1  # solvers hold it in 32 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options ask for, in SI units; `None` leaves the choice to the planner."""
+
+    workload: Workload
+    targets: Targets
+    weights_formats: tuple[str, ...] | None
+    batches: tuple[int, ...] | None
+    prefill_batches: tuple[int, ...] | None
+    prefill: str | None
+    objective: str
+    options: SolverOptions
+
+    def keywords(self) -> dict[str, Any]:
+        """As arguments of `planning.plan`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
+    """Read all options.
+
+    Returns:
+        What they ask for, with a default in place of each that cannot be read, and why
+        these cannot.
+    """
+    faults = _Faults()
+    asked = Asked(
+        workload=_workload(written, faults),
+        targets=_targets(written, faults),
+        weights_formats=_formats(written.weights, faults),
+        batches=faults.read("--batch", written.batch, batches),
+        prefill_batches=faults.read("--prefill-batch", written.prefill_batch, batches),
+        prefill=faults.read("--prefill", written.prefill, _one_of("policy", PREFILL_POLICIES)),
+        objective=faults.read("--objective", written.objective, _one_of("objective", OBJECTIVES))
+        or "cost",
+        options=_solver_options(written, faults),
+    )
+    if written.json and written.quiet:
+        faults.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
+    return asked, tuple(faults.problems)
+
+
+class _Faults:
+    """Reads one text after the other and keeps what is wrong with each."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def read(self, option: str, text: str | None, reader: Callable[[str], _T]) -> _T | None:
+        if text is None:
+            return None
+        try:
+            return reader(text)
+        except UnitError as error:
+            fact, remedy = error.fact, error.remedy
+            problem = Problem(where=option, value=text, fact=fact, remedy=remedy)
+            self.problems.append(problem)
+            return None
+
+
+def _workload(written: Written, faults: _Faults) -> Workload:
+    def tokens(text: str) -> int:
+        return count(text, most=MOST_TOKENS)
+
+    return Workload(
+        n_input_tokens=faults.read("--input", written.input, tokens) or 1,
+        n_output_tokens=faults.read("--output", written.output, tokens) or 1,
+    )
+
+
+def _targets(written: Written, faults: _Faults) -> Targets:
+    def seconds(text: str) -> float:
+        return parse(text, "s")
+
+    def price(text: str) -> float:
+        return parse(text, "USD/token")
+
+    return Targets(
+        tpot_s=faults.read("--latency-target", written.latency_target, seconds),
+        ttft_s=faults.read("--ttft-target", written.ttft_target, seconds),
+        usd_per_token=faults.read("--max-cost", written.max_cost, price),
+        n_devices=faults.read("--max-devices", written.max_devices, count),
+        min_batch=faults.read("--min-batch", written.min_batch, count),
+    )
+
+
+def _solver_options(written: Written, faults: _Faults) -> SolverOptions:
+    def threads(text: str) -> int:
+        return count(text, most=MOST_THREADS)
+
+    def seed(text: str) -> int:
+        return count(text, least=0, most=LARGEST_SEED)
+
+    return SolverOptions(
+        solver=faults.read("--solver", written.solver, _one_of("solver", SOLVERS)) or "highs",
+        time_limit_s=faults.read("--time-limit", written.time_limit, lambda t: parse(t, "s")),
+        gap=faults.read("--gap", written.gap, _gap) or 0.0,
+        threads=faults.read("--threads", written.threads, threads) or 1,
+        seed=faults.read("--seed", written.seed, seed) or 0,
+    )
+
+
+def _gap(text: str) -> float:
+    value = parse(text, "1", example="1%", allow_zero=True)
+    if value >= 1:
+        raise UnitError(text, "is not below 1", "write `1%` or `0.01`")
+    return value
+
+
+def _formats(written: tuple[str, ...], faults: _Faults) -> tuple[str, ...] | None:
+    """Number formats of a list that commas, or repeated options, divide; each once."""
+    known = _one_of("number format", tuple(FORMAT_BYTES))
+    words = [word.strip() for text in written for word in text.split(",")]
+    formats = [faults.read("--weights", word, known) for word in dict.fromkeys(words)]
+    return tuple(name for name in formats if name) or None
+
+
+def _one_of(what: str, allowed: tuple[str, ...]) -> Callable[[str], str]:
+    def reader(text: str) -> str:
+        word = text.strip()
+        if word in allowed:
+            return word
+        *some, last = allowed
+        fact = f"no such {what}" if word else "is empty"
+        near = _closest(word, allowed)
+        remedy = f"did you mean `{near}`?" if near else f"it is {', '.join(some)} or {last}"
+        raise UnitError(text, fact, remedy)
+
+    return reader
+
+
+def _closest(word: str, known: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(word.lower(), known, n=1, cutoff=0.6)), "")

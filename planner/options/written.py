@@ -1,0 +1,114 @@
+"""Every option of `plan`, as text: the one table behind the help and the reading.
+
+Options stay text until all of them are read, so that one message can name every fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from planner.specs.request import (
+    DEFAULT_MODEL,
+    DEFAULT_TOPOLOGY,
+    DEFAULT_WORKLOAD,
+)
+
+_SERVE = Group("What to serve", sort_key=1)
+_TARGETS = Group("Targets", sort_key=2)
+_SEARCH = Group("Search", sort_key=3)
+_SOLVER = Group("Solver", sort_key=4)
+_OUTPUT = Group("Output", sort_key=5)
+
+
+def _text(group: Group, value: str, words: str) -> Parameter:
+    return Parameter(group=group, metavar=value, help=words, negative=())
+
+
+def _flag(group: Group, words: str) -> Parameter:
+    return Parameter(group=group, help=words, negative=(), show_default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Options as they were written; `reading.read` turns them into numbers."""
+
+    model: Annotated[str, _text(_SERVE, "NAME|FILE", "Model to serve; see `plan models`.")] = (
+        DEFAULT_MODEL
+    )
+    topology: Annotated[
+        str, _text(_SERVE, "NAME|FILE", "Pool of devices to serve it on; see `plan topologies`.")
+    ] = DEFAULT_TOPOLOGY
+    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
+        DEFAULT_WORKLOAD.n_input_tokens
+    )
+    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = str(
+        DEFAULT_WORKLOAD.n_output_tokens
+    )
+
+    latency_target: Annotated[
+        str | None, _text(_TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
+    ] = None
+    ttft_target: Annotated[
+        str | None, _text(_TARGETS, "TIME", "Longest time to the first token, like 1s.")
+    ] = None
+    max_cost: Annotated[
+        str | None, _text(_TARGETS, "PRICE", "Highest rent per output token, like '$20/Mtoken'.")
+    ] = None
+    max_devices: Annotated[str | None, _text(_TARGETS, "N", "Most devices of the pool.")] = None
+    min_batch: Annotated[str | None, _text(_TARGETS, "N", "Fewest sequences decoded together.")] = (
+        None
+    )
+
+    objective: Annotated[
+        str,
+        _text(
+            _SEARCH, "WHAT", "What to optimise: cost, rent, latency, ttft, throughput or devices."
+        ),
+    ] = "cost"
+    weights: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
+    ] = ()
+    batch: Annotated[
+        str,
+        _text(_SEARCH, "BATCHES", "Decode batches to choose from: 64, 16:128, 16:128:8 or 1,2,4."),
+    ] = "1:128,136:1024:8"
+    prefill_batch: Annotated[
+        str | None,
+        _text(_SEARCH, "BATCHES", "Prefill batches to choose from; default: as `--prefill` says."),
+    ] = None
+    prefill: Annotated[
+        str | None,
+        _text(
+            _SEARCH,
+            "POLICY",
+            "latency: each request alone. cost: in batches. Default: latency with a "
+            "`--latency-target`, else cost.",
+        ),
+    ] = None
+
+    solver: Annotated[str, _text(_SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
+    time_limit: Annotated[
+        str | None, _text(_SOLVER, "TIME", "Stop after this, with the best plan so far, like 10s.")
+    ] = None
+    gap: Annotated[
+        str, _text(_SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%.")
+    ] = "0"
+    threads: Annotated[str, _text(_SOLVER, "N", "Threads of the solver.")] = "1"
+    seed: Annotated[str, _text(_SOLVER, "N", "Seed of the solver.")] = "0"
+
+    json: Annotated[bool, _flag(_OUTPUT, "Print the plan as JSON, in SI units.")] = False
+    quiet: Annotated[bool, _flag(_OUTPUT, "Print the plan in one line.")] = False
+
+
+def option(name: str) -> str:
+    """`max_cost` as it is typed: `--max-cost`."""
+    return "--" + name.replace("_", "-")
+
+
+FLAGS = frozenset({"--json", "--quiet"})
+REPEATED = frozenset({"--weights"})
+VALUED = tuple(o for o in (option(field.name) for field in fields(Written)) if o not in FLAGS)

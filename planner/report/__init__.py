@@ -1,0 +1,17 @@
+"""Plans, conflicts and errors as text and as JSON. Nothing here computes a figure.
+
+terminal    a plan, in sections
+phases      its two phases, side by side
+proof       its certificate and the constants behind it
+conflict    why there is no plan
+problems    what is wrong with a request
+failures    out of time, a failed check, a defect
+catalogue   models, one or all
+pools       topologies, one or all
+as_json     all of them for machines; schemas in docs/schema
+schema      those schemas, from the records
+layout      lines, columns, bars
+paint       colour, and what a stream can show
+progress    one line while a solver runs
+helptext    `plan --help`
+"""

@@ -1,0 +1,89 @@
+"""Plans, conflicts and errors for machines: every field of the records, in SI units.
+
+Keys are the names of the fields, which name their units. A schema's number rises when a key
+goes or changes its meaning; new keys may come. What is not finite is `null`. The schemas
+are in docs/schema.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from planner.errors import PlannerError, RequestError
+from planner.results import Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
+from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
+from planner.specs.spans import spans
+
+Json = dict[str, Any]
+
+PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1"
+
+DERIVED: Mapping[type, tuple[str, ...]] = {
+    StepTime: ("total_s",),
+    PhasePlan: ("tokens_per_s",),
+    Memory: ("used_bytes", "free_bytes"),
+    Deployment: ("summary", "ttft_s", "tpot_s", "output_tokens_per_s"),
+    ClusterSpec: ("n_devices",),
+    ModelSpec: ("n_params", "n_params_served"),
+    Plan: ("n_assumed",),
+}
+"""What records compute from their fields and a reader should not have to."""
+
+KINDS: Mapping[type, str] = {TorusFabric: "torus", NodesFabric: "nodes", LinkedFabric: "linked"}
+"""What tells records apart that stand in the same place."""
+
+RANGES = frozenset({"batches", "prefill_batches"})
+"""Integers that are written as [first, last, step] of each run."""
+
+
+def plan_json(plan: Plan) -> Json:
+    return {"schema": PLAN, **_record(plan)}
+
+
+def conflict_json(conflict: Conflict) -> Json:
+    return {"schema": CONFLICT, **_record(conflict)}
+
+
+def error_json(error: BaseException, *, exit_code: int) -> Json:
+    """An error other than a conflict; `problems` is empty unless the request cannot be read."""
+    kind = type(error).__name__ if isinstance(error, PlannerError) else "InternalError"
+    problems = error.problems if isinstance(error, RequestError) else ()
+    return {
+        "schema": ERROR,
+        "kind": kind,
+        "exit_code": exit_code,
+        "message": str(error) or type(error).__name__,
+        "problems": [_record(problem) for problem in problems],
+        "hint": error.hint if isinstance(error, RequestError) else "",
+    }
+
+
+def dumps(record: Json) -> str:
+    """As text, in ASCII, so that it passes through every terminal and pipe unchanged."""
+    return json.dumps(record, indent=2, allow_nan=False)
+
+
+def _record(record: object) -> Json:
+    assert dataclasses.is_dataclass(record)
+    kind = KINDS.get(type(record))
+    fields = {f.name: _value(getattr(record, f.name), f.name) for f in dataclasses.fields(record)}
+    derived = {name: _value(getattr(record, name)) for name in DERIVED.get(type(record), ())}
+    return {**({"kind": kind} if kind else {}), **fields, **derived}
+
+
+def _value(value: object, name: str = "") -> object:
+    if dataclasses.is_dataclass(value):
+        return _record(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _value(inner) for key, inner in value.items()}
+    if isinstance(value, tuple) and name in RANGES:
+        return [list(span) for span in spans(value)]
+    if isinstance(value, (tuple, list)):
+        return [_value(inner) for inner in value]
+    return value

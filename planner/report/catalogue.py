@@ -1,0 +1,92 @@
+"""Models: all of them in a list, or one with its numbers and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from planner.report.lines import columns, section, wrapped
+from planner.report.words import amount, plural
+from planner.specs.records import FORMAT_BYTES, ModelSpec, Provenance
+from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.specs.listing import Listing
+
+Figures = Sequence[tuple[str, str, str]]  # label, value, key of its source
+
+_SHAPE = (
+    ("layers", "{model.n_layers}", "shape.n_layers"),
+    ("d_model", "{model.d_model}", "shape.d_model"),
+    ("d_ff", "{model.d_ff}", "shape.d_ff"),
+    ("heads", "{model.n_heads}{served}", "shape.n_heads"),
+    ("KV heads", "{model.n_kv_heads}", "shape.n_kv_heads"),
+    ("d_head", "{model.d_head}", "shape.d_head"),
+    ("vocabulary", "{model.vocab_size}{tied}", "shape.vocab_size"),
+    ("FFN matrices", "{model.n_ffn_matrices}", "shape.n_ffn_matrices"),
+    ("block", "{model.block}", "shape.block"),
+)
+_SIZE = (
+    ("published", "{published} parameters", "check.n_params"),
+    ("counted", "{counted} parameters", ""),
+    ("as served", "{as_served} parameters", "shape.n_heads_served"),
+    ("weights", "{weights}", "formats.weights"),
+    ("KV cache", "{kv} a token, {model.kv_format}", "formats.kv"),
+    ("activations", "{model.activation_format}", "formats.activation"),
+)
+
+
+def listing_text(title: str, listings: Iterable[Listing], *, hint: str, width: int) -> str:
+    """Names in a column, what they stand for beside it, examples of patterns below."""
+    found = list(listings)
+    column = max((len(item.name) for item in found), default=0) + 2
+    lines = []
+    for item in found:
+        words = ": ".join(filter(None, (item.title, item.description)))
+        if item.examples:
+            words += f" (like {', '.join(item.examples)})"
+        first, *rest = wrapped(words, max(30, width - column - 2))
+        lines += [f"{item.name:<{column}}{first}", *(" " * column + line for line in rest)]
+    return section(title, lines or ["none found"]) + f"\n\n{hint}"
+
+
+def model_text(model: ModelSpec) -> str:
+    """One model: shape, size, sources."""
+    padded = model.n_heads_served != model.n_heads
+    values = {
+        "model": model,
+        "served": f", {model.n_heads_served} as served" if padded else "",
+        "tied": ", tied embeddings" if model.tied_embeddings else "",
+        "published": amount(model.n_params_published),
+        "counted": amount(model.n_params),
+        "as_served": amount(model.n_params_served),
+        "weights": ", ".join(
+            f"{name} {show(model.n_params_served * FORMAT_BYTES[name], 'B')}"
+            for name in model.weights_formats
+        ),
+        "kv": show(model.kv_bytes_per_token, "B"),
+    }
+
+    def filled(rows: Figures) -> Figures:
+        return [(label, text.format(**values), key) for label, text, key in rows]
+
+    return "\n\n".join(
+        (
+            f"{model.name}: {model.title}",
+            section("shape", figure_lines(filled(_SHAPE), model.provenance)),
+            section("size", figure_lines(filled(_SIZE), model.provenance)),
+            assumed_text(model.provenance),
+        )
+    )
+
+
+def figure_lines(figures: Figures, provenance: Sequence[Provenance]) -> list[str]:
+    """Label, value, source; a value without a published source says `assumed`."""
+    source = {value.key: value.source for value in provenance}
+    return columns([(label, text, source.get(key, "")) for label, text, key in figures], "<<<")
+
+
+def assumed_text(provenance: Sequence[Provenance]) -> str:
+    """How many values there are, and how many of them nobody published."""
+    n_assumed = sum(value.is_assumed for value in provenance)
+    return f"{plural(len(provenance), 'value')}, {n_assumed or 'none'} assumed"

@@ -1,0 +1,106 @@
+"""Why there is no plan: facts, their consequence, what is reachable, a command that works.
+
+error: no plan decodes `palm-540b` on `tpu-v4-4x8x8` in 5 ms a token
+
+  Because the fastest decode pass takes 20 ms, TPOT ≤ 5 ms is out of reach.
+
+  limit  asked   reachable
+  TPOT   ≤ 5 ms  20 ms
+
+hint: this has a plan: `plan --latency-target 20ms`
+"""
+
+from __future__ import annotations
+
+from planner.report.lines import columns, wrapped
+from planner.report.words import headline, limit_label, limit_text
+from planner.results import Conflict, Obstacle
+from planner.units import show
+
+_HEADS = {
+    "tpot": "no plan decodes {model} on {pool} in {asked} a token",
+    "ttft": "no plan prefills {n_input} tokens of {model} on {pool} in {asked}",
+    "cost": "no plan serves {model} on {pool} for {asked}",
+    "devices": "no plan serves {model} on {asked} devices of {pool}",
+    "batch": "no plan decodes {asked} sequences of {model} together on {pool}",
+    "hbm": "no plan fits {model} into the memory of {pool}",
+}
+_SEVERAL = "no plan serves {model} on {pool} within {limits} together"
+
+
+def conflict_text(conflict: Conflict, width: int) -> str:
+    """The whole message, in lines of at most `width` columns."""
+    hint = f"hint: this has a plan: `{conflict.command}`" if conflict.command else ""
+    parts = (
+        "\n".join(wrapped(f"error: {_head(conflict)}", width)),
+        _reasons(conflict.obstacles, width),
+        _reachable(conflict.obstacles),
+        _closest(conflict, width),
+        _indented(_search_text(conflict), width),
+        hint,
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def _head(conflict: Conflict) -> str:
+    request, obstacles = conflict.request, conflict.obstacles
+    alone = obstacles[0] if len(obstacles) == 1 else None
+    template = _HEADS.get(alone.name, _SEVERAL) if alone else _SEVERAL
+    return template.format(
+        model=f"`{request.model.name}`",
+        pool=f"`{request.cluster.name}`",
+        n_input=request.workload.n_input_tokens,
+        asked=show(alone.asked, alone.dimension) if alone else "",
+        limits=_and([_limit(obstacle) for obstacle in obstacles]) or "its memory",
+    )
+
+
+def _reasons(obstacles: tuple[Obstacle, ...], width: int) -> str:
+    """A paragraph of facts and consequences, in the order in which limits were named."""
+    sentences = [
+        f"{'And because' if i else 'Because'} {_reason(obstacle)}."
+        for i, obstacle in enumerate(obstacles)
+    ]
+    return "\n".join(_indented(sentence, width) for sentence in sentences)
+
+
+def _reason(obstacle: Obstacle) -> str:
+    """A fact, its consequence, and the detail that the fact has after a semicolon."""
+    fact, _, detail = obstacle.reason.rstrip(".").partition("; ")
+    fails = "nothing fits" if obstacle.name == "hbm" else f"{_limit(obstacle)} is out of reach"
+    return f"{fact}, {fails}" + (f": {detail}" if detail else "")
+
+
+def _reachable(obstacles: tuple[Obstacle, ...]) -> str:
+    """What each limit could be if it alone yields."""
+    head = "reachable" if len(obstacles) == 1 else "reachable, the others kept"
+    rows = [("limit", "asked", head)]
+    for obstacle in obstacles:
+        name, dimension = obstacle.name, obstacle.dimension
+        reachable = show(obstacle.reachable, dimension)
+        rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
+    return "\n".join(f"  {line}" for line in columns(rows, "<<<"))
+
+
+def _closest(conflict: Conflict, width: int) -> str:
+    best = conflict.closest
+    return _indented(f"Closest: {best.summary}: {headline(best)}.", width) if best else ""
+
+
+def _search_text(conflict: Conflict) -> str:
+    checks = "".join(f"; {check}" for check in conflict.verified)
+    return f"Looked at {conflict.n_candidates:,} candidates{checks}."
+
+
+def _limit(obstacle: Obstacle) -> str:
+    asked = limit_text(obstacle.name, obstacle.asked, obstacle.dimension)
+    return f"{limit_label(obstacle.name)} {asked}"
+
+
+def _and(words: list[str]) -> str:
+    *some, last = words or [""]
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def _indented(text: str, width: int) -> str:
+    return "\n".join(f"  {line}" for line in wrapped(text, width - 2))

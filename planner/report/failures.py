@@ -1,0 +1,50 @@
+"""What went wrong that no option can mend: time, a failed check, a defect, Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+
+from planner.errors import OutOfTimeError, SolverError
+from planner.report.lines import wrapped
+from planner.report.problems import shown
+from planner.report.words import OBJECTIVE_DIMENSIONS
+from planner.units import show
+
+INTERRUPTED = "error: interrupted before a plan was found"
+
+
+def out_of_time_text(error: OutOfTimeError, *, objective: str, command: str) -> str:
+    """No plan within the time limit.
+
+    Args:
+        error: says the limit, and the bound if one was proved.
+        objective: what was optimised, one of `OBJECTIVES`.
+        command: the same request with more time.
+    """
+    head = f"error: no plan was found within {show(error.time_limit_s, 's')}"
+    dimension = OBJECTIVE_DIMENSIONS.get(objective, "1")
+    bound = f"  No plan can be better than {show(error.bound, dimension)}."
+    hint = f"hint: give it more time: `{command}`"
+    known = math.isfinite(error.bound) and error.bound != 0
+    return "\n\n".join((head, bound, hint) if known else (head, hint))
+
+
+def solver_text(error: SolverError, width: int) -> str:
+    """An answer that failed its verification is never shown as a plan."""
+    reason = "\n".join(f"  {line}" for line in wrapped(shown(str(error)), width - 2))
+    hint = "hint: `--solver cpsat` answers the same request by other means"
+    return f"error: the answer failed its verification\n\n{reason}\n\n{hint}"
+
+
+def defect_text(error: BaseException, *, command: str, width: int) -> str:
+    """Something that should not happen, without a traceback.
+
+    Args:
+        error: what happened.
+        command: the same request with a traceback.
+        width: columns.
+    """
+    kind, reason = type(error).__name__, shown(str(error)) or "no reason given"
+    body = "\n".join(f"  {line}" for line in wrapped(f"{kind}: {reason}", width - 2))
+    hint = f"hint: `{command}` shows where it happened"
+    return f"error: the planner failed, which is a defect of its own\n\n{body}\n\n{hint}"

@@ -1,0 +1,77 @@
+"""Text in lines: labels, columns and bars that align without colour."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+
+LABEL = 14  # columns of a label, indent included
+
+TIED = "\u00a0"  # a space at which no line breaks
+_UNITS = re.compile(r"(?<=\d) (?=[a-zA-Z%])|(?<=[≤≥×]) (?=\S)")
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def section(title: str, lines: Iterable[str]) -> str:
+    """A title and indented lines; nothing if there are no lines."""
+    body = [f"  {line}".rstrip() for line in lines]
+    return "\n".join((title, *body)) if body else ""
+
+
+def labelled(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Lines of a label and a text that wraps beside it; rows without text are left out."""
+    lines: list[str] = []
+    for label, text in rows:
+        if text:
+            room = max(20, width - LABEL - 2)
+            first, *rest = wrapped(text, room)
+            lines += [f"{label:<{LABEL}}{first}", *(" " * LABEL + line for line in rest)]
+    return lines
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text in lines of at most `width`, broken at spaces, never between a number and its unit."""
+    tied = _UNITS.sub(TIED, text)
+    lines = textwrap.wrap(tied, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(TIED, " ") for line in lines] or [""]
+
+
+def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
+    """Rows as aligned columns, two spaces apart.
+
+    Args:
+        rows: cells; a short row ends early.
+        align: `<` or `>` for each column.
+
+    >>> columns([("a", "10 ms"), ("bc", "5 ms")], "<>")
+    ['a   10 ms', 'bc   5 ms']
+    """
+    widths = [max(map(len, cells)) for cells in zip_longest(*rows, fillvalue="")]
+    return [
+        "  ".join(
+            f"{cell:{side}{size}}" for cell, side, size in zip(row, align, widths, strict=False)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def bar(fraction: float, width: int) -> str:
+    """A bar of `width` columns for a fraction of 1, to an eighth of a column.
+
+    >>> bar(0.5, 8), bar(0.0, 8)
+    ('████', '')
+    """
+    eighths = round(min(max(fraction, 0.0), 1.0) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")
+
+
+def percent(fraction: float) -> str:
+    """A fraction in percent, three significant digits.
+
+    >>> percent(0.0123), percent(1.0)
+    ('1.23 %', '100 %')
+    """
+    return f"{100 * fraction:.3g} %"

@@ -1,0 +1,72 @@
+"""Text onto a stream: in colour on a terminal, plain elsewhere, in ASCII where it must be.
+
+All text is composed without colour and reads so. Colour is laid over it by what it says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import IO
+
+NARROWEST, USUAL, WIDEST = 60, 100, 120
+
+_STYLES = (
+    (r"\A.+", "bold"),  # the first line says it all
+    (r"(?m)^[a-z][a-z ]*$", "bold"),  # titles of sections
+    (r"(?m)^error:", "bold red"),
+    (r"(?m)^hint:", "bold cyan"),
+    (r"`[^`\n]+`", "cyan"),
+    (r"[█▏▎▍▌▋▊▉]+", "blue"),
+    (r"\bbinds\b", "bold yellow"),
+    (r"\bassumed\b", "yellow"),
+    (r"\boptimal\b", "green"),
+)
+_IN_ASCII = str.maketrans(
+    {
+        "×": "x", "≤": "<=", "≥": ">=", "·": "-", "–": "-", "−": "-", "…": "...", "█": "#",
+        "▏": "", "▎": "", "▍": "", "▌": "#", "▋": "#", "▊": "#", "▉": "#", "µ": "u", "→": "->",
+    }
+)  # fmt: skip
+
+
+def width() -> int:
+    """Columns to write: those of the terminal or of $COLUMNS, within what reads well."""
+    return min(max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST), WIDEST)
+
+
+def write(text: str, stream: IO[str]) -> None:
+    """Write text and a line end."""
+    if is_coloured(stream):
+        from rich.console import Console
+        from rich.text import Text
+
+        painted = Text(text)
+        for pattern, style in _STYLES:
+            painted.highlight_regex(pattern, style)
+        console = Console(file=stream, highlight=False, soft_wrap=True)
+        console.print(painted)
+    else:
+        stream.write(_encodable(text, getattr(stream, "encoding", None)) + "\n")
+    stream.flush()
+
+
+def write_data(text: str, stream: IO[str]) -> None:
+    """Write what another program reads, unchanged, and a line end."""
+    stream.write(text + "\n")
+    stream.flush()
+
+
+def is_coloured(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal that wants colour (see no-color.org)."""
+    is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal and not os.environ.get("NO_COLOR")
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        ascii_only = text.translate(_IN_ASCII).encode("ascii", "replace")
+        return ascii_only.decode("ascii")
+    return text

@@ -1,0 +1,70 @@
+"""The two phases of a plan side by side, and the memory that they share."""
+
+from __future__ import annotations
+
+from planner.report.lines import LABEL, bar
+from planner.report.words import plural
+from planner.results import Deployment, Memory, PhasePlan
+from planner.units import show
+
+_WIDEST_BAR = 20
+_FIGURE, _SHARE = 9, 7  # columns of a time or a size, and of its share
+
+
+def phase_lines(best: Deployment, width: int) -> list[str]:
+    """A row for each fact, a column for each phase."""
+    block = (width - 2 - LABEL) // 2
+    phases = (best.prefill, best.decode)
+    rows = [
+        ("", [phase.phase for phase in phases]),
+        ("batch", [str(phase.batch) for phase in phases]),
+    ]
+    if best.mesh.n_stages > 1:
+        rows.append(
+            ("in parts", [plural(p.n_microbatches, "micro-batch", "micro-batches") for p in phases])
+        )
+    rows += [
+        ("layout", [f"{phase.layout}  {best.storage}" for phase in phases]),
+        ("attention", [_attention_text(phase) for phase in phases]),
+        ("pass", [f"{show(best.ttft_s, 's')} (TTFT)", f"{show(best.tpot_s, 's')} (TPOT)"]),
+        *_step_rows(phases, min(_WIDEST_BAR, block - _FIGURE - _SHARE - 4)),
+        ("MFU", [_share(phase.mfu_fraction) for phase in phases]),
+        ("tokens/s", [show(phase.tokens_per_s, "1") for phase in phases]),
+    ]
+    return [f"{label:<{LABEL}}{left:<{block}}{right}" for label, (left, right) in rows]
+
+
+def _attention_text(phase: PhasePlan) -> str:
+    return f"over {phase.attention}, KV cut {plural(phase.n_kv_ways, 'way')}"
+
+
+def _step_rows(phases: tuple[PhasePlan, PhasePlan], bar_width: int) -> list[tuple[str, list[str]]]:
+    """The parts of a pass: time, share, bar."""
+    rows = []
+    for (name, first_s), (_, second_s) in zip(*(p.step.parts() for p in phases), strict=True):
+        cells = [
+            _figure(show(part_s, "s"), part_s / phase.step.total_s, bar_width)
+            for part_s, phase in zip((first_s, second_s), phases, strict=True)
+        ]
+        rows.append((f"  {name}", cells))
+    return rows
+
+
+def memory_lines(memory: Memory, width: int) -> list[str]:
+    """The parts of a device's memory: size, share, bar."""
+    bar_width = min(2 * _WIDEST_BAR, width - 2 - 18 - _FIGURE - _SHARE - 4)
+    parts = (*memory.parts(), ("free", memory.free_bytes))
+    lines = [
+        f"{name:<18}{_figure(show(size, 'B'), size / memory.capacity_bytes, bar_width)}"
+        for name, size in parts
+        if size or name == "free"
+    ]
+    return [*lines, f"{'in all':<18}{show(memory.capacity_bytes, 'B')}"]
+
+
+def _figure(quantity: str, share: float, bar_width: int) -> str:
+    return f"{quantity:<{_FIGURE}}{_share(share):>{_SHARE}}  {bar(share, bar_width)}"
+
+
+def _share(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"

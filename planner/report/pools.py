@@ -1,0 +1,126 @@
+"""One topology: its devices, its network, how it can be cut, and where its numbers come from."""
+
+from __future__ import annotations
+
+from planner.report.catalogue import Figures, assumed_text, figure_lines
+from planner.report.lines import TIED, labelled, percent, section
+from planner.report.words import plural
+from planner.specs.records import (
+    ClusterSpec,
+    DeviceSpec,
+    LinkedFabric,
+    NodesFabric,
+    TorusFabric,
+)
+from planner.units import show
+
+
+def cluster_text(cluster: ClusterSpec, width: int) -> str:
+    """Pool, network, parts and device, each number with its source."""
+    device, fabric = cluster.device, cluster.fabric
+    rent = show(cluster.usd_per_hour * cluster.n_devices, "USD/h")
+    each = show(cluster.usd_per_hour, "USD/h")
+    pool = [
+        ("devices", f"{cluster.n_devices} × {device.title}"),
+        ("rent", f"{rent}, {each} a device, price {device.price_date or 'undated'}"),
+    ]
+    if isinstance(fabric, TorusFabric):
+        network, parts = _torus(fabric), _slices(fabric)
+    elif isinstance(fabric, NodesFabric):
+        network, parts = _nodes(fabric), _domains(fabric)
+    else:
+        network, parts = _linked(fabric), _groups(fabric)
+    provenance = (*cluster.provenance, *device.provenance)
+    return "\n\n".join(
+        (
+            f"{cluster.name}: {cluster.title}",
+            section("pool", labelled(pool, width)),
+            section("network, one way", figure_lines(network, provenance)),
+            section("parts", labelled(parts, width)),
+            section("device", figure_lines(_device(device), provenance)),
+            assumed_text(provenance),
+        )
+    )
+
+
+def _device(device: DeviceSpec) -> Figures:
+    peaks = [
+        (f"peak {name}", show(rate, "FLOP/s"), f"peak.{name}")
+        for name, rate in device.peak_flop_per_s.items()
+    ]
+    compute, hbm = percent(device.compute_fraction), percent(device.hbm_fraction)
+    return [
+        *peaks,
+        ("  attained", compute, "attainable.compute_fraction"),
+        ("HBM", show(device.hbm_bytes, "B"), "memory.hbm"),
+        ("HBM bandwidth", show(device.hbm_bytes_per_s, "B/s"), "memory.hbm_bandwidth"),
+        ("  attained", hbm, "attainable.hbm_fraction"),
+        ("reserve", show(device.reserve_bytes, "B"), "memory.reserve"),
+        ("layer overhead", show(device.layer_overhead_s, "s"), "attainable.layer_overhead"),
+        ("overlap exponent", f"{device.roofline_exponent:g}", "attainable.roofline_exponent"),
+        ("price", show(device.usd_per_hour, "USD/h"), "price.on_demand"),
+    ]
+
+
+def _torus(fabric: TorusFabric) -> Figures:
+    return [
+        ("link", show(fabric.link_bytes_per_s, "B/s"), "torus.link_bandwidth"),
+        ("hop", show(fabric.hop_s, "s"), "torus.hop"),
+        ("closed if", f"all dimensions divide by {fabric.wrap_multiple}", "torus.wrap_multiple"),
+        ("activations", fabric.activation_network, "torus.activation_network"),
+        ("weights", fabric.bulk_network, "torus.bulk_network"),
+    ]
+
+
+def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
+    from planner.topology.slices import axis_wraps, n_positions, slice_shapes  # numpy
+
+    shapes = slice_shapes(fabric)
+    closed = [s for s in shapes if any(axis_wraps(s, fabric.wrap_multiple))]
+    listed = [f"{'×'.join(map(str, s))}{TIED}({n_positions(fabric, s)})" for s in shapes]
+    rings = f"{len(closed)} closed into rings"
+    return [
+        ("slices", f"{plural(len(shapes), 'shape')}, {rings}; places in brackets"),
+        ("shapes", ", ".join(listed)),
+    ]
+
+
+def _nodes(fabric: NodesFabric) -> Figures:
+    up, out = percent(fabric.scale_up_fraction), percent(fabric.scale_out_fraction)
+    return [
+        ("in a node", show(fabric.scale_up_bytes_per_s, "B/s"), "nodes.scale_up.bandwidth"),
+        ("  attained", up, "nodes.scale_up.attainable_fraction"),
+        ("  latency", show(fabric.scale_up_latency_s, "s"), "nodes.scale_up.latency"),
+        ("between nodes", show(fabric.scale_out_bytes_per_s, "B/s"), "nodes.scale_out.bandwidth"),
+        ("  attained", out, "nodes.scale_out.attainable_fraction"),
+        ("  latency", show(fabric.scale_out_latency_s, "s"), "nodes.scale_out.latency"),
+        ("activations", fabric.activation_network, "nodes.activation_network"),
+        ("weights", fabric.bulk_network, "nodes.bulk_network"),
+    ]
+
+
+def _domains(fabric: NodesFabric) -> list[tuple[str, str]]:
+    n_nodes, n_inside = plural(fabric.n_nodes, "node"), plural(fabric.n_devices_per_node, "device")
+    return [("domains", f"{n_nodes} of {n_inside}, all pairs at full rate inside")]
+
+
+def _linked(fabric: LinkedFabric) -> Figures:
+    rates = sorted({link.bytes_per_s for link in fabric.links})
+    slowest, fastest = show(rates[0], "B/s"), show(rates[-1], "B/s")
+    span = slowest if slowest == fastest else f"{slowest} to {fastest}"
+    return [
+        ("links", f"{len(fabric.links)}, {span}", "link[0].bandwidth"),
+        ("activations", fabric.activation_network, "linked.activation_network"),
+        ("weights", fabric.bulk_network, "linked.bulk_network"),
+    ]
+
+
+def _groups(fabric: LinkedFabric) -> list[tuple[str, str]]:
+    from planner.topology.widest import widest_groups
+
+    listed = ", ".join(
+        f"{len(group.devices)} at {show(group.bytes_per_s, 'B/s')}"
+        for group in widest_groups(fabric)
+        if len(group.devices) > 1
+    )
+    return [("groups", listed or "no two devices are linked")]

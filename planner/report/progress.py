@@ -1,0 +1,66 @@
+"""One line about a running solver, rewritten in place on a terminal, absent elsewhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, TextIO
+
+from planner.report.lines import percent
+from planner.report.words import OBJECTIVE_DIMENSIONS
+from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.solvers.solution import Progress
+
+_PATIENCE_S = 1.0  # no news before this
+_EVERY_S = 0.1
+
+
+class ProgressLine:
+    """Called with each piece of news; silent unless the stream is a terminal.
+
+    Args:
+        stream: where to write, stderr.
+        objective: what is optimised, which says the unit of incumbent and bound.
+    """
+
+    def __init__(self, stream: TextIO, *, objective: str) -> None:
+        self._stream = stream
+        self._dimension = OBJECTIVE_DIMENSIONS.get(objective, "1")
+        self._is_terminal = stream.isatty()
+        self._began_s = self._written_s = time.monotonic()
+        self._length = 0
+
+    def __call__(self, progress: Progress) -> None:
+        now_s = time.monotonic()
+        patient = now_s - self._began_s < _PATIENCE_S or now_s - self._written_s < _EVERY_S
+        if not self._is_terminal or patient:
+            return
+        self._written_s = now_s
+        self._rewrite(progress_text(progress, self._dimension, elapsed_s=now_s - self._began_s))
+
+    def clear(self) -> None:
+        """Leave the line empty for what comes next."""
+        if self._length:
+            self._rewrite("")
+            self._stream.write("\r")
+            self._stream.flush()
+
+    def _rewrite(self, text: str) -> None:
+        self._stream.write("\r" + text.ljust(self._length))
+        self._stream.flush()
+        self._length = len(text)
+
+
+def progress_text(progress: Progress, dimension: str, *, elapsed_s: float) -> str:
+    """`searching: best $41/Mtoken, bound $40/Mtoken, gap 2.4 %, 3.2 s`."""
+    best, bound = progress.incumbent, progress.bound
+    parts = []
+    if math.isfinite(best):
+        parts.append(f"best {show(best, dimension)}")
+    if math.isfinite(bound):
+        parts.append(f"bound {show(bound, dimension)}")
+    if math.isfinite(best) and math.isfinite(bound) and best:
+        parts.append(f"gap {percent(abs(best - bound) / abs(best))}")
+    return f"searching: {', '.join([*(parts or ['no plan yet']), show(elapsed_s, 's')])}"

@@ -1,0 +1,207 @@
+"""A plan for people: what was asked, what to run, what it does, what proves it.
+
+`plan_text` is the whole report, `plan_line` its first line. Rows are templates: what a
+section prints can be read off its table.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from planner.report.lines import columns, labelled, percent, section
+from planner.report.phases import memory_lines, phase_lines
+from planner.report.proof import certificate_lines, constant_lines
+from planner.report.words import (
+    OBJECTIVE_WORDS,
+    amount,
+    headline,
+    limit_label,
+    limit_text,
+    plural,
+    target_texts,
+)
+from planner.results import Alternative, Deployment, LimitUse, Mesh, Plan
+from planner.specs.request import Request, SolverOptions
+from planner.specs.spans import span_text
+from planner.units import show
+
+Rows = tuple[tuple[str, str], ...]
+
+_REQUEST: Rows = (
+    ("model", "{model}: {title}, {n_params} parameters{padding}"),
+    ("pool", "{pool}: {n_pool} × {device}"),
+    ("tokens", "{n_input} in, {n_output} out"),
+    ("targets", "{targets}"),
+    ("objective", "{objective}: {objective_words}"),
+    ("prefill", "{prefill}: {prefill_words}"),
+    ("batches", "decode {batches}, prefill {prefill_batches}"),
+    ("weights", "{formats}"),
+    ("solver", "{solver}"),
+)
+_DEPLOYMENT: Rows = (
+    ("devices", "{n_devices} of {n_pool} × {device}"),
+    ("mesh", "{mesh}, {network}; fits the pool in {places}"),
+    ("weights", "{weights_format}, at rest {storage}   {axes}"),
+    ("KV cache", "{kv_format}"),
+)
+_COST: Rows = (
+    ("rent", "{rent}: {n_devices} at {price} each, price {price_date}"),
+    ("output token", "{cost}, of which prefill {prefill_cost} ({prefill_share})"),
+    ("throughput", "{throughput} output tokens per second, the phases taking turns"),
+)
+_PREFILL_WORDS = {
+    "latency": "each request alone, for its least TTFT",
+    "cost": "requests together, for their least cost",
+}
+
+
+def plan_line(plan: Plan) -> str:
+    """The plan in one line."""
+    return f"{plan.deployment.summary}: {headline(plan.deployment)}"
+
+
+def plan_text(plan: Plan, width: int) -> str:
+    """The whole report, in lines of at most `width` columns.
+
+    Args:
+        plan: to report.
+        width: columns, 60 or more.
+    """
+    best, request = plan.deployment, plan.request
+    sections = (
+        f"{best.summary}\n{headline(best)}",
+        section("request", labelled(_fill(_REQUEST, _request_values(request)), width)),
+        section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
+        section("phases", phase_lines(best, width)),
+        section("memory of a device", memory_lines(best.memory, width)),
+        section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
+        section("limits", _limit_lines(plan.limits)),
+        section("next best plans", _alternative_lines(plan.alternatives)),
+        section("certificate", certificate_lines(plan.certificate, width)),
+        section("constants", constant_lines(plan, width)),
+    )
+    return "\n\n".join(filter(None, sections))
+
+
+def _fill(rows: Rows, values: dict[str, object]) -> list[tuple[str, str]]:
+    return [(label, text.format(**values)) for label, text in rows]
+
+
+def _request_values(request: Request) -> dict[str, object]:
+    model, cluster, workload = request.model, request.cluster, request.workload
+    padded = model.n_params_served != model.n_params
+    return {
+        "model": model.name,
+        "title": model.title,
+        "n_params": amount(model.n_params),
+        "padding": f", {amount(model.n_params_served)} as served" if padded else "",
+        "pool": cluster.name,
+        "n_pool": cluster.n_devices,
+        "device": cluster.device.title,
+        "n_input": workload.n_input_tokens,
+        "n_output": workload.n_output_tokens,
+        "targets": ", ".join(target_texts(request.targets)) or "none",
+        "objective": request.objective,
+        "objective_words": OBJECTIVE_WORDS.get(request.objective, ""),
+        "prefill": request.prefill,
+        "prefill_words": _PREFILL_WORDS.get(request.prefill, ""),
+        "batches": span_text(request.batches),
+        "prefill_batches": span_text(request.prefill_batches),
+        "formats": " or ".join(request.weights_formats),
+        "solver": _solver_text(request.options),
+    }
+
+
+def _solver_text(options: SolverOptions) -> str:
+    limit = "none" if options.time_limit_s is None else show(options.time_limit_s, "s")
+    return (
+        f"{options.solver}, gap {percent(options.gap)}, time limit {limit}, "
+        f"{plural(options.threads, 'thread')}, seed {options.seed}"
+    )
+
+
+def _mesh_values(plan: Plan) -> dict[str, object]:
+    best = plan.deployment
+    return {
+        "n_devices": best.mesh.n_devices,
+        "n_pool": plan.request.cluster.n_devices,
+        "device": plan.request.cluster.device.title,
+        "mesh": best.mesh.label,
+        "network": _network_text(best.mesh),
+        "places": plural(best.mesh.n_positions, "place"),
+        "weights_format": best.weights_format,
+        "storage": best.storage,
+        "axes": _axes_text(best),
+        "kv_format": best.kv_format,
+    }
+
+
+def _network_text(mesh: Mesh) -> str:
+    if mesh.n_devices == 1:
+        kind = "one device"
+    elif not mesh.is_torus:
+        kind = "switched"
+    else:
+        kind = "closed into rings" if any(mesh.axes_wrap) else "open, not closed into rings"
+    return f"{kind}, {mesh.n_stages} pipeline stages" if mesh.n_stages > 1 else kind
+
+
+def _axes_text(best: Deployment) -> str:
+    """Devices along the axes that cut each dimension of the weights: `x=4 yz=16`."""
+    sizes = dict(zip("xyz", best.mesh.axes, strict=True))
+    axes = re.findall(r"_([xyz]+)", best.storage)
+    return " ".join(f"{names}={prod(sizes[name] for name in names)}" for names in axes)
+
+
+def _cost_values(plan: Plan) -> dict[str, object]:
+    best, cluster = plan.deployment, plan.request.cluster
+    return {
+        "rent": show(best.usd_per_hour, "USD/h"),
+        "n_devices": best.mesh.n_devices,
+        "price": show(cluster.usd_per_hour, "USD/h"),
+        "price_date": cluster.device.price_date or "undated",
+        "cost": show(best.usd_per_token, "USD/token"),
+        "prefill_cost": show(best.prefill_usd_per_token, "USD/token"),
+        "prefill_share": percent(best.prefill_usd_per_token / best.usd_per_token),
+        "throughput": show(best.output_tokens_per_s, "1"),
+    }
+
+
+def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
+    rows = [
+        (
+            limit_label(use.name),
+            limit_text(use.name, use.limit, use.dimension),
+            show(use.used, use.dimension),
+            _gain_text(use),
+        )
+        for use in limits
+    ]
+    return columns([("", "asked", "used", ""), *rows], "<<<<") if rows else []
+
+
+def _gain_text(use: LimitUse) -> str:
+    if not use.binds or use.gain_fraction is None:
+        return ""
+    looser = limit_text(use.name, use.limit * use.relief, use.dimension)
+    return f"binds: {looser} would gain {percent(use.gain_fraction or 0.0)}"
+
+
+def _alternative_lines(alternatives: tuple[Alternative, ...]) -> list[str]:
+    """One line a plan: what it is, and how much of the objective it loses."""
+    rows = [("loses", "mesh", "weights", "prefill", "decode", "TPOT", "cost")]
+    for other in alternatives:
+        best = other.deployment
+        rows.append(
+            (
+                percent(other.loss_fraction),
+                best.mesh.label,
+                best.weights_format,
+                f"{best.prefill.layout} × {best.prefill.batch}",
+                f"{best.decode.layout} × {best.decode.batch}",
+                show(best.tpot_s, "s"),
+                show(best.usd_per_token, "USD/token"),
+            )
+        )
+    return columns(rows, "><<<<><") if alternatives else []

@@ -1,0 +1,158 @@
+"""Exit codes, streams and failures of the command line."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+
+import pytest
+
+import planner.planning
+from planner.cli import main
+from planner.errors import NoPlanError, OutOfTimeError, SolverError
+from tests.report.examples import CONFLICT, PLAN
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """Let the library answer with a plan, or with an error."""
+
+    def give(outcome):
+        def fake(model, cluster, **keywords):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(planner.planning, "plan", fake)
+
+    return give
+
+
+def test_a_plan_is_printed_on_stdout_alone(plan, answer):
+    answer(PLAN)
+    ran = plan("")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("32 devices 2×4×4")
+
+
+def test_quiet_is_one_line_and_json_is_json(plan, answer):
+    answer(PLAN)
+    assert plan("--quiet").out.count("\n") == 1
+    assert json.loads(plan("--json").out)["schema"] == "planner.plan/1"
+
+
+def test_every_option_reaches_the_library_in_si_units(plan, monkeypatch):
+    asked = {}
+
+    def fake(model, cluster, **keywords):
+        asked.update(keywords, model=model.name, cluster=cluster.name)
+        return PLAN
+
+    monkeypatch.setattr(planner.planning, "plan", fake)
+    plan("--model palm-8b --topology tpu-v4-2x2x2 --latency-target 30ms --max-cost '$2/Mtoken'")
+    assert (asked["model"], asked["cluster"]) == ("palm-8b", "tpu-v4-2x2x2")
+    assert asked["targets"].tpot_s == 0.030
+    assert asked["targets"].usd_per_token == 2e-6
+    assert asked["weights_formats"] is None
+    assert asked["on_progress"] is None  # stderr is no terminal
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said", "schema"),
+    [
+        (NoPlanError(CONFLICT), 1, "error: no plan serves", "planner.conflict/1"),
+        (
+            OutOfTimeError(time_limit_s=2.0, bound=4e-5),
+            3,
+            "error: no plan was found within 2 s",
+            "planner.error/1",
+        ),
+        (SolverError("0 is 1"), 4, "error: the answer failed", "planner.error/1"),
+        (ZeroDivisionError("by zero"), 4, "error: the planner failed", "planner.error/1"),
+        (MemoryError(), 4, "error: the planner failed", "planner.error/1"),
+        (KeyboardInterrupt(), 130, "error: interrupted", "planner.error/1"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+class TestFailures:
+    def test_have_a_code_a_message_and_no_traceback(self, plan, answer, error, code, said, schema):
+        answer(error)
+        ran = plan("")
+        assert (ran.code, ran.out) == (code, "")
+        assert ran.err.startswith(said)
+        assert "Traceback" not in ran.err
+
+    def test_are_json_too_when_asked(self, plan, answer, error, code, said, schema):
+        answer(error)
+        ran = plan("--json")
+        assert json.loads(ran.out)["schema"] == schema
+        assert ran.err.startswith(said)
+
+    def test_show_a_traceback_when_asked(
+        self, plan, answer, monkeypatch, error, code, said, schema
+    ):
+        answer(error)
+        monkeypatch.setenv("PLANNER_TRACEBACK", "1")
+        assert "Traceback (most recent call last)" in plan("").err
+
+
+def test_out_of_time_repeats_the_request_with_more_time(plan, answer):
+    answer(OutOfTimeError(time_limit_s=2.0, bound=0.02))
+    err = plan("--time-limit 2s --objective latency --max-cost '$9/Mtoken'").err
+    assert "hint: give it more time: `plan --objective=latency" in err
+    assert "'--max-cost=$9/Mtoken' --time-limit=8s`" in err
+    assert "No plan can be better than 20 ms." in err
+
+
+def test_a_defect_tells_how_to_see_its_traceback(plan, answer):
+    answer(RuntimeError("oops"))
+    assert "`PLANNER_TRACEBACK=1 plan --batch 8`" in plan("--batch 8").err
+
+
+@pytest.mark.parametrize("line", ["--help", "-h", "--batch 0 --help", "--frob --help"])
+def test_help_names_every_group_and_command_even_beside_mistakes(plan, line):
+    ran = plan(line)
+    assert ran.code == 0
+    for word in (
+        "what to serve",
+        "targets",
+        "search",
+        "solver",
+        "output",
+        "models",
+        "topologies",
+        "--latency-target TIME",
+        "[palm-540b]",
+    ):
+        assert word in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 100
+
+
+def test_help_of_a_command_is_its_own(plan):
+    assert "List topologies, or describe one." in plan("topologies --help").out
+
+
+def test_version_is_that_of_the_package(plan):
+    assert plan("--version").out.strip() == version("llm-serving-planner")
+
+
+def test_completion_is_installed_for_the_shell_in_use(plan, folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    ran = plan("--install-completion")
+    assert ran.code == 0
+    script = next(path for path in folder.rglob("*") if path.name == "plan")
+    assert "--latency-target" in script.read_text(encoding="utf-8")
+    assert str(script) in ran.out
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(folder, monkeypatch):
+    """`plan models | head -0`: the first write finds the pipe closed."""
+    import os
+    import sys
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert main(["models"]) == 0

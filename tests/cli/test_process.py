@@ -1,0 +1,114 @@
+"""The command as a process: what it loads, what it costs, what it writes to a pipe."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("numpy", "pyomo", "highspy", "ortools", "networkx", "pydantic", "pandas")
+HELP_CPU_S = 0.30
+
+_LOADED = """\
+import sys
+from planner.cli import main
+code = main(sys.argv[1:])
+print([name for name in {heavy} if name in sys.modules], file=sys.stderr)
+sys.exit(code)
+"""
+_MAIN = "import sys; from planner.cli import main; sys.exit(main())"
+
+
+def spawn(*argv: str, code: str = _MAIN, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        env={**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("argv", [("--help",), ("--version",), ("models", "x", "y")])
+def test_nothing_heavy_is_loaded_to_help(argv):
+    ran = spawn(*argv, code=_LOADED.format(heavy=HEAVY))
+    assert ran.stderr.splitlines()[-1] == "[]"
+
+
+def test_lists_load_no_solver():
+    ran = spawn("models", code=_LOADED.format(heavy=HEAVY))
+    assert ran.stderr.splitlines()[-1] == "[]"
+
+
+def test_help_takes_little_processor_time():
+    """User and system time, the best of three: what a machine under load adds is not ours."""
+    assert min(_cpu_s("--help") for _ in range(3)) < HELP_CPU_S
+
+
+def _cpu_s(*argv: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert spawn(*argv).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"), [(("--batch", "0"), 2), (("--topology", "tpu-v4-1x1x1"), 1), (("models",), 0)]
+)
+def test_the_exit_code_is_that_of_the_process(argv, code):
+    ran = spawn(*argv)
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+    assert bool(ran.stdout) is (code == 0)
+
+
+def test_a_pipe_gets_no_colour_and_lines_of_a_hundred_columns():
+    ran = spawn("topologies", "tpu-v4-4x8x8")
+    assert "\x1b" not in ran.stdout
+    assert 80 < max(map(len, ran.stdout.splitlines())) <= 100
+
+
+def test_a_stream_that_knows_only_ascii_is_no_error():
+    ran = spawn("topologies", "tpu-v4-2x2x2", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert ran.returncode == 0
+    assert "2x2x2" in ran.stdout
+
+
+def test_a_terminal_gets_colour():
+    """A pseudo-terminal as stdout: the same text, with escapes."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, "models"],
+        stdout=follower,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "NO_COLOR": ""},
+    )
+    assert process.wait(timeout=60) == 0
+    os.close(follower)
+    assert b"\x1b[" in os.read(leader, 100_000)
+    os.close(leader)
+
+
+def test_a_closed_pipe_ends_the_command_quietly():
+    process = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, "topologies", "tpu-v4-16x16x16"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()

@@ -1,0 +1,184 @@
+"""JSON: everything of the records, valid by the committed schemas, free of NaN."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from planner.errors import Problem, RequestError
+from planner.report.as_json import (
+    Json,
+    conflict_json,
+    dumps,
+    error_json,
+    plan_json,
+)
+from planner.report.schema import conflict_schema, error_schema, plan_schema
+from planner.specs.records import Link, LinkedFabric, NodesFabric
+from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+ERROR = RequestError([Problem(where="--batch", value="0", fact="is zero")], hint="more")
+
+
+def read(name: str) -> Json:
+    schema: Json = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("name", "generated"),
+    [("plan", plan_schema), ("conflict", conflict_schema), ("error", error_schema)],
+)
+def test_the_committed_schema_is_what_the_records_say(name, generated):
+    """A field that comes or goes shows in docs/schema, or here.
+
+    To accept a change: `python -m tests.report.test_as_json`.
+    """
+    assert read(name) == generated()
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("plan", plan_json(PLAN)),
+        ("conflict", conflict_json(CONFLICT)),
+        ("conflict", conflict_json(replace(CONFLICT, closest=None))),
+        ("error", error_json(ERROR, exit_code=2)),
+        ("error", error_json(KeyboardInterrupt(), exit_code=130)),
+    ],
+)
+def test_output_is_valid_by_its_schema(name, record):
+    validator = jsonschema.Draft202012Validator(read(name))
+    assert list(validator.iter_errors(json.loads(dumps(record)))) == []
+
+
+@pytest.mark.parametrize("path", [("deployment", "mesh"), ("certificate", "gap"), ("request",)])
+def test_the_schema_misses_what_is_left_out(path):
+    """A schema that accepts everything would prove nothing."""
+    record = plan_json(PLAN)
+    *parents, last = path
+    inner = record
+    for key in parents:
+        inner = inner[key]
+    del inner[last]
+    assert not jsonschema.Draft202012Validator(read("plan")).is_valid(record)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "kind"),
+    [
+        (CLUSTER.fabric, "torus"),
+        (
+            NodesFabric(
+                n_nodes=2,
+                n_devices_per_node=8,
+                scale_up_bytes_per_s=300e9,
+                scale_up_latency_s=2e-6,
+                scale_up_fraction=0.5,
+                scale_out_bytes_per_s=25e9,
+                scale_out_latency_s=5e-6,
+                scale_out_fraction=0.5,
+                activation_network="flat",
+                bulk_network="flat",
+            ),
+            "nodes",
+        ),
+        (
+            LinkedFabric(
+                devices=("a", "b"),
+                links=(Link(a="a", b="b", bytes_per_s=1e9, latency_s=1e-6),),
+                activation_network="flat",
+                bulk_network="flat",
+            ),
+            "linked",
+        ),
+    ],
+)
+def test_every_kind_of_fabric_says_which_it_is(fabric, kind):
+    request = replace(REQUEST, cluster=replace(CLUSTER, fabric=fabric))
+    record = plan_json(replace(PLAN, request=request))
+    assert record["request"]["cluster"]["fabric"]["kind"] == kind
+    assert jsonschema.Draft202012Validator(read("plan")).is_valid(json.loads(dumps(record)))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_not_finite_is_null(value):
+    record = plan_json(replace(PLAN, certificate=replace(CERTIFICATE, bound=value)))
+    assert json.loads(dumps(record))["certificate"]["bound"] is None
+
+
+def test_figures_are_those_of_the_record_in_si_units():
+    record = plan_json(PLAN)
+    assert record["schema"] == "planner.plan/1"
+    assert record["deployment"]["tpot_s"] == PLAN.deployment.tpot_s
+    assert record["deployment"]["prefill"]["step"]["network_s"] == 0.060
+    assert record["deployment"]["memory"]["free_bytes"] == 10e9
+    assert record["request"]["targets"]["ttft_s"] is None
+    assert record["n_assumed"] == 2
+
+
+def test_batches_are_runs_that_name_first_last_and_step():
+    request = replace(REQUEST, batches=(1, 2, 3, 8, 16, 24), prefill_batches=(5,))
+    record = plan_json(replace(PLAN, request=request))["request"]
+    assert record["batches"] == [[1, 3, 1], [8, 24, 8]]
+    assert record["prefill_batches"] == [[5, 5, 1]]
+
+
+def test_an_error_lists_its_problems():
+    record = error_json(ERROR, exit_code=2)
+    assert record["kind"] == "RequestError"
+    assert record["problems"] == [
+        {"where": "--batch", "fact": "is zero", "key": "", "value": "0", "remedy": ""}
+    ]
+
+
+def test_the_text_passes_through_any_terminal():
+    assert dumps(plan_json(PLAN)).isascii()
+
+
+@pytest.mark.parametrize(
+    ("name", "record"), [("plan", plan_json(PLAN)), ("conflict", conflict_json(CONFLICT))]
+)
+def test_no_key_is_written_that_the_schema_does_not_name(name, record):
+    closed = _closed(read(name))
+    assert (
+        list(jsonschema.Draft202012Validator(closed).iter_errors(json.loads(dumps(record)))) == []
+    )
+
+
+def _closed(schema: object) -> object:
+    """A schema whose objects with named properties take no others."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    return {**closed, "additionalProperties": False} if "required" in closed else closed
+
+
+def _text(schema: Json) -> str:
+    """JSON with what is short on one line."""
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
+    innermost = re.compile(r"([\[{])\s+([^\[\]{}]{1,70}?)\s+([\]}])")
+    for _ in range(2):
+        text = innermost.sub(lambda m: m[1] + re.sub(r"\s+", " ", m[2]) + m[3], text)
+    return text + "\n"
+
+
+def _write_schemas() -> None:
+    for name, schema in (
+        ("plan", plan_schema()),
+        ("conflict", conflict_schema()),
+        ("error", error_schema()),
+    ):
+        (SCHEMAS / f"{name}.schema.json").write_text(_text(schema), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write_schemas()

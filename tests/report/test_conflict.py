@@ -1,0 +1,81 @@
+"""Why there is no plan, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.report.conflict import conflict_text
+from planner.results import Obstacle
+from tests.report.examples import CONFLICT
+
+TPOT, COST = CONFLICT.obstacles
+
+
+def test_the_message_is_fact_consequence_and_a_command():
+    assert conflict_text(replace(CONFLICT, obstacles=(TPOT,)), 80) == (
+        "error: no plan decodes `tiny-7b` on `toy-4x4x4` in 5 ms a token\n"
+        "\n"
+        "  Because a decode step reads all 7 GB of weights, which takes at least 11.8 ms,\n"
+        "  TPOT ≤ 5 ms is out of reach.\n"
+        "\n"
+        "  limit  asked   reachable\n"
+        "  TPOT   ≤ 5 ms  12 ms\n"
+        "\n"
+        "  Closest: 32 devices 2×4×4, int8 weights, prefill WG XYZ batch 1, decode WS 2D\n"
+        "  batch 64: TPOT 28 ms, TTFT 200 ms, $40/Mtoken, $96/h.\n"
+        "\n"
+        "  Looked at 12,345 candidates; HiGHS found no plan; each limit left out alone\n"
+        "  admits one.\n"
+        "\n"
+        "hint: this has a plan: `plan --model tiny-7b --latency-target 13ms"
+        " --max-cost '$20/Mtoken'`"
+    )
+
+
+def test_several_limits_are_named_together_and_each_has_its_reason():
+    text = conflict_text(CONFLICT, 100)
+    assert text.startswith(
+        "error: no plan serves `tiny-7b` on `toy-4x4x4` within TPOT ≤ 5 ms and "
+        "cost ≤ $20/Mtoken together\n"
+    )
+    assert "  Because a decode step" in text
+    assert "  And because every batch" in text
+    assert "reachable, the others kept" in text
+    assert "cost   ≤ $20/Mtoken  $31/Mtoken" in text
+
+
+def test_what_does_not_fit_is_not_called_out_of_reach():
+    memory = replace(TPOT, name="hbm", asked=32e9, dimension="B", reason="it takes 71 GB; too much")
+    text = conflict_text(replace(CONFLICT, obstacles=(memory,)), 100)
+    assert "Because it takes 71 GB, nothing fits: too much." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "dimension", "head"),
+    [
+        ("ttft", 0.1, "s", "prefills 2048 tokens of `tiny-7b` on `toy-4x4x4` in 100 ms"),
+        ("cost", 1e-6, "USD/token", "serves `tiny-7b` on `toy-4x4x4` for $1/Mtoken"),
+        ("devices", 2, "1", "serves `tiny-7b` on 2 devices of `toy-4x4x4`"),
+        ("batch", 900, "1", "decodes 900 sequences of `tiny-7b` together on `toy-4x4x4`"),
+        ("hbm", 32e9, "B", "fits `tiny-7b` into the memory of `toy-4x4x4`"),
+        ("novel", 1.0, "1", "serves `tiny-7b` on `toy-4x4x4` within novel ≤ 1 together"),
+    ],
+)
+def test_one_limit_is_named_in_plain_words(name, asked, dimension, head):
+    only = Obstacle(name=name, asked=asked, reachable=2.0, dimension=dimension, reason="so it is")
+    text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
+    assert text.splitlines()[0] == f"error: no plan {head}"
+
+
+def test_detail_after_a_semicolon_follows_the_consequence():
+    detailed = replace(TPOT, reason="a pass takes 9 ms; 8 ms of it is weights.")
+    text = conflict_text(replace(CONFLICT, obstacles=(detailed,)), 100)
+    assert "Because a pass takes 9 ms, TPOT ≤ 5 ms is out of reach: 8 ms of it is weights." in text
+
+
+def test_without_a_command_there_is_no_hint_and_without_a_deployment_nothing_is_closest():
+    text = conflict_text(replace(CONFLICT, command="", closest=None), 100)
+    assert "hint" not in text
+    assert "Closest" not in text

@@ -1,0 +1,39 @@
+"""Messages that no option can mend."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from planner.errors import OutOfTimeError, SolverError
+from planner.report.failures import defect_text, out_of_time_text, solver_text
+
+COMMAND = "plan --time-limit=8s"
+
+
+def test_out_of_time_says_how_long_how_good_and_what_to_do():
+    error = OutOfTimeError(time_limit_s=2.0, bound=40e-6)
+    assert out_of_time_text(error, objective="cost", command=COMMAND) == (
+        "error: no plan was found within 2 s\n\n"
+        "  No plan can be better than $40/Mtoken.\n\n"
+        "hint: give it more time: `plan --time-limit=8s`"
+    )
+
+
+@pytest.mark.parametrize("bound", [-math.inf, math.inf, math.nan, 0.0])
+def test_a_bound_that_says_nothing_is_not_said(bound):
+    error = OutOfTimeError(time_limit_s=2.0, bound=bound)
+    assert "better" not in out_of_time_text(error, objective="cost", command=COMMAND)
+
+
+def test_a_failed_verification_offers_another_solver():
+    text = solver_text(SolverError("objective 1 is 2"), 80)
+    assert text.startswith("error: the answer failed its verification\n\n  objective 1 is 2\n")
+    assert "hint: `--solver cpsat`" in text
+
+
+def test_a_defect_names_itself_and_how_to_see_more():
+    text = defect_text(ValueError("x" * 10), command="PLANNER_TRACEBACK=1 plan", width=80)
+    assert "ValueError: xxxxxxxxxx" in text
+    assert text.endswith("hint: `PLANNER_TRACEBACK=1 plan` shows where it happened")

@@ -1,0 +1,75 @@
+"""One line while a solver runs."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+
+from planner.report import progress as module
+from planner.report.progress import ProgressLine, progress_text
+from planner.solvers.solution import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that moves when told."""
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+NEWS = Progress(incumbent=41e-6, bound=40e-6, elapsed_s=0.1)
+
+
+def test_news_are_best_bound_gap_and_time():
+    assert progress_text(NEWS, "USD/token", elapsed_s=3.2) == (
+        "searching: best $41/Mtoken, bound $40/Mtoken, gap 2.44 %, 3.2 s"
+    )
+
+
+def test_without_a_plan_there_is_a_bound_or_nothing_to_say():
+    bound = Progress(incumbent=math.inf, bound=0.02, elapsed_s=0.0)
+    nothing = Progress(incumbent=math.inf, bound=-math.inf, elapsed_s=0.0)
+    assert progress_text(bound, "s", elapsed_s=2.0) == "searching: bound 20 ms, 2 s"
+    assert progress_text(nothing, "s", elapsed_s=2.0) == "searching: no plan yet, 2 s"
+
+
+def test_the_first_second_is_silent(clock):
+    stream = Terminal()
+    line = ProgressLine(stream, objective="cost")
+    clock[0] += 0.9
+    line(NEWS)
+    line.clear()
+    assert stream.getvalue() == ""
+
+
+def test_the_line_is_rewritten_in_place_and_cleared(clock):
+    stream = Terminal()
+    line = ProgressLine(stream, objective="cost")
+    clock[0] += 1.5
+    line(NEWS)
+    line(NEWS)  # too soon after the last
+    clock[0] += 1.0
+    line(Progress(incumbent=40e-6, bound=40e-6, elapsed_s=0.2))
+    line.clear()
+    first, second, blank, last = stream.getvalue().split("\r")[1:]
+    assert "best $41/Mtoken" in first
+    assert "best $40/Mtoken" in second
+    assert blank.strip() == last == ""
+    assert "\n" not in stream.getvalue()
+
+
+def test_nothing_is_written_where_no_one_looks(clock):
+    stream = io.StringIO()
+    line = ProgressLine(stream, objective="cost")
+    clock[0] += 5
+    line(NEWS)
+    line.clear()
+    assert stream.getvalue() == ""

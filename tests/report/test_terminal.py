@@ -1,0 +1,143 @@
+"""The report of a plan, as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.report.paint import write
+from planner.report.terminal import plan_line, plan_text
+from planner.results import LimitUse
+from planner.specs.request import Targets
+from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, REQUEST
+
+GOLDEN = Path(__file__).parent / "golden"
+WIDTHS = (80, 100)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_report_is_the_one_that_was_reviewed(width):
+    """To accept a change: `python -m tests.report.test_terminal`, and read the difference."""
+    golden = (GOLDEN / f"plan-{width}.txt").read_text(encoding="utf-8")
+    assert plan_text(PLAN, width) + "\n" == golden
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 120])
+def test_no_line_is_wider_than_asked_nor_ends_in_a_blank(width):
+    lines = plan_text(PLAN, width).splitlines()
+    if width >= 80:  # below that the columns of two phases do not fit any more
+        assert max(map(len, lines)) <= width
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_every_default_of_the_request_is_printed():
+    text = plan_text(PLAN, 100)
+    for fact in (
+        "tiny-7b",
+        "toy-4x4x4",
+        "2048 in, 64 out",
+        "latency: each request alone",
+        "decode 1:128, prefill 1",
+        "bf16 or int8",
+        "TPOT ≤ 30 ms, cost ≤ $50/Mtoken, decode batch ≥ 16",
+        "highs, gap 0 %, time limit 10 s, 1 thread, seed 0",
+    ):
+        assert fact in text
+
+
+def test_a_request_without_targets_says_so():
+    text = plan_text(replace(PLAN, request=replace(REQUEST, targets=Targets())), 100)
+    assert re.search(r"targets +none", text)
+
+
+def test_both_phases_print_layout_attention_parts_and_rates():
+    text = plan_text(PLAN, 100)
+    for fact in ("WG XYZ  E_x F_yz", "WS 2D  E_x F_yz", "x=2 yz=16", "50.0 %", "35.7 %", "6.1 %"):
+        assert fact in text
+    assert re.search(r"tokens/s +10200 +2290", text)  # 2048 / 0.2 s, 64 / 0.028 s
+
+
+def test_bars_are_as_long_as_their_shares():
+    """Compute takes half of a prefill, the network 30 %: bars of 10 and 6 columns of 20."""
+    lines = plan_text(PLAN, 100).splitlines()
+    compute = next(line for line in lines if line.strip().startswith("compute"))
+    network = next(line for line in lines if line.strip().startswith("network"))
+    assert compute.split()[5] == "█" * 10
+    assert network.split()[5] == "█" * 6
+
+
+def test_memory_adds_up_to_the_capacity():
+    text = plan_text(PLAN, 100)
+    assert re.search(r"free +10 GB +31.2 %", text)
+    assert re.search(r"in all +32 GB", text)
+
+
+def test_what_binds_is_marked_with_what_it_costs():
+    text = plan_text(PLAN, 100)
+    assert re.search(r"TPOT +≤ 30 ms +28 ms +binds: ≤ 33 ms would gain 8 %", text)
+    assert text.count("binds") == 1
+
+
+def test_a_limit_whose_price_is_unknown_is_not_said_to_bind():
+    use = LimitUse(
+        name="tpot", used=0.03, limit=0.03, dimension="s", relief=1.1, gain_fraction=None
+    )
+    assert "binds" not in plan_text(replace(PLAN, limits=(use,)), 100)
+
+
+def test_the_certificate_accounts_for_every_candidate():
+    text = plan_text(PLAN, 100)
+    assert "12,345 in 27 ways to use the pool" in text
+    assert re.search(r"− 12,000 +memory", text)
+    assert re.search(r"= 45 +solver", text)
+
+
+def test_an_unproven_plan_does_not_call_itself_optimal():
+    proof = replace(CERTIFICATE, status="feasible", gap=0.03, bound=38.8e-6)
+    text = plan_text(replace(PLAN, certificate=proof), 100)
+    assert "not proven to be the best" in text
+    assert "optimal" not in text
+    assert "gap 3 %" in text
+
+
+def test_a_plan_within_a_gap_claims_no_more_than_the_gap():
+    proof = replace(CERTIFICATE, gap=0.02, bound=39.2e-6)
+    text = plan_text(replace(PLAN, certificate=proof), 100)
+    assert "within 2 % of the best" in text
+    assert "no plan is better" not in text
+
+
+def test_assumed_constants_are_counted_and_named():
+    assert re.search(r"assumed +2: memory.reserve, torus.hop", plan_text(PLAN, 100))
+
+
+def test_a_pipeline_prints_its_stages_and_micro_batches():
+    mesh = replace(MESH, label="TP 8 × PP 4", axes=(8, 1, 1), is_torus=False, n_stages=4)
+    best = replace(DEPLOYMENT, mesh=mesh, decode=replace(DECODE, n_microbatches=4))
+    text = plan_text(replace(PLAN, deployment=best), 100)
+    assert "switched, 4 pipeline stages" in text
+    assert re.search(r"in parts +1 micro-batch +4 micro-batches", text)
+
+
+def test_the_line_is_the_plan_and_what_it_costs():
+    assert plan_line(PLAN) == (
+        "32 devices 2×4×4, int8 weights, prefill WG XYZ batch 1, decode WS 2D batch 64: "
+        "TPOT 28 ms, TTFT 200 ms, $40/Mtoken, $96/h"
+    )
+
+
+def test_text_on_a_pipe_carries_no_colour(capsys):
+    import sys
+
+    write(plan_text(PLAN, 100), sys.stdout)
+    assert "\x1b" not in capsys.readouterr().out
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for columns in WIDTHS:
+        path = GOLDEN / f"plan-{columns}.txt"
+        path.write_text(plan_text(PLAN, columns) + "\n", encoding="utf-8")
