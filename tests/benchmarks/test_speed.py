@@ -1,0 +1,173 @@
+"""Speed as ratios within one run, because machines are noisy; figures are printed (`-s`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from planner.estimates import referee
+from planner.estimates.candidates import candidate_table, machine_of, passes
+from planner.estimates.steps import step_times
+from planner.layouts.geometry import geometry
+from planner.layouts.layer import residence
+from planner.layouts.options import all_layouts
+from planner.layouts.table import ATTENTION_NAMES
+from planner.programs.deployment import pose
+from planner.search import search
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.request import (
+    DEFAULT_BATCHES,
+    DEFAULT_WORKLOAD,
+    SolverOptions,
+    Targets,
+    make_request,
+)
+
+N_CANDIDATES = 100_000
+N_SAMPLED = 300
+
+
+def cpu_s(run):
+    """CPU time of one call [s], and what it returned."""
+    began = time.process_time()
+    result = run()
+    return time.process_time() - began, result
+
+
+def test_arrays_estimate_100000_candidates_100_times_faster_than_one_at_a_time():
+    """The scalar model is the referee: no arrays, one candidate a call."""
+    model, cluster = load_model("palm-540b"), load_cluster("tpu-v4-4x8x8")
+    machine = machine_of(cluster, model)
+    every = all_layouts(machine.meshes)
+    rng = np.random.default_rng(0)
+    layouts = every.take(rng.integers(len(every), size=N_CANDIDATES))
+    batches = rng.integers(1, 1025, size=(N_CANDIDATES, 1)).astype(float)
+    work = passes(DEFAULT_WORKLOAD)["decode"]
+    width = np.full((N_CANDIDATES, 1), 2.0)
+
+    def in_arrays():
+        shape = geometry(layouts, machine.meshes)
+        times = step_times(
+            model,
+            machine,
+            layouts,
+            shape,
+            work=work,
+            n_sequences=batches,
+            weights_formats=width[:, 0],
+        )
+        residence(model, shape, work, n_sequences=batches, weight_bytes_per_number=width)
+        return times.total_s[:, 0]
+
+    def one(row):
+        mesh_row = int(layouts.mesh[row])
+        meshes = machine.meshes
+        mesh = referee.RefereeMesh(
+            axes=tuple(map(int, meshes.axis_size[mesh_row])),
+            wraps=tuple(map(bool, meshes.axis_wraps[mesh_row])),
+            is_switch=False,
+            axis_bytes_per_s=tuple(map(float, meshes.axis_bytes_per_s[mesh_row])),
+            axis_hop_s=tuple(map(float, meshes.axis_hop_s[mesh_row])),
+            n_stages=1,
+            stage_bytes_per_s=1.0,
+            stage_hop_s=0.0,
+        )
+        layout = {
+            "stored": int(layouts.stored[row]),
+            "gathered": int(layouts.gathered[row]),
+            "attention": ATTENTION_NAMES[int(layouts.attention[row])],
+            "n_microbatches": 1,
+            "batch": int(batches[row, 0]),
+            "n_new_tokens": work.n_new_tokens,
+            "weights_format": "bf16",
+        }
+        referee.held_bytes(model, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
+        return referee.step_time(
+            model,
+            cluster.device,
+            cluster.fabric,
+            mesh,
+            n_context_tokens=work.n_context_tokens,
+            **layout,
+        ).total_s
+
+    in_arrays()
+    array_s, totals = cpu_s(in_arrays)
+    scalar_s, singles = cpu_s(lambda: [one(row) for row in range(N_SAMPLED)])
+    np.testing.assert_allclose(totals[:N_SAMPLED], singles, rtol=1e-9)
+    ratio = (scalar_s / N_SAMPLED) / (array_s / N_CANDIDATES)
+    print(f"\n{N_CANDIDATES} candidates: {array_s:.3f} s in arrays, {ratio:.0f} times faster")
+    assert ratio >= 100
+
+
+@pytest.mark.parametrize("targets", [Targets(tpot_s=0.030), Targets()], ids=["30 ms", "offline"])
+def test_build_and_solve_times_grow_slower_than_the_pool(targets):
+    """64 times the chips: building grows with the slices, solving hardly at all."""
+    model = load_model("palm-540b")
+    times = {}
+    for name in ("4x4x4", "8x8x8", "16x16x16"):
+        cluster = load_cluster(f"tpu-v4-{name}")
+        request = make_request(
+            model,
+            cluster,
+            workload=DEFAULT_WORKLOAD,
+            targets=targets,
+            weights_formats=None,
+            batches=None,
+            prefill_batches=None,
+            prefill=None,
+            objective="cost",
+            options=SolverOptions(),
+        )
+
+        def build(request=request, cluster=cluster):
+            table = candidate_table(
+                model,
+                machine_of(cluster, model),
+                request.workload,
+                formats=request.weights_formats,
+                batches=request.batches,
+                prefill_batches=request.prefill_batches,
+            )
+            return pose(table, request, objective="cost")
+
+        build_s, posed = cpu_s(build)
+        solve_s, found = cpu_s(lambda posed=posed, r=request: search(posed, r.options))
+        times[cluster.n_devices] = build_s, solve_s, posed.program.n_columns
+        assert found.solution.gap == 0
+    print("\nchips  candidates  build s  screen and solve s")
+    for n_devices, (build_s, solve_s, n_columns) in times.items():
+        print(f"{n_devices:5d}  {n_columns:10d}  {build_s:7.3f}  {solve_s:7.3f}")
+    for stage in (0, 1):
+        growth = times[4096][stage] / max(times[64][stage], 0.02)
+        print(f"growth from 64 to 4096 chips: {growth:.1f} times")
+        assert growth < 64
+    assert len(DEFAULT_BATCHES) == 240
+
+
+def test_the_default_command_takes_at_most_two_seconds_of_cpu():
+    """User and system time of the child, the best of three runs."""
+    code = (
+        "import resource, sys; from planner.cli import main; "
+        "code = main(['--latency-target', '30ms', '--quiet']); "
+        "use = resource.getrusage(resource.RUSAGE_SELF); "
+        "print(use.ru_utime + use.ru_stime, file=sys.stderr); sys.exit(code)"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    seconds = []
+    for _ in range(3):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+        seconds.append(float(run.stderr.strip().splitlines()[-1]))
+    print(f"\nplan --latency-target 30ms: {min(seconds):.2f} s of CPU")
+    assert min(seconds) <= 2.0
