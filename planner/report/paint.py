@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 NARROWEST, USUAL, WIDEST = 60, 100, 120
 
@@ -39,16 +42,35 @@ def write(text: str, stream: IO[str]) -> None:
     """Write text and a line end."""
     if is_coloured(stream):
         from rich.console import Console
-        from rich.text import Text
 
-        painted = Text(text)
-        for pattern, style in _STYLES:
-            painted.highlight_regex(pattern, style)
-        console = Console(file=stream, highlight=False, soft_wrap=True)
-        console.print(painted)
+        Console(file=stream, highlight=False, soft_wrap=True).print(painted(text))
     else:
         stream.write(_encodable(text, getattr(stream, "encoding", None)) + "\n")
     stream.flush()
+
+
+def painted(text: str) -> Text:
+    """Text with its colours, for a rich console."""
+    from rich.text import Text
+
+    coloured = Text(text)
+    for pattern, style in _STYLES:
+        coloured.highlight_regex(pattern, style)
+    return coloured
+
+
+def picture(text: str, *, title: str, columns: int) -> str:
+    """A terminal that shows the text, as SVG that fetches nothing."""
+    import re
+    from io import StringIO
+
+    from rich.console import Console
+
+    console = Console(file=StringIO(), record=True, width=columns, highlight=False)
+    console.print(painted(text))
+    drawn = console.export_svg(title=title, unique_id="plan")
+    local = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
+    return re.sub(r"[ \t]+$", "", local.replace("Fira Code", "monospace"), flags=re.MULTILINE)
 
 
 def write_data(text: str, stream: IO[str]) -> None:

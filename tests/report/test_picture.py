@@ -1,0 +1,36 @@
+"""The picture of the report in the README is what the command prints today."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from planner import Targets, load_model, load_topology, plan
+from planner.report.paint import picture
+from planner.report.terminal import plan_text
+
+PICTURE = Path(__file__).parents[2] / "docs" / "report.svg"
+COLUMNS = 100
+OF_THIS_RUN = re.compile(r"highs [\d.]+, [\d.]+ m?s of [\d.]+ m?s")
+
+
+def report() -> str:
+    """The report of the README's command, version and run time of its solver left out."""
+    best = plan(
+        load_model("palm-540b"), load_topology("tpu-v4-4x8x8"), targets=Targets(tpot_s=0.030)
+    )
+    return OF_THIS_RUN.sub("highs", plan_text(best, COLUMNS))
+
+
+def draw() -> str:
+    return picture(report(), title="plan --latency-target 30ms", columns=COLUMNS)
+
+
+def test_the_picture_in_the_readme_is_not_stale():
+    """`python -m tests.report.test_picture --write` draws it again."""
+    assert PICTURE.read_text(encoding="utf-8") == draw()
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    PICTURE.write_text(draw(), encoding="utf-8")
