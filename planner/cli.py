@@ -162,6 +162,9 @@ def _run(words: list[str]) -> int:
     standing = [token for token in said.tokens if token in STANDING]
     command = [token for token in said.tokens[:1] if not token.startswith("-")]
     # Help is given even beside options that cannot be read.
+    if standing[:1] in (["--help"], ["-h"]):
+        _app().help_print(command)  # to parse the words first would take twice as long
+        return FOUND
     tokens = [*command, *standing[:1]] if standing else said.tokens
     try:
         function, bound, injected = _app().parse_args(
