@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -29,6 +28,7 @@ from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written
 from planner.report.helptext import HelpText
 from planner.report.paint import width, write, write_data
+from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
     from planner.options.reading import Asked
@@ -40,11 +40,12 @@ TRACEBACK = "PLANNER_TRACEBACK"
 
 _USAGE = """\
 usage: plan [OPTIONS]
+       plan pareto [OPTIONS]
+       plan compare [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
 _NOTHING_ASKED = Written()
 
-_T = TypeVar("_T")
 _Said = Annotated[Arguments, Parameter(parse=False)]
 _Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 
@@ -97,7 +98,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
     """List models, or describe one."""
     from planner.report.catalogue import listing_text, model_text
 
-    _check(said)
+    said.check()
     if name is None:
         from planner.specs.listing import list_models
 
@@ -113,7 +114,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
 
 def topologies(name: _Name = None, /, *, said: _Said) -> int:
     """List topologies, or describe one."""
-    _check(said)
+    said.check()
     if name is None:
         from planner.report.catalogue import listing_text
         from planner.specs.listing import list_clusters
@@ -145,6 +146,8 @@ def _app() -> App:
         help_formatter=HelpText(),
     )
     app.default(plan)
+    app.command(pareto)
+    app.command(compare)
     app.command(models)
     app.command(topologies)
     app.command(install_completion, name="--install-completion")
@@ -176,11 +179,6 @@ def _run(words: list[str]) -> int:
     return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
 
 
-def _check(said: Arguments) -> None:
-    if said.problems:
-        raise RequestError(said.problems, hint="\n".join(said.hints))
-
-
 def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec, Asked]:
     """Everything that was asked for, or everything that is wrong with it.
 
@@ -193,24 +191,14 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
 
     asked, problems = read(written)
     found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
-    model = _collect(found, lambda: load_model(written.model))
-    cluster = _collect(found, lambda: load_cluster(written.topology))
+    model = found.collect(lambda: load_model(written.model))
+    cluster = found.collect(lambda: load_cluster(written.topology))
     if model and cluster:
-        _collect(found, lambda: make_request(model, cluster, **asked.keywords()))
-    _check(found)
+        found.collect(lambda: make_request(model, cluster, **asked.keywords()))
+    found.check()
     assert model is not None
     assert cluster is not None
     return model, cluster, asked
-
-
-def _collect(found: Arguments, call: Callable[[], _T]) -> _T | None:
-    """The result of a call; or None, and its problems among those found."""
-    try:
-        return call()
-    except RequestError as error:
-        found.problems += error.problems
-        found.hints += filter(None, (error.hint,))
-        return None
 
 
 def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:

@@ -7,6 +7,7 @@ section prints can be read off its table.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from math import prod
 
 from planner.report.lines import columns, labelled, percent, section
@@ -14,6 +15,7 @@ from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.words import (
     OBJECTIVE_WORDS,
+    PREFILL_WORDS,
     amount,
     headline,
     limit_label,
@@ -50,10 +52,6 @@ _COST: Rows = (
     ("output token", "{cost}, of which prefill {prefill_cost} ({prefill_share})"),
     ("throughput", "{throughput} output tokens per second, the phases taking turns"),
 )
-_PREFILL_WORDS = {
-    "latency": "each request alone, for its least TTFT",
-    "cost": "requests together, for their least cost",
-}
 
 
 def plan_line(plan: Plan) -> str:
@@ -71,7 +69,7 @@ def plan_text(plan: Plan, width: int) -> str:
     best, request = plan.deployment, plan.request
     sections = (
         f"{best.summary}\n{headline(best)}",
-        section("request", labelled(_fill(_REQUEST, _request_values(request)), width)),
+        section("request", request_lines(request, width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
         section("phases", phase_lines(best, width)),
         section("memory of a device", memory_lines(best.memory, width)),
@@ -82,6 +80,12 @@ def plan_text(plan: Plan, width: int) -> str:
         section("constants", constant_lines(plan, width)),
     )
     return "\n\n".join(filter(None, sections))
+
+
+def request_lines(request: Request, width: int, *, without: Collection[str] = ()) -> list[str]:
+    """What was asked, with every default; some rows may be left out."""
+    rows = tuple(row for row in _REQUEST if row[0] not in without)
+    return labelled(_fill(rows, _request_values(request)), width)
 
 
 def _fill(rows: Rows, values: dict[str, object]) -> list[tuple[str, str]]:
@@ -105,7 +109,7 @@ def _request_values(request: Request) -> dict[str, object]:
         "objective": request.objective,
         "objective_words": OBJECTIVE_WORDS.get(request.objective, ""),
         "prefill": request.prefill,
-        "prefill_words": _PREFILL_WORDS.get(request.prefill, ""),
+        "prefill_words": PREFILL_WORDS.get(request.prefill, ""),
         "batches": span_text(request.batches),
         "prefill_batches": span_text(request.prefill_batches),
         "formats": " or ".join(request.weights_formats),

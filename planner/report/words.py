@@ -27,6 +27,10 @@ OBJECTIVE_WORDS: Mapping[str, str] = {
     "throughput": "most output tokens per second",
     "devices": "fewest devices",
 }
+PREFILL_WORDS: Mapping[str, str] = {
+    "latency": "each request alone, for its least TTFT",
+    "cost": "requests together, for their least cost",
+}
 OBJECTIVE_DIMENSIONS: Mapping[str, str] = {
     "cost": "USD/token",
     "rent": "USD/h",
