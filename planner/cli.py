@@ -187,14 +187,34 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.options.reading import read
+    from dataclasses import replace
+
+    from planner.options.reading import read, read_drafting, read_pool
     from planner.specs.reading import load_cluster, load_model
-    from planner.specs.request import make_request
+    from planner.specs.request import Speculation, among_formats, make_request, repriced
 
     asked, problems = read(written)
-    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    drafting, draft_problems = read_drafting(written)
+    price, allowed, pool_problems = read_pool(written)
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
+    found = Arguments(problems=wrong, hints=said.hints)
     model = _collect(found, lambda: load_model(written.model))
     cluster = _collect(found, lambda: load_cluster(written.topology))
+    if drafting:
+        draft = _collect(found, lambda: load_model(drafting.draft, asked_by="--draft"))
+        if draft:
+            speculation = Speculation(
+                draft=draft,
+                acceptance=drafting.acceptance,
+                lookaheads=drafting.lookaheads,
+                convention=drafting.convention,
+            )
+            asked = replace(asked, speculation=speculation)
+    if cluster and price is not None:
+        cluster = repriced(cluster, price)
+    if model and allowed:
+        weights, caches = among_formats(model, allowed)
+        asked = replace(asked, weights_formats=weights, kv_formats=caches)
     if model and cluster:
         _collect(found, lambda: make_request(model, cluster, **asked.keywords()))
     _check(found)

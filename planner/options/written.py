@@ -48,6 +48,10 @@ class Written:
         DEFAULT_WORKLOAD.n_output_tokens
     )
 
+    price: Annotated[
+        str | None, _text(_SERVE, "PRICE", "Rent of one device, like '$2.10/h'; default: its file.")
+    ] = None
+
     latency_target: Annotated[
         str | None, _text(_TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
     ] = None
@@ -72,6 +76,27 @@ class Written:
         tuple[str, ...],
         _text(_SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
     ] = ()
+    kv: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "KV cache formats to choose from; default: the model's usual."),
+    ] = ()
+    allow_formats: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "Formats that weights and KV cache may take, like bf16,fp8."),
+    ] = ()
+    draft: Annotated[
+        str | None, _text(_SEARCH, "NAME|FILE", "Draft model that decode may use, or leave.")
+    ] = None
+    acceptance: Annotated[
+        str | None, _text(_SEARCH, "P", "Probability that a drafted token is accepted. [0.8]")
+    ] = None
+    lookahead: Annotated[
+        str | None, _text(_SEARCH, "TOKENS", "Tokens drafted at once to choose from. [2:5]")
+    ] = None
+    speculation: Annotated[
+        str | None,
+        _text(_SEARCH, "HOW", "usual: g drafted, g+1 scored. capped: g drafted, g scored. [usual]"),
+    ] = None
     batch: Annotated[
         str,
         _text(_SEARCH, "BATCHES", "Decode batches to choose from: 64, 16:128, 16:128:8 or 1,2,4."),
@@ -110,5 +135,5 @@ def option(name: str) -> str:
 
 
 FLAGS = frozenset({"--json", "--quiet"})
-REPEATED = frozenset({"--weights"})
+REPEATED = frozenset({"--weights", "--kv", "--allow-formats"})
 VALUED = tuple(o for o in (option(field.name) for field in fields(Written)) if o not in FLAGS)

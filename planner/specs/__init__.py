@@ -1,7 +1,10 @@
 """Devices, clusters and models: what the files say, as records.
 
-records     frozen dataclasses in SI units; what everything above reads
+records     frozen dataclasses in SI units: devices, clusters, workloads, and the next two
+models      the shape of a model, and the parameters and bytes that it implies
+provenance  where a value comes from
 reading     `load_device`, `load_cluster`, `load_model`
+building    checked files as records
 listing     `list_clusters`, `list_models`: names and titles, without validation
 finding     where files are, and what names mean
 patterns    cluster files that describe many clusters by one name
@@ -9,5 +12,6 @@ tables      TOML, as dictionaries
 schemas     what a file may say, section by section
 values      what one value of it may be
 faults      what pydantic found, as problems with remedies
-coherence   what no single value shows: heads that do not divide, broken networks
+coherence   what no single value of a machine shows: networks in two pieces
+model_coherence  the same of models: heads that do not divide, parameters that do not add up
 """

@@ -66,8 +66,9 @@ def _problems(
         if detail["type"] == "missing" and location in meant:
             continue  # one fault, told once: as the misspelt key
         if detail["type"] == "extra_forbidden":
-            word = misspelt[location]
+            word, section = misspelt[location], _section_of(location, schema)
             remedy = f"did you mean `{word}`?" if word else ""
+            remedy = f"write it in [{section}]" if section else remedy
             yield Problem(where=shown, key=dotted(location), fact="unknown key", remedy=remedy)
         else:
             yield _problem(detail, shown)
@@ -104,6 +105,16 @@ def _meant(location: _Location, details: list[ErrorDetails], schema: type[BaseMo
     known = [*map(str, missing), *_fields(schema, (*inside,))]
     text = did_you_mean(str(word), known)
     return text.split("`")[1] if text else ""
+
+
+def _section_of(location: _Location, schema: type[BaseModel]) -> str:
+    """The section that an unknown key belongs to; empty if no section has such a key."""
+    *_, key = location
+    for name, field in schema.model_fields.items():
+        section = _model_in(field.annotation)
+        if section is not None and key in section.model_fields.keys() - {"source"}:
+            return name
+    return ""
 
 
 def _fields(schema: type[BaseModel], location: _Location) -> list[str]:

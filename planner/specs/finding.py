@@ -19,6 +19,8 @@ from planner.specs.tables import literal, read_table
 
 SEARCH_PATH = "PLANNER_PATH"
 
+_MAX_NAMED = 5
+
 
 class Kind(Enum):
     """What a file describes: the word for it, its folder, and the command that lists them."""
@@ -178,7 +180,7 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     problem = Problem(where=asked_by, value=literal(name), fact=fact)
     close = _closest(kind, name)
     meant = f"did you mean `{close}`?" if close else ""
-    lister = f"`{kind.lister}` lists them all" if kind.lister else _known(kind)
+    lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _known(kind)
     return SpecError([problem], hint=" ".join(filter(None, (meant, lister))))
 
 
@@ -195,8 +197,11 @@ def _closest(kind: Kind, name: str) -> str:
 
 
 def _known(kind: Kind) -> str:
+    """Names of a kind that no command lists; a few of them, if there are many."""
     names = sorted(path.stem for path in files(kind))
-    return f"there are {', '.join(f'`{name}`' for name in names)}" if names else ""
+    n_others = max(0, len(names) - _MAX_NAMED)
+    listed = ", ".join(f"`{name}`" for name in names[:_MAX_NAMED])
+    return f"there are {listed}{f' and {n_others} others' if n_others else ''}" if names else ""
 
 
 def _listed(values: tuple[int, ...]) -> str:

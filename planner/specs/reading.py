@@ -6,28 +6,16 @@ a cluster is made of are reported with those of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from pydantic import BaseModel
-
 from planner.errors import Problem, SpecError
-from planner.specs import coherence, schemas
+from planner.specs import coherence, model_coherence, schemas
+from planner.specs.building import build_cluster, build_device, build_model
 from planner.specs.faults import validate
 from planner.specs.finding import Found, Kind, exists, find, is_path, shown_path
-from planner.specs.patterns import Pattern, fill, is_pattern, name_of, read_pattern, substitute
-from planner.specs.records import (
-    ClusterSpec,
-    DeviceSpec,
-    Fabric,
-    Link,
-    LinkedFabric,
-    ModelSpec,
-    NodesFabric,
-    Provenance,
-    TorusFabric,
-)
+from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
 
 
@@ -51,10 +39,10 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     file = None
     if table:
         file, faults = validate(schemas.ModelFile, table, found.shown)
-        problems += [*faults, *coherence.model_problems(table, found.shown)]
+        problems += [*faults, *model_coherence.model_problems(table, found.shown)]
     if file is None or problems:
         raise SpecError(problems)
-    return _model(file)
+    return build_model(file)
 
 
 def load_device(name_or_path: str, *, asked_by: str = "--device") -> DeviceSpec:
@@ -94,7 +82,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         problems, hint = [*problems, *error.problems], error.hint
     if file is None or device is None or problems:
         raise SpecError(problems, hint=hint)
-    return _cluster(file, device)
+    return build_cluster(file, device)
 
 
 def _read(found: Found, section: str) -> _Read:
@@ -133,7 +121,7 @@ def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
         return None, problems
     file, faults = validate(schemas.DeviceFile, table, found.shown)
     problems += [*faults, *coherence.device_problems(table, found.shown)]
-    return (None if file is None else _device(file)), problems
+    return (None if file is None else build_device(file)), problems
 
 
 def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Problem]]:
@@ -152,124 +140,3 @@ def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Pr
     except SpecError as error:
         problems = [replace(problem, key="cluster.device") for problem in error.problems]
         raise SpecError(problems, hint=error.hint) from None
-
-
-def _device(file: schemas.DeviceFile) -> DeviceSpec:
-    memory, attainable, price = file.memory, file.attainable, file.price.on_demand
-    return DeviceSpec(
-        name=file.device.name,
-        title=file.device.title,
-        peak_flop_per_s={number: peak.value for number, peak in file.peak.items()},
-        hbm_bytes=memory.hbm.value,
-        hbm_bytes_per_s=memory.hbm_bandwidth.value,
-        reserve_bytes=memory.reserve.value,
-        usd_per_hour=price.value,
-        price_date=price.date,
-        compute_fraction=attainable.compute_fraction.value,
-        hbm_fraction=attainable.hbm_fraction.value,
-        layer_overhead_s=attainable.layer_overhead.value,
-        roofline_exponent=attainable.roofline_exponent.value,
-        provenance=tuple(_provenance(file)),
-    )
-
-
-def _cluster(file: schemas.ClusterFile, device: DeviceSpec) -> ClusterSpec:
-    fabric = _fabric(file)
-    return ClusterSpec(
-        name=file.cluster.name,
-        title=fill(file.cluster.title, {"n_devices": fabric.n_devices}),
-        device=device,
-        fabric=fabric,
-        usd_per_hour=file.price.on_demand.value if file.price else device.usd_per_hour,
-        provenance=tuple(_provenance(file)),
-    )
-
-
-def _fabric(file: schemas.ClusterFile) -> Fabric:
-    if file.torus is not None:
-        return _torus(file.torus)
-    if file.nodes is not None:
-        return _nodes(file.nodes)
-    assert file.linked is not None  # coherence.cluster_problems
-    return _linked(file.linked, file.link)
-
-
-def _torus(torus: schemas.Torus) -> TorusFabric:
-    a, b, c = torus.shape
-    return TorusFabric(
-        shape=(a, b, c),
-        link_bytes_per_s=torus.link_bandwidth.value,
-        hop_s=torus.hop.value,
-        wrap_multiple=torus.wrap_multiple.value,
-        slice_dims=tuple(torus.slice_dims.value),
-        activation_network=torus.activation_network.value,
-        bulk_network=torus.bulk_network.value,
-    )
-
-
-def _nodes(nodes: schemas.Nodes) -> NodesFabric:
-    return NodesFabric(
-        n_nodes=nodes.n_nodes,
-        n_devices_per_node=nodes.n_devices_per_node.value,
-        scale_up_bytes_per_s=nodes.scale_up.bandwidth.value,
-        scale_up_latency_s=nodes.scale_up.latency.value,
-        scale_up_fraction=nodes.scale_up.attainable_fraction.value,
-        scale_out_bytes_per_s=nodes.scale_out.bandwidth.value,
-        scale_out_latency_s=nodes.scale_out.latency.value,
-        scale_out_fraction=nodes.scale_out.attainable_fraction.value,
-        activation_network=nodes.activation_network.value,
-        bulk_network=nodes.bulk_network.value,
-    )
-
-
-def _linked(linked: schemas.Linked, entries: list[schemas.LinkEntry]) -> LinkedFabric:
-    links = (
-        Link(a=link.a, b=link.b, bytes_per_s=link.bandwidth.value, latency_s=link.latency.value)
-        for link in entries
-    )
-    return LinkedFabric(
-        devices=tuple(linked.devices),
-        links=tuple(links),
-        activation_network=linked.activation_network.value,
-        bulk_network=linked.bulk_network.value,
-    )
-
-
-def _model(file: schemas.ModelFile) -> ModelSpec:
-    shape, formats = file.shape, file.formats
-    served = shape.n_heads_served or shape.n_heads
-    return ModelSpec(
-        name=file.model.name,
-        title=file.model.title,
-        n_layers=shape.n_layers.value,
-        d_model=shape.d_model.value,
-        d_ff=shape.d_ff.value,
-        n_heads=shape.n_heads.value,
-        n_heads_served=served.value,
-        n_kv_heads=shape.n_kv_heads.value,
-        d_head=shape.d_head.value,
-        vocab_size=shape.vocab_size.value,
-        n_ffn_matrices=shape.n_ffn_matrices.value,
-        block=shape.block.value,
-        tied_embeddings=shape.tied_embeddings.value,
-        n_params_published=file.check.n_params.value,
-        weights_formats=tuple(formats.weights.value),
-        kv_format=formats.kv.value,
-        activation_format=formats.activation.value,
-        provenance=tuple(_provenance(file)),
-    )
-
-
-def _provenance(node: object, path: str = "") -> Iterator[Provenance]:
-    """Every value of a file with its source, under its dotted key."""
-    if isinstance(node, schemas.Sourced):
-        yield Provenance(key=path, source=node.source)
-    elif isinstance(node, BaseModel):
-        for key in type(node).model_fields:
-            yield from _provenance(getattr(node, key), f"{path}.{key}" if path else key)
-    elif isinstance(node, dict):
-        for key, value in node.items():
-            yield from _provenance(value, f"{path}.{key}")
-    elif isinstance(node, list):
-        for i, value in enumerate(node):
-            yield from _provenance(value, f"{path}[{i}]")

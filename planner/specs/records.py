@@ -1,4 +1,4 @@
-"""What the files say, as frozen records in SI units.
+"""What the files say, as frozen records in SI units: devices, clusters, workloads; and models.
 
 Bandwidth is per device and one way, always. `provenance` lists where each value
 comes from; a value without a published source says `assumed`.
@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-ASSUMED = "assumed"
+from planner.specs.models import FORMAT_BYTES, MlaShape, ModelSpec, MoeShape, WindowShape
+from planner.specs.provenance import ASSUMED, Provenance
 
-FORMAT_BYTES: Mapping[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
-"""Bytes of one number, by format."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Where one value of a file comes from: a source, or `assumed`."""
-
-    key: str
-    source: str
-
-    @property
-    def is_assumed(self) -> bool:
-        return self.source == ASSUMED
+__all__ = [
+    "ASSUMED",
+    "FORMAT_BYTES",
+    "ClusterSpec",
+    "DeviceSpec",
+    "Fabric",
+    "Link",
+    "LinkedFabric",
+    "MlaShape",
+    "ModelSpec",
+    "MoeShape",
+    "NodesFabric",
+    "Provenance",
+    "TorusFabric",
+    "WindowShape",
+    "Workload",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,11 @@ class DeviceSpec:
     roofline_exponent: float
     provenance: tuple[Provenance, ...] = ()
 
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Number formats that it multiplies; weights in any other are converted first."""
+        return tuple(self.peak_flop_per_s)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorusFabric:
@@ -55,6 +64,8 @@ class TorusFabric:
         link_bytes_per_s: one link, one direction.
         hop_s: latency from one device to the next.
         wrap_multiple: a slice wraps around only where each of its dimensions is a multiple of it.
+        wraps_each_axis: an axis wraps around where its own dimension is such a multiple,
+            whatever the others are.
         slice_dims: dimensions that a slice may have.
         activation_network: convention by which activation collectives are costed.
         bulk_network: convention by which gathers of weights are costed.
@@ -67,6 +78,7 @@ class TorusFabric:
     slice_dims: tuple[int, ...]
     activation_network: str
     bulk_network: str
+    wraps_each_axis: bool = False
 
     @property
     def n_devices(self) -> int:
@@ -76,7 +88,13 @@ class TorusFabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodesFabric:
-    """Nodes with a switched scale-up fabric inside and a switched scale-out fabric between."""
+    """Nodes with a scale-up fabric inside and a switched scale-out fabric between.
+
+    Args:
+        scale_up_bytes_per_s: what one device sends inside its node, to all others together.
+        scale_up_pair_bytes_per_s: what it sends to one other, where each pair has links of
+            its own; None where a switch lets it send everything to one.
+    """
 
     n_nodes: int
     n_devices_per_node: int
@@ -88,10 +106,18 @@ class NodesFabric:
     scale_out_fraction: float
     activation_network: str
     bulk_network: str
+    scale_up_pair_bytes_per_s: float | None = None
 
     @property
     def n_devices(self) -> int:
         return self.n_nodes * self.n_devices_per_node
+
+    def group_scale_up_bytes_per_s(self, n_devices: int) -> float:
+        """What one device sends to a group of `n_devices` in its node, itself among them."""
+        if self.scale_up_pair_bytes_per_s is None:
+            return self.scale_up_bytes_per_s
+        to_the_others = max(1, n_devices - 1) * self.scale_up_pair_bytes_per_s
+        return min(self.scale_up_bytes_per_s, to_the_others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,82 +161,6 @@ class ClusterSpec:
     @property
     def n_devices(self) -> int:
         return self.fabric.n_devices
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSpec:
-    """A decoder-only Transformer to serve.
-
-    `n_heads_served` counts the heads as deployed: published heads may be padded so
-    that they divide over a mesh. All work and memory count padded heads; MFU counts
-    the published parameters.
-    """
-
-    name: str
-    title: str
-    n_layers: int
-    d_model: int
-    d_ff: int
-    n_heads: int
-    n_heads_served: int
-    n_kv_heads: int
-    d_head: int
-    vocab_size: int
-    n_ffn_matrices: int
-    block: str
-    tied_embeddings: bool
-    n_params_published: float
-    weights_formats: tuple[str, ...]
-    kv_format: str
-    activation_format: str
-    provenance: tuple[Provenance, ...] = ()
-
-    @property
-    def n_params(self) -> int:
-        """Parameters as published, counted from the shape."""
-        return self.n_layers * self._layer_params(self.n_heads) + self.embedding_params
-
-    @property
-    def n_params_served(self) -> int:
-        """Parameters as deployed, padded heads included."""
-        return self.n_layers * self.layer_params_served + self.embedding_params
-
-    @property
-    def layer_params_served(self) -> int:
-        return self._layer_params(self.n_heads_served)
-
-    @property
-    def embedding_params(self) -> int:
-        return self.vocab_size * self.d_model * (1 if self.tied_embeddings else 2)
-
-    @property
-    def n_ffn_inputs(self) -> int:
-        """FFN matrices that read the residual stream: two if gated, one if plain."""
-        return self.n_ffn_matrices - 1
-
-    @property
-    def is_parallel(self) -> bool:
-        """Attention and FFN read the same input, so that their collectives are shared."""
-        return self.block == "parallel"
-
-    @property
-    def d_query(self) -> int:
-        return self.n_heads_served * self.d_head
-
-    @property
-    def d_kv(self) -> int:
-        """Width of the keys of one token in one layer; the values are as wide."""
-        return self.n_kv_heads * self.d_head
-
-    @property
-    def kv_bytes_per_token(self) -> float:
-        """Keys and values of one token in all layers."""
-        return self.n_layers * 2 * self.d_kv * FORMAT_BYTES[self.kv_format]
-
-    def _layer_params(self, n_heads: int) -> int:
-        ffn = self.n_ffn_matrices * self.d_model * self.d_ff
-        attention = 2 * self.d_model * (n_heads * self.d_head + self.d_kv)
-        return ffn + attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,13 +25,14 @@ from planner.specs.values import (
     Number,
     Seconds,
     SpareBytes,
+    SpareCount,
     Text,
     UsdPerHour,
     not_empty,
 )
 
 DEFAULT_TOLERANCE = 0.02
-"""Relative difference between the parameters counted and those published."""
+"""Relative difference between parameters counted and published; of active ones always."""
 
 T = TypeVar("T")
 
@@ -126,6 +127,7 @@ class Torus(Section):
     hop: Sourced[Seconds]
     wrap_multiple: Sourced[Count]
     slice_dims: Sourced[Annotated[list[Count], AfterValidator(not_empty)]]
+    wraps_each_axis: Sourced[bool] | None = None
     activation_network: Sourced[Network]
     bulk_network: Sourced[Network]
 
@@ -136,13 +138,17 @@ class Tier(Section):
     attainable_fraction: Sourced[Fraction]
 
 
+class ScaleUp(Tier):
+    pair_bandwidth: Sourced[BytesPerSecond] | None = None
+
+
 class Nodes(Section):
     plain = frozenset({"source", "n_nodes", "scale_up", "scale_out"})
     n_nodes: Count
     n_devices_per_node: Sourced[Count]
     activation_network: Sourced[Network]
     bulk_network: Sourced[Network]
-    scale_up: Tier
+    scale_up: ScaleUp
     scale_out: Tier
 
 
@@ -191,19 +197,45 @@ class Shape(Section):
     tied_embeddings: Sourced[bool]
 
 
+class Moe(Section):
+    n_experts: Sourced[Count]
+    n_active_experts: Sourced[Count]
+    n_shared_experts: Sourced[SpareCount] | None = None
+    d_expert: Sourced[Count]
+    n_dense_layers: Sourced[SpareCount] | None = None
+
+
+class Mla(Section):
+    d_kv_latent: Sourced[Count]
+    d_q_latent: Sourced[Count] | None = None
+    d_rope: Sourced[Count]
+    d_nope: Sourced[Count]
+    d_value: Sourced[Count]
+
+
+class Window(Section):
+    n_tokens: Sourced[Count]
+    n_layers: Sourced[Count]
+
+
 class Formats(Section):
     weights: Sourced[Annotated[list[Format], AfterValidator(not_empty)]]
     kv: Sourced[Format]
+    kv_formats: Sourced[Annotated[list[Format], AfterValidator(not_empty)]] | None = None
     activation: Sourced[Format]
 
 
 class Check(Strict):
     n_params: Sourced[Number]
+    n_params_active: Sourced[Number] | None = None
     tolerance: Fraction = DEFAULT_TOLERANCE
 
 
 class ModelFile(Strict):
     model: ModelHead
     shape: Shape
+    moe: Moe | None = None
+    mla: Mla | None = None
+    window: Window | None = None
     formats: Formats
     check: Check

@@ -40,6 +40,18 @@ def read_table(path: Path, shown: str) -> tuple[Table, tuple[Problem, ...]]:
     return table, () if table else (Problem(where=shown, fact="is empty"),)
 
 
+def value_at(table: Table, section: str, key: str, *, default: object = None) -> Any:  # noqa: ANN401 as TOML has it
+    """A value, whether it stands alone or with its source."""
+    inner = table.get(section)
+    found = inner.get(key, default) if isinstance(inner, dict) else default
+    return found.get("value", default) if isinstance(found, dict) else found
+
+
+def is_count(value: object) -> bool:
+    """Whether it is a positive whole number, of a size that a count may have."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10**9
+
+
 def literal(value: object) -> str:
     """A value as TOML writes it, cut short for a message; empty for a table."""
     if isinstance(value, dict):

@@ -87,6 +87,10 @@ def _count(raw: object) -> int:
     return raw
 
 
+def _spare_count(raw: object) -> int:
+    return 0 if raw == 0 and isinstance(raw, int) and not isinstance(raw, bool) else _count(raw)
+
+
 def _line(raw: object) -> str:
     if not isinstance(raw, str):
         raise fault("is not text", "write it in quotes")
@@ -133,6 +137,7 @@ Fraction = Annotated[float, BeforeValidator(_fraction)]
 Exponent = Annotated[float, BeforeValidator(_number(1, 100))]
 Number = Annotated[float, BeforeValidator(_quantity("1", example="7e9"))]
 Count = Annotated[int, BeforeValidator(_count)]
+SpareCount = Annotated[int, BeforeValidator(_spare_count)]
 FfnMatrices = Annotated[int, BeforeValidator(_gating)]
 Text = Annotated[str, BeforeValidator(_line)]
 Date = Annotated[str, BeforeValidator(_date)]

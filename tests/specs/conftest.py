@@ -127,6 +127,58 @@ latency = "5 us"
 """,
 }
 
+MIXED = """
+[model]
+name = "mixed"
+title = "Mixed"
+[shape]
+source = "assumed"
+n_layers = 3
+d_model = 8
+d_ff = 16
+n_heads = 2
+n_kv_heads = 2
+d_head = 6
+vocab_size = 10
+n_ffn_matrices = 3
+block = "serial"
+tied_embeddings = false
+[moe]
+source = "card"
+n_experts = 4
+n_active_experts = 2
+n_shared_experts = 1
+d_expert = 4
+n_dense_layers = 1
+[mla]
+source = "card"
+d_kv_latent = 3
+d_q_latent = 5
+d_rope = 2
+d_nope = 4
+d_value = 3
+[window]
+source = "card"
+n_tokens = 7
+n_layers = 2
+[formats]
+source = "assumed"
+weights = ["fp8", "int4"]
+kv = "bf16"
+kv_formats = ["fp8", "bf16"]
+activation = "bf16"
+[check]
+n_params = { value = 2258, source = "counted by hand" }
+n_params_active = { value = 1874, source = "counted by hand" }
+"""
+"""A sound model of everything that `tiny` has not.
+
+    attention  3 layers × (5 (8 + 2·6) + 8 (3 + 2) + 3·2 (4 + 3) + 2·3·8) = 3 × 230 = 690
+    FFN        1 dense layer × 3·8·16 = 384
+    experts    2 layers × (router 8·4 + (4 + 1) · 3·8·4) = 2 × (32 + 5 · 96) = 1024
+    embedding  2 · 10·8 = 160; together 2258; without 2 layers × 2 idle experts 1874
+"""
+
 
 @dataclass(frozen=True)
 class Folder:
@@ -156,6 +208,13 @@ def folder(tmp_path, monkeypatch):
     for name, text in SOUND.items():
         made.write(name, text)
     return made
+
+
+@pytest.fixture
+def mixed(folder):
+    """The working folder with a model of experts, latent attention and a window besides."""
+    folder.write("models/mixed.toml", MIXED)
+    return folder
 
 
 @pytest.fixture

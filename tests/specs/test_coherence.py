@@ -74,6 +74,13 @@ def test_a_reserve_leaves_some_memory(folder, only_problem):
     assert (problem.key, problem.fact) == ("memory.reserve", "leaves nothing of the 16 GiB of HBM")
 
 
+def test_a_pair_of_devices_has_no_more_than_a_device_sends(folder, only_problem):
+    folder.spoil("topologies/pair.toml", ('"300 GB/s"', '"300 GB/s"\npair_bandwidth = "600 GB/s"'))
+    problem = only_problem(load_cluster, "pair")
+    assert (problem.key, problem.value) == ("nodes.scale_up.pair_bandwidth", "600 GB/s")
+    assert problem.fact == "is more than the device sends to all others, 300 GB/s"
+
+
 def test_slice_dimensions_ascend(folder, only_problem):
     folder.spoil("topologies/box.toml", ("slice_dims = [1, 2, 4]", "slice_dims = [4, 1, 2, 2]"))
     problem = only_problem(load_cluster, "box-2")

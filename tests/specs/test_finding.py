@@ -53,7 +53,14 @@ def test_an_unknown_name_is_answered_with_the_nearest_one(refused):
 
 def test_a_name_like_no_other_is_answered_with_the_list(refused):
     assert refused(load_cluster, "qqq").hint == "`plan topologies` lists them all"
-    assert refused(load_device, "qqq").hint == "there are `a100-80gb`, `tpu-v4`"
+    hint = refused(load_device, "qqq").hint
+    assert hint.startswith("there are `a100-40gb`, `a100-80gb`, `b200`, ")
+    assert hint.endswith(" others")
+    assert len(hint) < 90
+
+
+def test_a_device_like_another_is_answered_with_that_one_alone(refused):
+    assert refused(load_device, "h100sxm").hint == "did you mean `h100-sxm`?"
 
 
 def test_a_name_in_capitals_is_answered_in_small_letters(refused):
@@ -70,6 +77,10 @@ def test_a_value_that_its_pattern_does_not_allow_is_named_with_those_it_does(ref
         )
     ]
     assert error.hint == "did you mean `tpu-v4-4x8x8`?"
+
+
+def test_a_name_with_a_dot_is_no_file_name(folder):
+    assert load_model("llama-3.1-8b").title == "Llama 3.1 8B"
 
 
 def test_every_value_that_is_not_allowed_is_told(refused):

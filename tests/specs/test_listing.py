@@ -6,13 +6,10 @@ from planner.specs.reading import load_cluster, load_model
 
 def test_models_of_the_working_folder_come_before_those_shipped(folder):
     listings = list_models()
-    assert [listing.name for listing in listings] == [
-        "tiny",
-        "mt-nlg-530b",
-        "palm-540b",
-        "palm-62b",
-        "palm-8b",
-    ]
+    shipped = [listing.name for listing in listings[1:]]
+    assert listings[0].name == "tiny"
+    assert shipped == sorted(shipped)
+    assert {"deepseek-v3", "llama-3.1-70b", "palm-540b"} <= set(shipped)
     assert listings[0].title == "Tiny"
     assert listings[0].description == "fifty parameters"
     assert listings[0].file == "models/tiny.toml"

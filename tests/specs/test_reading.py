@@ -67,6 +67,31 @@ def test_a_torus_is_read_from_the_numbers_in_its_name(folder):
     assert cluster.usd_per_hour == 2
 
 
+def test_axes_may_close_by_themselves(folder):
+    assert not load_cluster("box-4").fabric.wraps_each_axis
+    folder.spoil("topologies/box.toml", ("multiple = 4", "multiple = 4\nwraps_each_axis = true"))
+    assert load_cluster("box-4").fabric.wraps_each_axis
+
+
+def test_devices_without_a_switch_have_a_link_for_each_pair(folder):
+    """100 GB/s a pair, 300 GB/s in all: 100, 200, 300 and again 300 GB/s in groups of 2 to 5."""
+    assert load_cluster("pair").fabric.scale_up_pair_bytes_per_s is None
+    assert load_cluster("pair").fabric.group_scale_up_bytes_per_s(2) == 300e9
+    folder.spoil("topologies/pair.toml", ('"300 GB/s"', '"300 GB/s"\npair_bandwidth = "100 GB/s"'))
+    fabric = load_cluster("pair").fabric
+    assert fabric.scale_up_pair_bytes_per_s == 100e9
+    rates = [fabric.group_scale_up_bytes_per_s(n) / 1e9 for n in (1, 2, 3, 4, 5)]
+    assert rates == [100, 100, 200, 300, 300]
+
+
+def test_a_device_multiplies_the_formats_that_it_has_a_peak_of(folder):
+    folder.spoil(
+        "topologies/devices/chip.toml",
+        ("[peak]", '[peak]\nfp8 = { value = "2 TFLOP/s", source = "x" }'),
+    )
+    assert load_device("chip").formats == ("fp8", "bf16")
+
+
 def test_nodes_are_read_with_bits_as_bits(folder):
     cluster = load_cluster("pair")
     assert cluster.n_devices == 8

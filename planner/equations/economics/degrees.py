@@ -1,0 +1,93 @@
+"""How N devices are split between pipeline stages, experts and tensor parallelism.
+
+Every degree is a real number: nothing has to divide anything. Source: [Erdil2025] §3.5;
+the published program decides the details.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
+from planner.equations.economics.records import DecodePass
+
+ROUNDING = 1e-12
+"""Relative slack where a real-valued degree meets a bound: 8 × (1 + an ulp) fills one node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """Degrees of parallelism, one entry a point.
+
+    `n_per_stage` is T = N/P, `n_microbatch` the requests b = B/P of one of P micro-batches,
+    `n_tokens` what a micro-batch scores, `n_expert` and `n_ffn` how the T devices are
+    split in the FFN.
+    """
+
+    n_devices: FloatArray
+    n_requests: FloatArray
+    n_stages: FloatArray
+    n_per_stage: FloatArray
+    n_microbatch: FloatArray
+    n_tokens: FloatArray
+    n_expert: FloatArray
+    n_ffn: FloatArray
+
+
+def degrees_of(
+    decode: DecodePass,
+    n_devices: ArrayLike,
+    n_requests: ArrayLike,
+    n_stages: ArrayLike,
+    *,
+    splits_experts: bool = True,
+) -> Degrees:
+    """Degrees for a number of stages; experts are spread first, tensors take what is left.
+
+    Expert parallelism is all or nothing: as many ways as there are experts or devices,
+    none where a micro-batch has fewer than two requests for each active expert's share.
+
+    Source: [Erdil2025] §3.5; the threshold is the published program's.
+    """
+    model = decode.model
+    n, b, p = np.broadcast_arrays(
+        *(np.asarray(x, float) for x in (n_devices, n_requests, n_stages))
+    )
+    t, microbatch = n / p, b / p
+    if splits_experts and model.n_experts > 1:
+        spread = np.minimum(t, model.n_experts)
+        n_expert = np.where(microbatch < 2 * model.sparsity, 1.0, spread)
+    else:
+        n_expert = np.ones_like(t)
+    return Degrees(
+        n_devices=n,
+        n_requests=b,
+        n_stages=p,
+        n_per_stage=t,
+        n_microbatch=microbatch,
+        n_tokens=microbatch * decode.n_scored_tokens,
+        n_expert=n_expert,
+        n_ffn=np.maximum(t / np.maximum(n_expert, 1.0), 1.0),
+    )
+
+
+def n_nodes(n_devices: ArrayLike, n_devices_per_node: int) -> FloatArray:
+    """Nodes that hold the devices [1]. Source: [Erdil2025] §3.3."""
+    return np.ceil(np.multiply(n_devices, (1.0 - ROUNDING) / n_devices_per_node))
+
+
+def tensor_group(
+    n_devices: FloatArray, n_devices_per_node: int, *, is_2d: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Ranks and nodes of one collective of a tensor-parallel product [1].
+
+    Sharded in two dimensions, t devices form √t groups of √t ranks on √nodes nodes; in
+    one dimension all of them are one group.
+
+    Source: [Erdil2025] §3.3 for two dimensions, footnote 3 for one.
+    """
+    nodes = n_nodes(n_devices, n_devices_per_node)
+    return (np.sqrt(n_devices), np.sqrt(nodes)) if is_2d else (n_devices, nodes)
