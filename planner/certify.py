@@ -10,17 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
+
+from planner.describe import chosen_draft
 from planner.errors import SolverError
 from planner.estimates import referee
-from planner.estimates.candidates import CandidateTable, passes
+from planner.estimates.candidates import CandidateTable, NumberFormats, passes
+from planner.estimates.steps import Machine
 from planner.layouts.geometry import Pass
-from planner.layouts.table import ATTENTION_NAMES
-from planner.programs.deployment import MS, PHASES_OF_COLUMNS, USD_PER_MTOKEN, PosedProgram
+from planner.layouts.table import ATTENTION_NAMES, LayoutTable
+from planner.programs.deployment import DECODE, MS, USD_PER_MTOKEN, PosedProgram
 from planner.programs.layout import Assignment
-from planner.results import Certificate, Deployment, LimitUse, PhasePlan, Screen
+from planner.results import Certificate, Deployment, LimitUse, PhasePlan, Screen, StepTime
 from planner.search import Found
+from planner.specs.records import ModelSpec
 from planner.specs.request import Request
+from planner.topology.meshes import MeshTable
 
 TOLERANCE = 1e-9
 
@@ -66,24 +73,42 @@ def referee_verdict(
         SolverError: a figure differs from the referee's, or breaks a limit by its count.
     """
     work = passes(request.workload)
-    wrong: list[str] = []
-    held_bytes = 0.0
-    times = {}
-    for name, column in zip(PHASES_OF_COLUMNS, assignment.columns, strict=True):
-        phase = deployment.prefill if name == "prefill" else deployment.decode
-        arm = int(posed.arm[column])
-        time, held = _recount(table, request, arm, phase, work[name])
-        times[name] = time.total_s
-        wrong += _differences(name, phase, time)
-        if name == "prefill":
-            held_bytes += held.weights_bytes + held.activation_bytes + held.gather_bytes
-        held_bytes += held.kv_bytes
+    before, after = (int(posed.arm[column]) for column in assignment.columns)
+    draft = chosen_draft(table, posed, request, assignment.columns[DECODE])
+    scored = work["decode"] if draft is None else draft.target_work
+
+    def count(arm: int, phase: PhasePlan, tokens: Pass) -> _Count:
+        formats = table.formats[int(table.arm_formats[arm])]
+        layout = table.arms.take(np.array([arm]))
+        return _recount(request, table.machine, request.model, layout, formats, phase.batch, tokens)
+
+    prefill = count(before, deployment.prefill, work["prefill"])
+    decode = count(after, deployment.decode, scored)
+    wrong = _differences("prefill", deployment.prefill.step, prefill.time)
+    wrong += _differences("decode", deployment.decode.step, decode.time)
+    token_s, draft_bytes = decode.time.total_s, 0.0
+    if draft is not None:
+        point = draft.point
+        own = _recount(
+            request,
+            table.machine,
+            point.model,
+            point.layout,
+            point.formats,
+            point.batch,
+            point.work,
+        )
+        assert deployment.draft is not None
+        wrong += _differences("draft", deployment.draft.step, own.time)
+        token_s = (token_s + draft.n_drafted * own.time.total_s) / draft.n_yielded
+        draft_bytes = own.all_bytes
+    held_bytes = prefill.all_bytes + decode.held.kv_bytes + draft_bytes
     held_bytes += deployment.memory.reserve_bytes
     if not math.isclose(held_bytes, deployment.memory.used_bytes, rel_tol=TOLERANCE):
         wrong.append(f"memory {deployment.memory.used_bytes!r} is {held_bytes!r}")
     if held_bytes > deployment.memory.capacity_bytes * (1 + TOLERANCE):
         wrong.append(f"memory {held_bytes!r} exceeds {deployment.memory.capacity_bytes!r}")
-    wrong += _broken_targets(request, deployment, times)
+    wrong += _broken_targets(request, deployment, prefill.time.total_s, token_s)
     if wrong:
         raise SolverError("the referee disagrees with the plan: " + "; ".join(wrong))
     return (
@@ -93,16 +118,68 @@ def referee_verdict(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """The referee's seconds and bytes of one pass."""
+
+    time: referee.RefereeTime
+    held: referee.RefereeBytes
+
+    @property
+    def all_bytes(self) -> float:
+        held = self.held
+        return held.weights_bytes + held.kv_bytes + held.activation_bytes + held.gather_bytes
+
+
 def _recount(
-    table: CandidateTable, request: Request, arm: int, phase: PhasePlan, work: Pass
-) -> tuple[referee.RefereeTime, referee.RefereeBytes]:
-    meshes, arms = table.machine.meshes, table.arms
-    row = int(arms.mesh[arm])
+    request: Request,
+    machine: Machine,
+    model: ModelSpec,
+    layout: LayoutTable,
+    formats: NumberFormats,
+    batch: int,
+    work: Pass,
+) -> _Count:
+    mesh = _referee_mesh(machine.meshes, int(layout.mesh[0]))
+    time = referee.step_time(
+        model,
+        request.cluster.device,
+        request.cluster.fabric,
+        mesh,
+        stored=int(layout.stored[0]),
+        gathered=int(layout.gathered[0]),
+        data=int(layout.data[0]),
+        attention=ATTENTION_NAMES[int(layout.attention[0])],
+        n_microbatches=int(layout.n_microbatches[0]),
+        batch=batch,
+        n_new_tokens=work.n_new_tokens,
+        n_context_tokens=work.n_context_tokens,
+        weights_format=formats.weights,
+        kv_format=formats.kv,
+    )
+    held = referee.held_bytes(
+        model,
+        mesh,
+        stored=int(layout.stored[0]),
+        gathered=int(layout.gathered[0]),
+        data=int(layout.data[0]),
+        attention=ATTENTION_NAMES[int(layout.attention[0])],
+        n_microbatches=int(layout.n_microbatches[0]),
+        batch=batch,
+        n_new_tokens=work.n_new_tokens,
+        n_cached_tokens=work.n_cached_tokens,
+        weights_format=formats.weights,
+        kv_format=formats.kv,
+    )
+    return _Count(time=time, held=held)
+
+
+def _referee_mesh(meshes: MeshTable, row: int) -> referee.RefereeMesh:
     x, y, z = (int(size) for size in meshes.axis_size[row])
     wraps = [bool(wrap) for wrap in meshes.axis_wraps[row]]
     rates = [float(rate) for rate in meshes.axis_bytes_per_s[row]]
     hops = [float(hop) for hop in meshes.axis_hop_s[row]]
-    mesh = referee.RefereeMesh(
+    return referee.RefereeMesh(
         axes=(x, y, z),
         wraps=(wraps[0], wraps[1], wraps[2]),
         is_switch=bool(meshes.axis_is_switch[row].any()),
@@ -112,55 +189,27 @@ def _recount(
         stage_bytes_per_s=float(meshes.stage_bytes_per_s[row]),
         stage_hop_s=float(meshes.stage_hop_s[row]),
     )
-    stored, gathered = int(arms.stored[arm]), int(arms.gathered[arm])
-    attention = ATTENTION_NAMES[int(arms.attention[arm])]
-    weights_format = table.formats[int(table.weights_format[arm])]
-    time = referee.step_time(
-        request.model,
-        request.cluster.device,
-        request.cluster.fabric,
-        mesh,
-        stored=stored,
-        gathered=gathered,
-        attention=attention,
-        n_microbatches=phase.n_microbatches,
-        batch=phase.batch,
-        n_new_tokens=work.n_new_tokens,
-        n_context_tokens=work.n_context_tokens,
-        weights_format=weights_format,
-    )
-    held = referee.held_bytes(
-        request.model,
-        mesh,
-        stored=stored,
-        gathered=gathered,
-        attention=attention,
-        n_microbatches=phase.n_microbatches,
-        batch=phase.batch,
-        n_new_tokens=work.n_new_tokens,
-        n_cached_tokens=work.n_cached_tokens,
-        weights_format=weights_format,
-    )
-    return time, held
 
 
-def _differences(name: str, phase: PhasePlan, time: referee.RefereeTime) -> list[str]:
+def _differences(name: str, step: StepTime, time: referee.RefereeTime) -> list[str]:
     return [
         f"{name} {part} {seconds!r} is {getattr(time, part + '_s')!r}"
-        for part, seconds in phase.step.parts()
+        for part, seconds in step.parts()
         if not math.isclose(seconds, getattr(time, part + "_s"), rel_tol=TOLERANCE, abs_tol=1e-15)
     ]
 
 
-def _broken_targets(request: Request, deployment: Deployment, times: dict[str, float]) -> list[str]:
+def _broken_targets(
+    request: Request, deployment: Deployment, ttft_s: float, tpot_s: float
+) -> list[str]:
     """Targets that do not hold when they are computed from the referee's times."""
     targets, workload = request.targets, request.workload
-    per_request = times["prefill"] / deployment.prefill.batch
-    per_request += workload.n_decode_steps * times["decode"] / deployment.decode.batch
+    per_request = ttft_s / deployment.prefill.batch
+    per_request += workload.n_decode_steps * tpot_s / deployment.decode.batch
     rent = deployment.mesh.n_devices * request.cluster.usd_per_hour / 3600.0
     reached = (
-        ("tpot", times["decode"], targets.tpot_s),
-        ("ttft", times["prefill"], targets.ttft_s),
+        ("tpot", tpot_s, targets.tpot_s),
+        ("ttft", ttft_s, targets.ttft_s),
         ("cost", per_request * rent / workload.n_output_tokens, targets.usd_per_token),
         ("devices", deployment.mesh.n_devices, targets.n_devices),
     )
@@ -214,7 +263,8 @@ def certificate(
     solution, screened = found.solution, found.screened
     objective = in_si(request.objective, solution.objective)
     bound = in_si(request.objective, min(solution.bound, solution.objective, screened.bound))
-    n_too_large = table.n_too_large * (len(table.prefill.batches) + len(table.decode.batches))
+    n_decodes = len(table.variants) * len(table.decode.batches)
+    n_too_large = table.n_too_large * (len(table.prefill.batches) + n_decodes)
     rejected = [("weights", n_too_large), ("memory", posed.n_unfit)]
     rejected += [(name, n_columns) for name, (n_columns, _) in screened.rejected.items()]
     return Certificate(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
+from planner.audit_command import audit
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -42,6 +43,7 @@ _USAGE = """\
 usage: plan [OPTIONS]
        plan pareto [OPTIONS]
        plan compare [OPTIONS]
+       plan audit [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
 _NOTHING_ASKED = Written()
@@ -148,6 +150,7 @@ def _app() -> App:
     app.default(plan)
     app.command(pareto)
     app.command(compare)
+    app.command(audit)
     app.command(models)
     app.command(topologies)
     app.command(install_completion, name="--install-completion")
@@ -185,14 +188,26 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.options.reading import read
+    from dataclasses import replace
+
+    from planner.options.drafts import drafted
+    from planner.options.reading import read, read_drafting, read_pool
     from planner.specs.reading import load_cluster, load_model
-    from planner.specs.request import make_request
+    from planner.specs.request import among_formats, make_request, repriced
 
     asked, problems = read(written)
-    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    drafting, draft_problems = read_drafting(written)
+    price, allowed, pool_problems = read_pool(written)
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
+    found = Arguments(problems=wrong, hints=said.hints)
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
+    asked = replace(asked, speculation=drafted(drafting, found))
+    if cluster and price is not None:
+        cluster = repriced(cluster, price)
+    if model and allowed:
+        weights, caches = among_formats(model, allowed)
+        asked = replace(asked, weights_formats=weights, kv_formats=caches)
     if model and cluster:
         found.collect(lambda: make_request(model, cluster, **asked.keywords()))
     found.check()

@@ -17,7 +17,7 @@ from planner.units import show
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]
 
-OF_ONE_MODEL = frozenset({"--weights"})
+OF_ONE_MODEL = frozenset({"--weights", "--kv"})
 """Options that may suit one model of several and not another."""
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.candidates import CandidateTable, passes
-from planner.estimates.steps import step_times
+from planner.equations.speculation import expected_tokens, n_scored
+from planner.estimates.candidates import CandidateTable, NumberFormats, passes
+from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts import attention, naming
 from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import residence
@@ -14,65 +17,163 @@ from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
 from planner.programs.deployment import DECODE, PREFILL, PosedProgram
 from planner.programs.layout import Assignment
-from planner.results import Deployment, Memory, Mesh, PhasePlan, StepTime
-from planner.specs.records import FORMAT_BYTES
-from planner.specs.request import Request
+from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan, StepTime
+from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.request import Request, Speculation
 
 
 def describe(
     table: CandidateTable, posed: PosedProgram, request: Request, assignment: Assignment
 ) -> Deployment:
     """The deployment that an assignment stands for, evaluated afresh at its one point."""
-    arms = posed.arm[list(assignment.columns)]
-    batches = posed.batch[list(assignment.columns)]
-    work = passes(request.workload)
-    prefill = _Point(table, request, int(arms[PREFILL]), int(batches[PREFILL]), work["prefill"])
-    decode = _Point(table, request, int(arms[DECODE]), int(batches[DECODE]), work["decode"])
-    mesh = _mesh(table, int(table.contexts.mesh[assignment.context]))
+    columns = assignment.columns
+    arms, batches = posed.arm[list(columns)], posed.batch[list(columns)]
+    work, model, machine = passes(request.workload), request.model, table.machine
+
+    def point(slot: int, phase: Pass) -> _Point:
+        arm = int(arms[slot])
+        formats = table.formats[int(table.arm_formats[arm])]
+        layout = table.arms.take(np.array([arm]))
+        return _Point(machine, model, layout, formats, int(batches[slot]), phase)
+
+    prefill = point(PREFILL, work["prefill"])
+    draft = chosen_draft(table, posed, request, columns[DECODE])
+    scored = work["decode"] if draft is None else draft.target_work
+    decode = point(DECODE, scored)
+    token_s = decode.pass_s if draft is None else draft.token_s(decode.pass_s)
+    mesh = _mesh(machine, int(table.contexts.mesh[assignment.context]))
     usd_per_hour = mesh.n_devices * request.cluster.usd_per_hour
     n_output = request.workload.n_output_tokens
     prefill_s = prefill.pass_s / prefill.batch
-    decode_s = request.workload.n_decode_steps * decode.pass_s / decode.batch
+    decode_s = request.workload.n_decode_steps * token_s / decode.batch
     usd_per_token_s = usd_per_hour / 3600.0 / n_output
     return Deployment(
         mesh=mesh,
-        weights_format=decode.format_name,
-        kv_format=request.model.kv_format,
-        storage=naming.notation(table.machine.meshes, decode.layout, 0),
+        weights_format=decode.formats.weights,
+        kv_format=decode.formats.kv,
+        storage=naming.notation(machine.meshes, decode.layout, 0),
         prefill=prefill.phase_plan("prefill"),
         decode=decode.phase_plan("decode"),
-        memory=_memory(table, prefill.residence(), decode.residence()),
+        memory=_memory(machine, prefill, decode, draft),
         usd_per_hour=usd_per_hour,
         usd_per_token=(prefill_s + decode_s) * usd_per_token_s,
         prefill_usd_per_token=prefill_s * usd_per_token_s,
         request_s=prefill_s + decode_s,
         n_output_tokens=n_output,
+        draft=None if draft is None else draft.plan(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenDraft:
+    """The draft of one decode column.
+
+    Args:
+        speculation: what the request allows.
+        n_drafted: tokens proposed before each pass.
+        point: the draft's own layout, evaluated.
+        work: a decode pass without a draft.
+    """
+
+    speculation: Speculation
+    n_drafted: int
+    point: _Point
+    work: Pass
+
+    @property
+    def target_work(self) -> Pass:
+        """The target's pass, which scores what was proposed."""
+        scored = n_scored(self.n_drafted, convention=self.speculation.convention)
+        return replace(self.work, n_new_tokens=float(scored))
+
+    @property
+    def n_yielded(self) -> float:
+        return expected_tokens(
+            self.n_drafted, self.speculation.acceptance, convention=self.speculation.convention
+        )
+
+    def token_s(self, target_s: float) -> float:
+        """Time of a round over the tokens that it yields."""
+        return (target_s + self.n_drafted * self.point.pass_s) / self.n_yielded
+
+    def held_bytes(self) -> float:
+        held = self.point.residence()
+        parts = held.weight_bytes, held.kv_bytes, held.activation_bytes, held.gather_bytes
+        return sum(_scalar(part) for part in parts)
+
+    def plan(self) -> DraftPlan:
+        point = self.point
+        return DraftPlan(
+            model=point.model.name,
+            n_drafted=self.n_drafted,
+            acceptance=self.speculation.acceptance,
+            n_yielded=self.n_yielded,
+            weights_format=point.formats.weights,
+            layout=point.layout_name(),
+            attention=naming.attention_name(point.layout, 0),
+            storage=naming.notation(point.machine.meshes, point.layout, 0),
+            step=point.step,
+            held_bytes=self.held_bytes(),
+        )
+
+
+def chosen_draft(
+    table: CandidateTable, posed: PosedProgram, request: Request, column: int
+) -> ChosenDraft | None:
+    """The draft of a decode column; `None` where it decodes without one."""
+    variant = table.variants[int(posed.variant[column])]
+    if variant.n_drafted == 0 or request.speculation is None or table.drafts is None:
+        return None
+    drafts, arm = table.drafts, int(posed.arm[column])
+    formats = int(table.arm_formats[arm])
+    row = drafts.chosen[formats, int(table.arms.mesh[arm]), variant.rank]
+    work = passes(request.workload)["decode"]
+    return ChosenDraft(
+        speculation=request.speculation,
+        n_drafted=variant.n_drafted,
+        work=work,
+        point=_Point(
+            table.machine,
+            request.speculation.draft,
+            drafts.arms.take(np.array([row])),
+            drafts.formats[formats],
+            int(posed.batch[column]),
+            work,
+        ),
     )
 
 
 class _Point:
-    """One arm at one batch: its layout, geometry and pass."""
+    """One layout of a model at one batch: its geometry and its pass."""
 
     def __init__(
-        self, table: CandidateTable, request: Request, arm: int, batch: int, work: Pass
+        self,
+        machine: Machine,
+        model: ModelSpec,
+        layout: LayoutTable,
+        formats: NumberFormats,
+        batch: int,
+        work: Pass,
     ) -> None:
-        self.table, self.model, self.work, self.batch = table, request.model, work, batch
-        self.layout: LayoutTable = table.arms.take(np.array([arm]))
-        self.shape: Geometry = geometry(self.layout, table.machine.meshes)
-        self.format_name = table.formats[int(table.weights_format[arm])]
-        self.width = np.array([[FORMAT_BYTES[self.format_name]]])
+        self.machine, self.model, self.layout = machine, model, layout
+        self.formats, self.batch, self.work = formats, batch, work
+        self.shape: Geometry = geometry(layout, machine.meshes)
+        self.width = np.array([[FORMAT_BYTES[formats.weights]]])
+        self.cached = np.array([[FORMAT_BYTES[formats.kv]]])
         self.step = self._step()
         self.pass_s = self.step.total_s
 
     def _step(self) -> StepTime:
         times = step_times(
             self.model,
-            self.table.machine,
+            self.machine,
             self.layout,
             self.shape,
             work=self.work,
             n_sequences=self._batches(),
-            weights_formats=self.width[:, 0],
+            weights_formats=self.width,
+            kv_formats=self.cached,
+            peak_flop_per_s=np.array([peak_of(self.machine.device, self.formats.weights)]),
         )
         parts = ("compute_s", "weights_s", "attention_s", "network_s", "overhead_s")
         return StepTime(**{part: _scalar(getattr(times, part)) for part in parts})
@@ -87,20 +188,21 @@ class _Point:
             self.work,
             n_sequences=self._batches(),
             weight_bytes_per_number=self.width,
+            kv_bytes_per_number=self.cached,
         )
 
     def phase_plan(self, phase: str) -> PhasePlan:
-        device = self.table.machine.device
-        meshes = self.table.machine.meshes
+        device, meshes = self.machine.device, self.machine.meshes
         n_devices = int(meshes.n_devices[self.layout.mesh[0]])
         n_tokens = self.batch * int(self.work.n_new_tokens)
-        peak = device.peak_flop_per_s[self.model.activation_format] * n_devices
-        model_flop = 2.0 * self.model.n_params_published * n_tokens
+        peak = peak_of(device, self.formats.weights) * n_devices
+        active = self.model.n_active_params_published or self.model.n_params_published
+        model_flop = 2.0 * active * n_tokens
         return PhasePlan(
             phase=phase,
             batch=self.batch,
             n_microbatches=int(self.layout.n_microbatches[0]),
-            layout=naming.layout_name(meshes, self.layout, 0),
+            layout=self.layout_name(),
             attention=naming.attention_name(self.layout, 0),
             n_kv_ways=self._kv_ways(),
             step=self.step,
@@ -108,14 +210,20 @@ class _Point:
             mfu_fraction=model_flop / (peak * self.pass_s),
         )
 
+    def layout_name(self) -> str:
+        meshes, moe = self.machine.meshes, self.model.moe
+        if moe:
+            return naming.expert_layout_name(meshes, self.layout, 0, moe.n_experts)
+        return naming.layout_name(meshes, self.layout, 0)
+
     def _kv_ways(self) -> int:
         held = spread(self.shape, self._batches())
         ways = held.n_batch_ways * attention.kv_head_ways(self.model, self.shape, held)
         return round(_scalar(ways))
 
 
-def _mesh(table: CandidateTable, row: int) -> Mesh:
-    meshes = table.machine.meshes
+def _mesh(machine: Machine, row: int) -> Mesh:
+    meshes = machine.meshes
     x, y, z = (int(size) for size in meshes.axis_size[row])
     wraps = tuple(bool(wrap) for wrap in meshes.axis_wraps[row])
     return Mesh(
@@ -129,14 +237,15 @@ def _mesh(table: CandidateTable, row: int) -> Mesh:
     )
 
 
-def _memory(table: CandidateTable, prefill: Residence, decode: Residence) -> Memory:
-    device = table.machine.device
+def _memory(machine: Machine, prefill: _Point, decode: _Point, draft: ChosenDraft | None) -> Memory:
+    device, before, after = machine.device, prefill.residence(), decode.residence()
     return Memory(
-        weights_bytes=_scalar(decode.weight_bytes),
-        decode_kv_bytes=_scalar(decode.kv_bytes),
-        prefill_kv_bytes=_scalar(prefill.kv_bytes),
-        activation_bytes=_scalar(prefill.activation_bytes),
-        gather_bytes=_scalar(prefill.gather_bytes),
+        weights_bytes=_scalar(after.weight_bytes),
+        decode_kv_bytes=_scalar(after.kv_bytes),
+        prefill_kv_bytes=_scalar(before.kv_bytes),
+        activation_bytes=_scalar(before.activation_bytes),
+        gather_bytes=_scalar(before.gather_bytes),
+        draft_bytes=0.0 if draft is None else draft.held_bytes(),
         reserve_bytes=device.reserve_bytes,
         capacity_bytes=device.hbm_bytes,
     )

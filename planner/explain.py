@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from planner.describe import describe
-from planner.estimates.candidates import CandidateTable, candidate_table, machine_of
+from planner.estimates.candidates import CandidateTable, machine_of
+from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import MS, USD_PER_MTOKEN, PosedProgram, pose
 from planner.results import Conflict, Deployment, Obstacle
@@ -88,15 +89,7 @@ def explain(request: Request, machine: Machine) -> Conflict:
     One irreducible set after the other: the first limit of each that an option can loosen
     yields, until what is left has a plan. Its values make the command of the hint.
     """
-    table = candidate_table(
-        request.model,
-        machine,
-        request.workload,
-        formats=request.weights_formats,
-        batches=request.batches,
-        prefill_batches=request.prefill_batches,
-        enforce_memory=False,
-    )
+    table = table_of(request, machine, enforce_memory=False)
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
     while not _holds(table, request, yielding):
@@ -208,14 +201,7 @@ def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
 
 def _has_plan(request: Request) -> bool:
     machine = machine_of(request.cluster, request.model)
-    table = candidate_table(
-        request.model,
-        machine,
-        request.workload,
-        formats=request.weights_formats,
-        batches=request.batches,
-        prefill_batches=request.prefill_batches,
-    )
+    table = table_of(request, machine)
     return len(table.arms) > 0 and _holds(table, request, [])
 
 

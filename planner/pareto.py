@@ -11,8 +11,8 @@ from typing import Any
 from planner.certify import OBJECTIVE_UNITS, REASONS, in_si, referee_verdict
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
-from planner.estimates.candidates import CandidateTable, candidate_table, machine_of
-from planner.estimates.steps import Machine
+from planner.estimates.candidates import machine_of
+from planner.estimates.requested import table_of
 from planner.explain import explain
 from planner.programs.deployment import pose
 from planner.programs.layout import Assignment
@@ -25,6 +25,7 @@ from planner.specs.request import (
     DEFAULT_WORKLOAD,
     Request,
     SolverOptions,
+    Speculation,
     Targets,
     make_request,
 )
@@ -50,9 +51,11 @@ def frontier(
     workload: Workload = DEFAULT_WORKLOAD,
     targets: Targets = NO_TARGETS,
     weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
     batches: Sequence[int] | None = None,
     prefill_batches: Sequence[int] | None = None,
     prefill: str | None = None,
+    speculation: Speculation | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
     on_points: Callable[[int, int], None] | None = None,
 ) -> Frontier:
@@ -66,8 +69,9 @@ def frontier(
         y: what is set against it, `cost`, `rent` or `throughput`.
         alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
         on_points: called with how many points are verified, of how many.
-        model, cluster, workload, targets, weights_formats, batches, prefill_batches, prefill,
-            options: as `planning.plan` takes them; the gap of the options is not used.
+        model, cluster, workload, targets, weights_formats, kv_formats, batches,
+            prefill_batches, prefill, speculation, options: as `planning.plan` takes them;
+            the gap of the options is not used.
 
     Raises:
         RequestError: the request cannot be read; every problem is listed.
@@ -85,10 +89,12 @@ def frontier(
         workload=workload,
         targets=targets,
         weights_formats=weights_formats,
+        kv_formats=kv_formats,
         batches=batches,
         prefill_batches=prefill_batches,
         prefill=prefill,
         objective=y,
+        speculation=speculation,
         options=options,
     )
     search = _Search(request, x=x, began_s=began_s)
@@ -222,18 +228,6 @@ class _Search:
             wall_s=time.perf_counter() - self.began_s,
             solve_s=traced.solve_s,
         )
-
-
-def table_of(request: Request, machine: Machine) -> CandidateTable:
-    """All candidates of a request."""
-    return candidate_table(
-        request.model,
-        machine,
-        request.workload,
-        formats=request.weights_formats,
-        batches=request.batches,
-        prefill_batches=request.prefill_batches,
-    )
 
 
 def value_of(deployment: Deployment, name: str) -> float:

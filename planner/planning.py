@@ -9,7 +9,8 @@ from dataclasses import replace
 from planner.certify import certificate, in_si, limit_uses, referee_verdict
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError
-from planner.estimates.candidates import CandidateTable, candidate_table, machine_of
+from planner.estimates.candidates import CandidateTable, machine_of
+from planner.estimates.requested import table_of
 from planner.explain import explain, gains
 from planner.programs.deployment import PosedProgram, pose
 from planner.results import Alternative, Plan
@@ -20,6 +21,7 @@ from planner.specs.request import (
     DEFAULT_WORKLOAD,
     Request,
     SolverOptions,
+    Speculation,
     Targets,
     make_request,
 )
@@ -36,10 +38,12 @@ def plan(
     workload: Workload = DEFAULT_WORKLOAD,
     targets: Targets = NO_TARGETS,
     weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
     batches: Sequence[int] | None = None,
     prefill_batches: Sequence[int] | None = None,
     prefill: str | None = None,
     objective: str = "cost",
+    speculation: Speculation | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Plan:
@@ -51,11 +55,13 @@ def plan(
         workload: tokens that a request reads and writes.
         targets: what must hold.
         weights_formats: formats that the weights may take; all that the model allows.
+        kv_formats: formats that the KV cache may take; the model's usual one.
         batches: decode batches to choose from.
         prefill_batches: prefill batches to choose from.
         prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
             former with a target on the time per output token, the latter without.
         objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`.
+        speculation: a draft model that decode may use; none without it.
         options: backend, time limit, gap, threads, seed.
         on_progress: called with incumbent and bound while the solver works.
 
@@ -72,21 +78,16 @@ def plan(
         workload=workload,
         targets=targets,
         weights_formats=weights_formats,
+        kv_formats=kv_formats,
         batches=batches,
         prefill_batches=prefill_batches,
         prefill=prefill,
         objective=objective,
         options=options,
+        speculation=speculation,
     )
     machine = machine_of(cluster, model)
-    table = candidate_table(
-        model,
-        machine,
-        request.workload,
-        formats=request.weights_formats,
-        batches=request.batches,
-        prefill_batches=request.prefill_batches,
-    )
+    table = table_of(request, machine)
     posed = pose(table, request, objective=objective)
     left = _time_left(options, began_s)
     found = search(posed, left, on_progress=_progress_in_si(on_progress, objective))

@@ -81,6 +81,7 @@ class Memory:
     gather_bytes: float
     reserve_bytes: float
     capacity_bytes: float
+    draft_bytes: float = 0.0
 
     @property
     def used_bytes(self) -> float:
@@ -98,6 +99,7 @@ class Memory:
             ("prefill KV", self.prefill_kv_bytes),
             ("activations", self.activation_bytes),
             ("gathered weights", self.gather_bytes),
+            ("draft", self.draft_bytes),
             ("reserve", self.reserve_bytes),
         )
 
@@ -126,6 +128,35 @@ class Mesh:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftPlan:
+    """The draft model of a deployment.
+
+    Args:
+        model: its name.
+        n_drafted: tokens that it proposes before each pass of the target.
+        acceptance: probability that the target accepts a proposed token.
+        n_yielded: tokens that one round yields on average.
+        weights_format: number format of its weights.
+        layout: how it is laid out, on the devices of the target.
+        attention: `heads` or `batch`.
+        storage: how its weights rest: `E_x F_yz`.
+        step: time of one of its passes.
+        held_bytes: its weights, cache and activations on the busiest device.
+    """
+
+    model: str
+    n_drafted: int
+    acceptance: float
+    n_yielded: float
+    weights_format: str
+    layout: str
+    attention: str
+    storage: str
+    step: StepTime
+    held_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A way to serve the model: devices, formats, layouts, batches; what it does and costs.
 
@@ -135,7 +166,7 @@ class Deployment:
         kv_format: number format of the KV cache.
         storage: how weights rest, shared by both phases: `E_x F_yz`.
         prefill: prefill phase; its pass is the TTFT without a queue.
-        decode: decode phase; its pass is the TPOT.
+        decode: decode phase; its pass is the TPOT, unless there is a draft.
         memory: memory of the busiest device.
         usd_per_hour: rent of all devices.
         usd_per_token: rent over output tokens, prefill included.
@@ -143,6 +174,7 @@ class Deployment:
         request_s: device time that one request takes, both phases: all devices are busy
             with it for so long.
         n_output_tokens: tokens that a request writes.
+        draft: the draft model, `None` where decode goes without one.
     """
 
     mesh: Mesh
@@ -157,6 +189,7 @@ class Deployment:
     prefill_usd_per_token: float
     request_s: float
     n_output_tokens: int
+    draft: DraftPlan | None = None
 
     @property
     def ttft_s(self) -> float:
@@ -164,7 +197,11 @@ class Deployment:
 
     @property
     def tpot_s(self) -> float:
-        return self.decode.step.total_s
+        """Mean time per output token; with a draft, a round over what it yields."""
+        round_s = self.decode.step.total_s
+        if self.draft is None:
+            return round_s
+        return (round_s + self.draft.n_drafted * self.draft.step.total_s) / self.draft.n_yielded
 
     @property
     def output_tokens_per_s(self) -> float:
@@ -179,6 +216,7 @@ class Deployment:
             f"{self.weights_format} weights, "
             f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
             f"decode {self.decode.layout} batch {self.decode.batch}"
+            + (f", {self.draft.n_drafted} drafted by {self.draft.model}" if self.draft else "")
         )
 
 
@@ -336,3 +374,63 @@ class Conflict:
     def __str__(self) -> str:
         names = ", ".join(obstacle.name for obstacle in self.obstacles)
         return f"no plan exists: {names} cannot hold together"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """A running deployment as its owner sees it.
+
+    Args:
+        n_devices: devices in use.
+        weights_format, kv_format: number formats.
+        batch: sequences decoded together.
+        tpot_s: time per output token that a user sees.
+        usd_per_token: rent over decoded tokens.
+        mfu_fraction: model FLOP of decode over the peak of the devices.
+    """
+
+    n_devices: int
+    weights_format: str
+    kv_format: str
+    batch: int
+    tpot_s: float
+    usd_per_token: float
+    mfu_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedChange:
+    """One change to a running deployment, and the least cost at its speed that it allows."""
+
+    name: str
+    deployment: Deployment
+    usd_per_token: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """How far a running deployment is from what its pool could do.
+
+    Args:
+        request: the model and the pool.
+        observed: what runs.
+        possible: the fastest decode on as many devices at the same batch and formats.
+        equal_speed: the cheapest deployment that is as fast, `None` if none is.
+        equal_cost: the fastest deployment that costs no more, `None` if none does.
+        changes: single changes that keep the speed, the cheapest first.
+    """
+
+    request: Request
+    observed: Observation
+    possible: Deployment | None
+    equal_speed: Deployment | None
+    equal_cost: Deployment | None
+    changes: tuple[AuditedChange, ...]
+
+    @property
+    def excess(self) -> tuple[tuple[str, float], ...]:
+        """The observed time per token as parts of the possible one, and what none explains."""
+        if self.possible is None:
+            return ()
+        parts = self.possible.decode.step.parts()
+        return (*parts, ("unexplained", self.observed.tpot_s - self.possible.tpot_s))

@@ -117,17 +117,30 @@ def _asked(
     Raises:
         RequestError: with the problems of words, options and files together.
     """
+    from planner.options.drafts import drafted
+    from planner.options.reading import read_drafting, read_pool
     from planner.options.several import read_survey
     from planner.specs.reading import load_cluster, load_model
+    from planner.specs.request import repriced
 
     asked, problems = read_survey(written)
-    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    drafting, draft_problems = read_drafting(written)
+    price, allowed, pool_problems = read_pool(written)
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
+    if allowed:
+        fact = "is read by `plan` only: name formats by `--weights` and `--kv`"
+        wrong.append(Problem(where="--allow-formats", value=",".join(allowed), fact=fact))
+    found = Arguments(problems=wrong, hints=said.hints)
+    asked.keywords["speculation"] = drafted(drafting, found)
     models = [found.collect(partial(load_model, name)) for name in asked.models]
     clusters = [found.collect(partial(load_cluster, name)) for name in asked.topologies]
     for option, text in files.items():
         if text is not None and (option, text) != ("--csv", STDOUT):
             found.problems += _unwritable(option, text)
-    loaded = [one for one in models if one], [one for one in clusters if one]
+    pools = [one for one in clusters if one]
+    if price is not None:
+        pools = [repriced(one, price) for one in pools]
+    loaded = [one for one in models if one], pools
     if len(loaded[0]) == len(models) and len(loaded[1]) == len(clusters):
         found.problems += _request_problems(*loaded, asked)
     found.check()

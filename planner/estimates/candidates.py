@@ -1,7 +1,7 @@
 """Every choice of both phases, with its seconds and bytes, as arrays.
 
-An *arm* is a layout in one weights format; a candidate is an arm at one batch. Arms that
-share mesh, weights at rest and format share a *context*: one deployment picks a context, and
+An *arm* is a layout in one pair of number formats; a candidate is an arm at one batch. Arms
+that share mesh, weights at rest and formats share a *context*: one deployment picks a context, and
 in it one candidate for prefill and one for decode.
 """
 
@@ -14,12 +14,13 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.networks import network_table
-from planner.estimates.steps import Machine, pass_times
+from planner.estimates.steps import Machine, pass_times, peak_of
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import residence, resident_weight_bytes
 from planner.layouts.options import all_layouts
 from planner.layouts.table import LayoutTable
-from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
+from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, Workload
+from planner.specs.request import Request
 from planner.topology.meshes import MeshTable, mesh_table
 
 MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -49,12 +50,59 @@ class PhaseCandidates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecodeVariant:
+    """One way to decode, of all arms at all batches.
+
+    Args:
+        n_drafted: tokens that a draft model proposes before each pass; 0 without one.
+        rank: which of the draft's layouts, see `DraftTable`.
+        candidates: time per token, and bytes with the draft's.
+    """
+
+    n_drafted: int
+    rank: int
+    candidates: PhaseCandidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberFormats:
+    """Formats of a candidate's weights and of its KV cache, by name."""
+
+    weights: str
+    kv: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DraftTable:
+    """The draft's layouts on the meshes of the target.
+
+    Args:
+        arms: all its layouts, (A,).
+        formats: its number formats for each pair of the target's.
+        chosen: rows of `arms` worth keeping, by format, mesh and rank, (F, M, R); -1 for none.
+        pass_s: time of one pass for one token each, (F, M, R, B) [s]; infinite for none.
+        held_bytes: weights, cache and activations of the busiest device, alike [bytes].
+    """
+
+    arms: LayoutTable
+    formats: tuple[NumberFormats, ...]
+    chosen: IntArray
+    pass_s: FloatArray
+    held_bytes: FloatArray
+
+    @property
+    def n_ranks(self) -> int:
+        return int(self.chosen.shape[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contexts:
-    """Ways to use the pool, shape (K,): mesh, format, how weights rest."""
+    """Ways to use the pool, shape (K,): mesh, formats, how weights rest."""
 
     mesh: IntArray
     stored: IntArray
-    weights_format: IntArray
+    data: IntArray
+    formats: IntArray
     weight_bytes: FloatArray
     n_devices: IntArray
 
@@ -68,25 +116,29 @@ class CandidateTable:
 
     Args:
         machine: what they run on.
-        formats: names of the weights formats.
-        arms: layouts, (N,); `weights_format` and `context` index formats and contexts.
-        prefill, decode: seconds and bytes of each phase.
+        formats: pairs of formats to choose from.
+        arms: layouts, (N,); `arm_formats` and `context` index formats and contexts.
+        prefill: seconds and bytes of prefill.
+        variants: ways to decode; the first is without a draft.
+        drafts: the draft's layouts, `None` without one.
         n_too_large: arms left out because their weights alone exceed the memory.
     """
 
     machine: Machine
-    formats: tuple[str, ...]
+    formats: tuple[NumberFormats, ...]
     arms: LayoutTable
-    weights_format: IntArray
+    arm_formats: IntArray
     context: IntArray
     contexts: Contexts
     prefill: PhaseCandidates
-    decode: PhaseCandidates
+    variants: tuple[DecodeVariant, ...]
+    drafts: DraftTable | None
     n_too_large: int
 
-    def phase(self, name: str) -> PhaseCandidates:
-        """Candidates of `prefill` or `decode`."""
-        return self.prefill if name == "prefill" else self.decode
+    @property
+    def decode(self) -> PhaseCandidates:
+        """Decode without a draft."""
+        return self.variants[0].candidates
 
 
 def passes(workload: Workload) -> dict[str, Pass]:
@@ -121,12 +173,25 @@ def usable_bytes(machine: Machine, *, scale: float = 1.0) -> float:
     return machine.device.hbm_bytes * scale - machine.device.reserve_bytes
 
 
+def table_of(request: Request, machine: Machine, *, enforce_memory: bool = True) -> CandidateTable:
+    """All candidates of a request; see `candidate_table`."""
+    return candidate_table(
+        request.model,
+        machine,
+        request.workload,
+        formats=format_pairs(request.weights_formats, request.kv_formats),
+        batches=request.batches,
+        prefill_batches=request.prefill_batches,
+        enforce_memory=enforce_memory,
+    )
+
+
 def candidate_table(
     model: ModelSpec,
     machine: Machine,
     workload: Workload,
     *,
-    formats: Sequence[str],
+    formats: Sequence[NumberFormats],
     batches: Sequence[int],
     prefill_batches: Sequence[int],
     enforce_memory: bool = True,
@@ -135,64 +200,79 @@ def candidate_table(
 
     Args:
         model, machine, workload: what runs where, on which requests.
-        formats: weights formats to choose from.
+        formats: pairs of number formats to choose from.
         batches: decode batches to choose from.
         prefill_batches: prefill batches to choose from.
         enforce_memory: leave out arms whose weights alone do not fit; an explanation of a
             conflict looks at them too.
     """
-    layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES)
+    layouts = all_layouts(
+        machine.meshes, microbatches=MICROBATCHES, has_experts=model.moe is not None
+    )
     n_layouts, n_formats = len(layouts), len(formats)
     rows = np.tile(np.arange(n_layouts), n_formats)
-    weights_format = np.repeat(np.arange(n_formats), n_layouts)
+    arm_formats = np.repeat(np.arange(n_formats), n_layouts)
     weight_bytes = _weight_bytes(model, machine.meshes, layouts, formats)
     fits = weight_bytes <= usable_bytes(machine) if enforce_memory else weight_bytes > 0
-    arms, weights_format = layouts.take(rows[fits]), weights_format[fits]
-    contexts, context = _contexts(machine, arms, weights_format, weight_bytes[fits])
-    widths = np.array([FORMAT_BYTES[name] for name in formats])[weights_format]
+    arms, arm_formats = layouts.take(rows[fits]), arm_formats[fits]
+    contexts, context = _contexts(machine, arms, arm_formats, weight_bytes[fits])
+    costs = format_costs(machine.device, formats)[:, arm_formats]
     work = passes(workload)
 
     def phase(name: str, choices: Sequence[int]) -> PhaseCandidates:
         sizes = np.asarray(choices, dtype=np.int64)
-        return _phase(model, machine, arms, work[name], sizes, widths)
+        return evaluate_phase(model, machine, arms, work[name], sizes, costs)
 
     return CandidateTable(
         machine=machine,
         formats=tuple(formats),
         arms=arms,
-        weights_format=weights_format,
+        arm_formats=arm_formats,
         context=context,
         contexts=contexts,
         prefill=phase("prefill", prefill_batches),
-        decode=phase("decode", batches),
+        variants=(DecodeVariant(n_drafted=0, rank=0, candidates=phase("decode", batches)),),
+        drafts=None,
         n_too_large=int(np.count_nonzero(~fits)),
     )
 
 
+def format_costs(device: DeviceSpec, formats: Sequence[NumberFormats]) -> FloatArray:
+    """Bytes of a weight, bytes of a cached number, peak of the products, (3, formats)."""
+    return np.array(
+        [
+            [FORMAT_BYTES[pair.weights] for pair in formats],
+            [FORMAT_BYTES[pair.kv] for pair in formats],
+            [peak_of(device, pair.weights) for pair in formats],
+        ]
+    )
+
+
 def _weight_bytes(
-    model: ModelSpec, meshes: MeshTable, layouts: LayoutTable, formats: Sequence[str]
+    model: ModelSpec, meshes: MeshTable, layouts: LayoutTable, formats: Sequence[NumberFormats]
 ) -> FloatArray:
     """Weights at rest of every layout in every format, formats one after the other."""
     shape = geometry(layouts, meshes)
     return np.concatenate(
         [
-            resident_weight_bytes(model, shape, np.array([[FORMAT_BYTES[name]]]))[:, 0]
-            for name in formats
+            resident_weight_bytes(model, shape, np.array([[FORMAT_BYTES[pair.weights]]]))[:, 0]
+            for pair in formats
         ]
     )
 
 
 def _contexts(
-    machine: Machine, arms: LayoutTable, weights_format: IntArray, weight_bytes: FloatArray
+    machine: Machine, arms: LayoutTable, arm_formats: IntArray, weight_bytes: FloatArray
 ) -> tuple[Contexts, IntArray]:
-    """Distinct (mesh, format, weights at rest), and which of them each arm belongs to."""
-    keys = np.stack([arms.mesh, weights_format, arms.stored], axis=1)
+    """Distinct (mesh, formats, weights at rest), and which of them each arm belongs to."""
+    keys = np.stack([arms.mesh, arm_formats, arms.stored, arms.data], axis=1)
     unique, first, context = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return (
         Contexts(
             mesh=unique[:, 0],
-            weights_format=unique[:, 1],
+            formats=unique[:, 1],
             stored=unique[:, 2],
+            data=unique[:, 3],
             weight_bytes=weight_bytes[first],
             n_devices=machine.meshes.n_devices[unique[:, 0]],
         ),
@@ -200,13 +280,13 @@ def _contexts(
     )
 
 
-def _phase(
+def evaluate_phase(
     model: ModelSpec,
     machine: Machine,
     arms: LayoutTable,
     work: Pass,
     batches: IntArray,
-    widths: FloatArray,
+    costs: FloatArray,
 ) -> PhaseCandidates:
     """Evaluate arms block by block: arrays that stay in the cache are twice as fast."""
     size = (len(arms), len(batches))
@@ -215,7 +295,8 @@ def _phase(
     block = max(1, BLOCK_CANDIDATES // len(batches))
     for start in range(0, len(arms), block):
         rows = np.arange(start, min(start + block, len(arms)))
-        part, width = arms.take(rows), widths[rows]
+        part = arms.take(rows)
+        weight, cached, peak = costs[:, rows]
         shape = geometry(part, machine.meshes)
         pass_s[rows] = pass_times(
             model,
@@ -224,10 +305,17 @@ def _phase(
             shape,
             work=work,
             n_sequences=n_sequences,
-            weights_formats=width,
+            weights_formats=weight,
+            kv_formats=cached,
+            peak_flop_per_s=peak,
         )
         held = residence(
-            model, shape, work, n_sequences=n_sequences, weight_bytes_per_number=width[:, None]
+            model,
+            shape,
+            work,
+            n_sequences=n_sequences,
+            weight_bytes_per_number=weight[:, None],
+            kv_bytes_per_number=cached[:, None],
         )
         kv_bytes[rows] = held.kv_bytes
         working_bytes[rows] = held.activation_bytes + held.gather_bytes
@@ -236,9 +324,15 @@ def _phase(
     )
 
 
-def fitting(table: CandidateTable, phase: str, room_bytes: float) -> BoolArray:
-    """Candidates of a phase that fit a device by themselves, weights included, (N, B)."""
-    chosen = table.phase(phase)
+def format_pairs(
+    weights_formats: Sequence[str], kv_formats: Sequence[str]
+) -> tuple[NumberFormats, ...]:
+    """Every weights format with every cache format."""
+    return tuple(NumberFormats(weights=w, kv=kv) for w in weights_formats for kv in kv_formats)
+
+
+def fitting(table: CandidateTable, chosen: PhaseCandidates, room_bytes: float) -> BoolArray:
+    """Candidates that fit a device by themselves, weights included, (N, B)."""
     weights = table.contexts.weight_bytes[table.context]
     held = weights[:, None] + chosen.kv_bytes + chosen.working_bytes
     return np.asarray(held <= room_bytes)

@@ -17,6 +17,7 @@ from planner.equations import collectives, pipelines, roofline
 from planner.equations.arrays import FloatArray
 from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, Pass
+from planner.layouts.kinds import layer_kinds
 from planner.layouts.layer import head_work, layer_work, microbatch
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import ALL_TO_ALL, WEIGHT_GATHER, Message
@@ -54,6 +55,8 @@ def step_times(
     work: Pass,
     n_sequences: FloatArray,
     weights_formats: FloatArray,
+    kv_formats: FloatArray | None = None,
+    peak_flop_per_s: FloatArray | None = None,
 ) -> StepTimes:
     """Time of one pass of every layout at every batch, and its parts.
 
@@ -65,10 +68,17 @@ def step_times(
         work: tokens of the pass, for each sequence.
         n_sequences: batches, shape (B,), or (N, B) to differ by layout.
         weights_formats: bytes of one weight, shape (N,) or a scalar.
+        kv_formats: bytes of one cached number, likewise; the model's own format without it.
+        peak_flop_per_s: of the matrix products, likewise; that of activations without it.
 
     Source: [Pope2022] §2-3; the form of the roofline and the overhead are fitted.
     """
-    stage = _stage(model, machine, layouts, shape, work, n_sequences, weights_formats)
+    formats = _Formats(
+        weight_bytes=_column(weights_formats),
+        kv_bytes=None if kv_formats is None else _column(kv_formats),
+        peak_flop_per_s=None if peak_flop_per_s is None else _column(peak_flop_per_s),
+    )
+    stage = _stage(model, machine, layouts, shape, work, n_sequences, formats)
     exponent = machine.device.roofline_exponent
     by_compute, by_weights = roofline.roofline_shares(
         stage.compute_s, stage.weights_s, exponent=exponent
@@ -93,9 +103,16 @@ def pass_times(
     work: Pass,
     n_sequences: FloatArray,
     weights_formats: FloatArray,
+    kv_formats: FloatArray | None = None,
+    peak_flop_per_s: FloatArray | None = None,
 ) -> FloatArray:
     """`step_times(...).total_s` alone, in half the time, (N, B) [s]."""
-    stage = _stage(model, machine, layouts, shape, work, n_sequences, weights_formats)
+    formats = _Formats(
+        weight_bytes=_column(weights_formats),
+        kv_bytes=None if kv_formats is None else _column(kv_formats),
+        peak_flop_per_s=None if peak_flop_per_s is None else _column(peak_flop_per_s),
+    )
+    stage = _stage(model, machine, layouts, shape, work, n_sequences, formats)
     norm = roofline.smooth_roofline_s(
         stage.compute_s, stage.weights_s, exponent=machine.device.roofline_exponent
     )
@@ -113,6 +130,19 @@ class _Stage:
     overhead_s: FloatArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Formats:
+    """What number formats cost, each (N, 1) or (1, 1)."""
+
+    weight_bytes: FloatArray
+    kv_bytes: FloatArray | None
+    peak_flop_per_s: FloatArray | None
+
+
+def _column(values: FloatArray) -> FloatArray:
+    return np.asarray(values, dtype=float).reshape(-1, 1)
+
+
 def _stage(
     model: ModelSpec,
     machine: Machine,
@@ -120,33 +150,61 @@ def _stage(
     shape: Geometry,
     work: Pass,
     n_sequences: FloatArray,
-    weights_formats: FloatArray,
+    formats: _Formats,
 ) -> _Stage:
     batch = np.atleast_2d(np.asarray(n_sequences, dtype=float))
-    weight_bytes = np.asarray(weights_formats, dtype=float).reshape(-1, 1)
-    layer = layer_work(model, shape, work, n_sequences=batch, weight_bytes_per_number=weight_bytes)
-    head = head_work(model, shape, n_sequences=batch, weight_bytes_per_number=weight_bytes)
-    n_layers = np.ceil(model.n_layers / shape.n_stages)
     device = machine.device
-    peak, share = device.peak_flop_per_s[model.activation_format], device.compute_fraction
-    rate = device.hbm_bytes_per_s
+    activation_peak = np.array([[peak_of(device, model.activation_format)]])
+    matmul_peak = activation_peak if formats.peak_flop_per_s is None else formats.peak_flop_per_s
 
-    def arithmetic(flop: FloatArray) -> FloatArray:
-        return roofline.compute_s(flop, peak_flop_per_s=peak, fraction=share)
+    def arithmetic(flop: FloatArray, peak: FloatArray) -> FloatArray:
+        return roofline.compute_s(flop, peak_flop_per_s=peak, fraction=device.compute_fraction)
 
     def traffic(n_bytes: FloatArray) -> FloatArray:
-        return roofline.transfer_s(n_bytes, bytes_per_s=rate, fraction=device.hbm_fraction)
+        return roofline.transfer_s(
+            n_bytes, bytes_per_s=device.hbm_bytes_per_s, fraction=device.hbm_fraction
+        )
 
-    transfers, hops = _network(machine.network, layouts, layer.messages)
-    handover = _stage_handover_s(model, machine, layouts, shape, work, batch)
+    head = head_work(model, shape, n_sequences=batch, weight_bytes_per_number=formats.weight_bytes)
+    compute = arithmetic(head.matmul_flop, matmul_peak)
+    weights = traffic(head.weight_bytes)
+    attention: FloatArray = np.zeros((1, 1))
+    network = _stage_handover_s(model, machine, layouts, shape, work, batch)
+    overhead: FloatArray = np.zeros((1, 1))
+    for kind in layer_kinds(model, shape.n_stages):
+        layer = layer_work(
+            model,
+            shape,
+            kind.within(work),
+            n_sequences=batch,
+            weight_bytes_per_number=formats.weight_bytes,
+            kv_bytes_per_number=formats.kv_bytes,
+            has_experts=kind.has_experts,
+        )
+        transfers, hops = _network(machine.network, layouts, layer.messages)
+        compute = compute + kind.n_layers * arithmetic(layer.matmul_flop, matmul_peak)
+        weights = weights + kind.n_layers * traffic(layer.weight_bytes)
+        attention = attention + kind.n_layers * roofline.sharp_roofline_s(
+            arithmetic(layer.attention_flop, activation_peak), traffic(layer.kv_bytes)
+        )
+        network = network + kind.n_layers * transfers
+        overhead = overhead + kind.n_layers * (device.layer_overhead_s + hops)
     return _Stage(
-        compute_s=arithmetic(n_layers * layer.matmul_flop + head.matmul_flop),
-        weights_s=traffic(n_layers * layer.weight_bytes + head.weight_bytes),
-        attention_s=n_layers
-        * roofline.sharp_roofline_s(arithmetic(layer.attention_flop), traffic(layer.kv_bytes)),
-        network_s=n_layers * transfers + handover,
-        overhead_s=n_layers * (device.layer_overhead_s + hops),
+        compute_s=compute,
+        weights_s=weights,
+        attention_s=attention,
+        network_s=network,
+        overhead_s=overhead,
     )
+
+
+def peak_of(device: DeviceSpec, number_format: str) -> float:
+    """Peak of products in a format; of 16 bits either way, when the device has only one [FLOP/s].
+
+    Weights in a format that the device does not multiply are converted to 16 bits.
+    """
+    peaks = device.peak_flop_per_s
+    return next(peaks[name] for name in (number_format, "bf16", "fp16") if name in peaks)
 
 
 def _passed(shape: Geometry, stage_s: FloatArray) -> FloatArray:

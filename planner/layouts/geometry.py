@@ -30,16 +30,21 @@ class Pass:
 class Geometry:
     """Group sizes of each layout of a table, shape (N, 1).
 
-    Gathering over `gathered` leaves the mesh `rest`, on which the batch of each gathered
-    group runs weight-stationary: E over `rest_x`, F and the heads over `rest_y`.
+    The batch is cut over `cut`: the axes over which weights are gathered, or along which
+    they have copies. That leaves the mesh `rest`, on which each part of the batch runs
+    weight-stationary: E over `rest_x`, F and the heads over `rest_y`.
     """
 
     n_tensor: FloatArray
     n_gathered: FloatArray
+    n_data: FloatArray
+    n_cut: FloatArray
     n_rest: FloatArray
     n_x: FloatArray
     n_y: FloatArray
     gathered: IntArray
+    data: IntArray
+    cut: IntArray
     rest: IntArray
     rest_x: IntArray
     rest_y: IntArray
@@ -53,15 +58,20 @@ def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
     """Group sizes of layouts; every result has shape (N, 1)."""
     table = layouts.columns()
     size = meshes.group_size
-    rest = ALL_AXES & ~table.gathered
+    cut = table.gathered | table.data
+    rest = ALL_AXES & ~cut
     rest_x, rest_y = table.stored & rest, rest & ~table.stored
     return Geometry(
         n_tensor=size[table.mesh, ALL_AXES].astype(float),
         n_gathered=size[table.mesh, table.gathered].astype(float),
+        n_data=size[table.mesh, table.data].astype(float),
+        n_cut=size[table.mesh, cut].astype(float),
         n_rest=size[table.mesh, rest].astype(float),
         n_x=size[table.mesh, rest_x].astype(float),
         n_y=size[table.mesh, rest_y].astype(float),
         gathered=table.gathered,
+        data=table.data,
+        cut=cut,
         rest=rest,
         rest_x=rest_x,
         rest_y=rest_y,
@@ -92,7 +102,7 @@ class Spread:
 def spread(shape: Geometry, n_sequences: FloatArray) -> Spread:
     """Spread `n_sequences` of a micro-batch (1, B) over the devices of each layout.
 
-    Over heads, only the gathered axes cut the batch. Over batch, attention uses those
+    Over heads, only the axes of `cut` cut the batch. Over batch, attention uses those
     axes and as many others as their product stays within the batch: an axis that is
     longer than what is left of the batch gains nothing.
 
@@ -100,7 +110,7 @@ def spread(shape: Geometry, n_sequences: FloatArray) -> Spread:
     """
     ways, axes = _batch_ways(shape, n_sequences)
     return Spread(
-        n_group_sequences=np.ceil(n_sequences / shape.n_gathered),
+        n_group_sequences=np.ceil(n_sequences / shape.n_cut),
         batch_axes=axes,
         n_batch_ways=ways,
         n_device_sequences=np.ceil(n_sequences / ways),
@@ -114,32 +124,32 @@ def _batch_ways(shape: Geometry, n_sequences: FloatArray) -> tuple[FloatArray, I
     is worked out once.
     """
     sizes = shape.axis_group_size.astype(float)
-    gathered, over_batch = shape.gathered, shape.attention == OVER_BATCH
+    cut, over_batch = shape.cut, shape.attention == OVER_BATCH
     if len(n_sequences) > 1:
-        return _largest_within(sizes, gathered, over_batch, n_sequences)
-    keys = np.concatenate([shape.axis_group_size, gathered, over_batch], axis=1)
+        return _largest_within(sizes, cut, over_batch, n_sequences)
+    keys = np.concatenate([shape.axis_group_size, cut, over_batch], axis=1)
     _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    ways, axes = _largest_within(sizes[first], gathered[first], over_batch[first], n_sequences)
+    ways, axes = _largest_within(sizes[first], cut[first], over_batch[first], n_sequences)
     return ways[same.reshape(-1)], axes[same.reshape(-1)]
 
 
 def _largest_within(
-    sizes: FloatArray, gathered: IntArray, over_batch: BoolArray, n_sequences: FloatArray
+    sizes: FloatArray, cut: IntArray, over_batch: BoolArray, n_sequences: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """The largest group of axes around the gathered ones that the batch fills.
+    """The largest group of axes around `cut` that the batch fills.
 
     Args:
         sizes: devices of each group, (N, 8).
-        gathered: axes that cut the batch anyhow, (N, 1).
+        cut: axes that cut the batch anyhow, (N, 1).
         over_batch: whether more axes may, (N, 1).
         n_sequences: the batch, (1, B) or (N, B).
     """
-    base = np.take_along_axis(sizes, gathered, axis=1)
+    base = np.take_along_axis(sizes, cut, axis=1)
     shape = np.broadcast_shapes(base.shape, n_sequences.shape)
-    ways, axes = np.broadcast_to(base, shape), np.broadcast_to(gathered, shape)
+    ways, axes = np.broadcast_to(base, shape), np.broadcast_to(cut, shape)
     for group in range(ALL_AXES + 1):
         size = sizes[:, group, None]
-        useful = over_batch & ((gathered & ~group) == 0) & (size > base)
+        useful = over_batch & ((cut & ~group) == 0) & (size > base)
         if not useful.any():
             continue
         better = useful & (size <= n_sequences) & (size > ways)

@@ -6,12 +6,15 @@ the families of this folder.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.layouts import attention, weight_gathered, weight_stationary
+from planner.layouts import attention, experts, weight_gathered, weight_stationary
 from planner.layouts.geometry import Geometry, Pass, Spread, spread
-from planner.layouts.work import HeadWork, LayerWork, Residence
+from planner.layouts.kinds import layer_kinds
+from planner.layouts.work import HeadWork, LayerWork, Message, Residence, only_where
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 
 
@@ -29,6 +32,8 @@ def layer_work(
     *,
     n_sequences: FloatArray,
     weight_bytes_per_number: FloatArray,
+    kv_bytes_per_number: FloatArray | None = None,
+    has_experts: bool = False,
 ) -> LayerWork:
     """Work of the busiest device in one layer, for one micro-batch of a pass.
 
@@ -38,22 +43,75 @@ def layer_work(
         work: tokens of the pass, for each sequence.
         n_sequences: batch of the pass, (1, B) or (N, B).
         weight_bytes_per_number: of the weights' format, (N, 1) or a scalar array.
+        kv_bytes_per_number: of the cache's format, likewise; the model's own without it.
+        has_experts: whether the layer's FFN is made of experts.
     """
-    batch = spread(shape, microbatch(shape, n_sequences))
+    parts = microbatch(shape, n_sequences)
+    batch = spread(shape, parts)
     n_tokens = batch.n_group_sequences * work.n_new_tokens
-    params = model.layer_params_served / shape.n_rest
+    if has_experts:
+        ffn = _expert_work(model, shape, n_tokens, parts * work.n_new_tokens)
+    else:
+        ffn = _dense_work(model, shape, n_tokens)
+    cached = _cache_width(model, kv_bytes_per_number)
     return LayerWork(
-        matmul_flop=n_tokens * (2.0 * params),
+        matmul_flop=ffn.flop,
         attention_flop=attention.attention_flop(model, shape, batch, work),
-        # gathered weights are read in full, so they cost the traffic of the whole group
-        weight_bytes=params * weight_bytes_per_number,
-        kv_bytes=attention.held_kv_bytes(model, shape, batch, work.n_context_tokens),
+        weight_bytes=ffn.params * weight_bytes_per_number,
+        kv_bytes=attention.held_kv_bytes(model, shape, batch, work.n_context_tokens, cached),
         messages=(
             weight_gathered.gather_message(model, shape, weight_bytes_per_number),
-            *weight_stationary.messages(model, shape, n_tokens),
+            *ffn.messages,
             *attention.messages(model, shape, batch, work),
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MatmulWork:
+    """Projections and FFN of one layer: FLOP, parameters read, collectives."""
+
+    flop: FloatArray
+    params: FloatArray
+    messages: tuple[Message, ...]
+
+
+def _dense_work(model: ModelSpec, shape: Geometry, n_tokens: FloatArray) -> _MatmulWork:
+    # gathered weights are read in full, so they cost the traffic of the whole group
+    params = model.layer_params_served / shape.n_rest
+    return _MatmulWork(
+        flop=n_tokens * (2.0 * params),
+        params=params,
+        messages=weight_stationary.messages(model, shape, n_tokens),
+    )
+
+
+def _expert_work(
+    model: ModelSpec, shape: Geometry, n_tokens: FloatArray, n_all_tokens: FloatArray
+) -> _MatmulWork:
+    """Attention and shared experts where the tokens are, routed experts where these are."""
+    own_flop = 2.0 * experts.common_params(model) / shape.n_rest
+    routed = experts.device_expert_params(model, shape)
+    touched = experts.touched_fraction(model, n_all_tokens)
+    dispatched = experts.dispatch_messages(model, shape, n_tokens / shape.n_rest)
+    gathered = weight_stationary.expert_messages(model, shape, n_tokens)
+    shared = weight_stationary.shared_expert_messages(model, shape, n_tokens)
+    is_data_parallel = shape.n_data > 1
+    return _MatmulWork(
+        flop=n_tokens * own_flop + experts.routed_flop(model, shape, n_all_tokens),
+        params=experts.device_common_params(model, shape) + touched * routed,
+        messages=(
+            *weight_stationary.attention_messages(model, shape, n_tokens),
+            *(only_where(message, ~is_data_parallel) for message in gathered),
+            *(only_where(message, is_data_parallel) for message in (*shared, *dispatched)),
+        ),
+    )
+
+
+def _cache_width(model: ModelSpec, kv_bytes_per_number: FloatArray | None) -> FloatArray:
+    if kv_bytes_per_number is None:
+        return np.array([[FORMAT_BYTES[model.kv_format]]])
+    return kv_bytes_per_number
 
 
 def head_work(
@@ -76,12 +134,21 @@ def resident_weight_bytes(
 ) -> FloatArray:
     """Weights at rest on the busiest device, (N, 1) [bytes].
 
-    A pipeline's first or last stage holds one embedding matrix, a single stage all.
+    A pipeline's first or last stage holds one embedding matrix, a single stage all. Along
+    the axes of `data` attention, dense FFNs and shared experts have copies.
     """
-    layers = np.ceil(model.n_layers / shape.n_stages) * model.layer_params_served
+    own_ways = shape.n_tensor / shape.n_data
+    params = np.zeros_like(shape.n_tensor)
+    for kind in layer_kinds(model, shape.n_stages):
+        if kind.has_experts:
+            layer = experts.device_common_params(model, shape)
+            layer = layer + experts.device_expert_params(model, shape)
+        else:
+            layer = model.layer_params_served / own_ways
+        params = params + kind.n_layers * layer
     one_matrix = model.vocab_size * model.d_model
     embeddings = np.where(shape.n_stages > 1, one_matrix, model.embedding_params)
-    return (layers + embeddings) * weight_bytes_per_number / shape.n_tensor
+    return (params + embeddings / shape.n_tensor) * weight_bytes_per_number
 
 
 def residence(
@@ -91,18 +158,26 @@ def residence(
     *,
     n_sequences: FloatArray,
     weight_bytes_per_number: FloatArray,
+    kv_bytes_per_number: FloatArray | None = None,
 ) -> Residence:
     """Memory of the busiest device during a pass, (N, B) [bytes].
 
     Keys and values are held for every sequence of the batch, activations for the
     micro-batch in work.
     """
-    n_layers = np.ceil(model.n_layers / shape.n_stages)
     held = spread(shape, n_sequences)
-    active = spread(shape, microbatch(shape, n_sequences))
+    parts = microbatch(shape, n_sequences)
+    active = held if parts is n_sequences else spread(shape, parts)
+    cached = _cache_width(model, kv_bytes_per_number)
+    kv_bytes = np.zeros((1, 1))
+    for kind in layer_kinds(model, shape.n_stages):
+        n_kept = kind.within(work).n_cached_tokens
+        kv_bytes = kv_bytes + kind.n_layers * attention.held_kv_bytes(
+            model, shape, held, n_kept, cached
+        )
     return Residence(
         weight_bytes=resident_weight_bytes(model, shape, weight_bytes_per_number),
-        kv_bytes=n_layers * attention.held_kv_bytes(model, shape, held, work.n_cached_tokens),
+        kv_bytes=kv_bytes,
         activation_bytes=activation_bytes(model, shape, active, work),
         gather_bytes=weight_gathered.gather_bytes(model, shape, weight_bytes_per_number),
     )
@@ -112,10 +187,16 @@ def activation_bytes(model: ModelSpec, shape: Geometry, batch: Spread, work: Pas
     """Largest set of activations alive at once in a layer of the busiest device [bytes].
 
     The residual stream and its successor at rest (E over all devices), the gathered input
-    (E/X), and the partial sums of every hidden input, before they are scattered.
+    (E/X), and the partial sums of every hidden input, before they are scattered. Of a layer
+    with experts, the hidden inputs of as many experts as a token visits, and its copies.
     """
-    ffn, heads = model.n_ffn_inputs * model.d_ff, model.d_query + 2 * model.d_kv
+    heads = model.d_query + model.d_cached
+    ffn = model.n_ffn_inputs * model.d_ff if model.n_moe_layers < model.n_layers else 0
     hidden = ffn + heads if model.is_parallel else max(ffn, heads)
     per_token = 2.0 * model.d_model / shape.n_rest + model.d_model / shape.n_x + hidden / shape.n_y
+    if model.moe:
+        n_visited = model.moe.n_active_experts + model.moe.n_shared_experts
+        visited = n_visited * (model.d_model + model.n_ffn_inputs * model.moe.d_expert)
+        per_token = np.maximum(per_token, per_token - hidden / shape.n_y + visited / shape.n_rest)
     n_tokens = batch.n_group_sequences * work.n_new_tokens
     return n_tokens * (per_token * FORMAT_BYTES[model.activation_format])

@@ -21,6 +21,18 @@ def layout_name(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
     return "WS 1D" if size[stored] == 1 else "WS 2D"
 
 
+def expert_layout_name(meshes: MeshTable, layouts: LayoutTable, row: int, n_experts: int) -> str:
+    """`TP 8, EP 8`; with data-parallel attention `DP 8, EP 8` or `DP 2 × TP 4, EP 8`."""
+    size = meshes.group_size[layouts.mesh[row]]
+    data = int(layouts.data[row])
+    n_data, n_tensor = int(size[data]), int(size[ALL_AXES & ~data])
+    if size[ALL_AXES] == 1:
+        return "one device"
+    n_expert_ways = max(int(ways) for ways in size if ways <= n_experts)
+    parts = [f"DP {n_data}"] * (n_data > 1) + [f"TP {n_tensor}"] * (n_tensor > 1)
+    return f"{' × '.join(parts)}, EP {n_expert_ways}"
+
+
 def notation(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
     """How weights rest, `E_x F_yz`: x stands for the axes that cut E."""
     size = meshes.group_size[layouts.mesh[row]]

@@ -1,7 +1,7 @@
 """A table of layouts: how weights rest, what is gathered, how attention is split.
 
 Three torus or switch axes x, y, z make a mesh; a set of axes is a bit mask (x = 1,
-y = 2, z = 4). Every layout of the table is five small integers:
+y = 2, z = 4). Every layout of the table is six small integers:
 
     mesh        which mesh of the `MeshTable`
     stored      axes over which the model dimension E of each weight is cut; the other
@@ -9,12 +9,14 @@ y = 2, z = 4). Every layout of the table is five small integers:
     gathered    axes over which weights are gathered before use, and the batch is cut:
                 none is weight-stationary, some or all is weight-gathered (WG)
     attention   attention split over heads, or over the batch
+    data        axes over which attention is data-parallel: its weights, and those of dense and
+                shared FFNs, have copies along them, and the batch is cut; experts are not
     n_microbatches   parts that a pass is cut into for the pipeline
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,15 +28,24 @@ OVER_BATCH = 1
 ATTENTION_NAMES = ("heads", "batch")
 
 
+def _nothing() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutTable:
-    """Layouts as parallel arrays of shape (N,)."""
+    """Layouts as parallel arrays of shape (N,); `data` is nothing where it is left out."""
 
     mesh: IntArray
     stored: IntArray
     gathered: IntArray
     attention: IntArray
     n_microbatches: IntArray
+    data: IntArray = field(default_factory=_nothing)
+
+    def __post_init__(self) -> None:
+        if len(self.data) != len(self.mesh):
+            object.__setattr__(self, "data", np.zeros_like(self.mesh))
 
     def __len__(self) -> int:
         return len(self.mesh)
@@ -47,6 +58,7 @@ class LayoutTable:
             gathered=self.gathered[rows],
             attention=self.attention[rows],
             n_microbatches=self.n_microbatches[rows],
+            data=self.data[rows],
         )
 
     def columns(self) -> LayoutTable:
@@ -57,15 +69,5 @@ class LayoutTable:
             gathered=self.gathered[:, None],
             attention=self.attention[:, None],
             n_microbatches=self.n_microbatches[:, None],
+            data=self.data[:, None],
         )
-
-
-def concatenate(tables: list[LayoutTable]) -> LayoutTable:
-    """All rows of several tables, in order."""
-    return LayoutTable(
-        mesh=np.concatenate([table.mesh for table in tables]),
-        stored=np.concatenate([table.stored for table in tables]),
-        gathered=np.concatenate([table.gathered for table in tables]),
-        attention=np.concatenate([table.attention for table in tables]),
-        n_microbatches=np.concatenate([table.n_microbatches for table in tables]),
-    )

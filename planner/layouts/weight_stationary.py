@@ -38,16 +38,52 @@ def accepts(layouts: LayoutTable) -> BoolArray:
 
 
 def messages(model: ModelSpec, shape: Geometry, n_tokens: FloatArray) -> tuple[Message, ...]:
-    """Collectives of one layer; `n_tokens` (broadcast to (N, B)) share the weights."""
-    attention_in = model.d_query + 2 * model.d_kv
+    """Collectives of a layer without experts; `n_tokens` (to (N, B)) share the weights."""
     ffn_in = model.n_ffn_inputs * model.d_ff
     if model.is_parallel:
-        hidden = ffn_in + attention_in, model.d_ff + model.d_query
+        hidden = ffn_in + _attention_in(model), model.d_ff + d_attended(model)
         return _round(model, shape, n_tokens, name="block", hidden=hidden)
     return (
-        *_round(model, shape, n_tokens, name="attention", hidden=(attention_in, model.d_query)),
+        *attention_messages(model, shape, n_tokens),
         *_round(model, shape, n_tokens, name="FFN", hidden=(ffn_in, model.d_ff)),
     )
+
+
+def attention_messages(
+    model: ModelSpec, shape: Geometry, n_tokens: FloatArray
+) -> tuple[Message, ...]:
+    """Collectives of the attention half of a serial layer."""
+    hidden = _attention_in(model), d_attended(model)
+    return _round(model, shape, n_tokens, name="attention", hidden=hidden)
+
+
+def expert_messages(model: ModelSpec, shape: Geometry, n_tokens: FloatArray) -> tuple[Message, ...]:
+    """Collectives of experts whose tokens are gathered and whose outputs are scattered."""
+    assert model.moe is not None
+    width = (model.moe.n_active_experts + model.moe.n_shared_experts) * model.moe.d_expert
+    hidden = model.n_ffn_inputs * width, width
+    return _round(model, shape, n_tokens, name="experts", hidden=hidden)
+
+
+def shared_expert_messages(
+    model: ModelSpec, shape: Geometry, n_tokens: FloatArray
+) -> tuple[Message, ...]:
+    """Collectives of shared experts by themselves, where tokens are sent to the routed ones."""
+    assert model.moe is not None
+    if not model.moe.n_shared_experts:
+        return ()
+    width = model.moe.n_shared_experts * model.moe.d_expert
+    hidden = model.n_ffn_inputs * width, width
+    return _round(model, shape, n_tokens, name="shared experts", hidden=hidden)
+
+
+def _attention_in(model: ModelSpec) -> int:
+    return model.d_query + model.d_cached
+
+
+def d_attended(model: ModelSpec) -> int:
+    """Width of what attention hands to the output projection."""
+    return model.n_heads_served * model.mla.d_value if model.mla else model.d_query
 
 
 def _round(

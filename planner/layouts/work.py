@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.equations.arrays import FloatArray, IntArray
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 
 ALL_GATHER = "all-gather"
 REDUCE_SCATTER = "reduce-scatter"
@@ -39,6 +41,17 @@ class Message:
     def received_bytes(self) -> FloatArray:
         """What the busiest device takes in: V (k − 1)/k [bytes]."""
         return self.n_bytes * (1.0 - 1.0 / self.n_devices)
+
+
+def only_where(message: Message, rows: BoolArray) -> Message:
+    """The message in some rows; in the others one device meets, and nothing is sent."""
+    return Message(
+        purpose=message.purpose,
+        kind=message.kind,
+        group=np.where(rows, message.group, 0),
+        n_devices=np.where(rows, message.n_devices, 1.0),
+        n_bytes=np.where(rows, message.n_bytes, 0.0),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

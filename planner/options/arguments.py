@@ -163,4 +163,4 @@ def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
 def _closest(word: str, known: tuple[str, ...]) -> str:
     from difflib import get_close_matches  # only a mistake needs it
 
-    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), "")
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.7)), "")

@@ -11,11 +11,15 @@ from planner.options.counts import batches, count
 from planner.options.written import Written
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
+    CONVENTIONS,
     MOST_TOKENS,
     OBJECTIVES,
     PREFILL_POLICIES,
     SOLVERS,
+    USUAL_ACCEPTANCE,
+    USUAL_LOOKAHEADS,
     SolverOptions,
+    Speculation,
     Targets,
 )
 from planner.units import UnitError, parse
@@ -33,11 +37,13 @@ class Asked:
     workload: Workload
     targets: Targets
     weights_formats: tuple[str, ...] | None
+    kv_formats: tuple[str, ...] | None
     batches: tuple[int, ...] | None
     prefill_batches: tuple[int, ...] | None
     prefill: str | None
     objective: str
     options: SolverOptions
+    speculation: Speculation | None = None
 
     def keywords(self) -> dict[str, Any]:
         """As arguments of `planning.plan`."""
@@ -55,7 +61,8 @@ def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
     asked = Asked(
         workload=_workload(written, faults),
         targets=_targets(written, faults),
-        weights_formats=_formats(written.weights, faults),
+        weights_formats=_formats("--weights", written.weights, faults),
+        kv_formats=_formats("--kv", written.kv, faults),
         batches=faults.read("--batch", written.batch, batches),
         prefill_batches=faults.read("--prefill-batch", written.prefill_batch, batches),
         prefill=faults.read("--prefill", written.prefill, one_of("policy", PREFILL_POLICIES)),
@@ -66,6 +73,59 @@ def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
     if written.json and written.quiet:
         faults.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
     return asked, tuple(faults.problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafting:
+    """What the options say of a draft model, which is still a name."""
+
+    draft: str
+    acceptance: float
+    lookaheads: tuple[int, ...]
+    convention: str
+
+
+def read_drafting(written: Written) -> tuple[Drafting | None, tuple[Problem, ...]]:
+    """The options of speculative decoding; they mean nothing without a draft."""
+    faults = Faults()
+    acceptance = faults.read("--acceptance", written.acceptance, _gap)
+    lookaheads = faults.read("--lookahead", written.lookahead, batches)
+    known = one_of("convention", CONVENTIONS)
+    convention = faults.read("--speculation", written.speculation, known)
+    if written.draft is None:
+        said = (
+            ("--acceptance", written.acceptance),
+            ("--lookahead", written.lookahead),
+            ("--speculation", written.speculation),
+        )
+        remedy = "name a model with `--draft`"
+        faults.problems += [
+            Problem(where=option, value=value, fact="there is no draft model", remedy=remedy)
+            for option, value in said
+            if value is not None
+        ]
+        return None, tuple(faults.problems)
+    drafting = Drafting(
+        draft=written.draft,
+        acceptance=USUAL_ACCEPTANCE if acceptance is None else acceptance,
+        lookaheads=lookaheads or USUAL_LOOKAHEADS,
+        convention=convention or CONVENTIONS[0],
+    )
+    return drafting, tuple(faults.problems)
+
+
+def read_pool(
+    written: Written,
+) -> tuple[float | None, tuple[str, ...] | None, tuple[Problem, ...]]:
+    """Price of a device [USD/h], formats allowed for everything, and what is wrong with them."""
+    faults = Faults()
+    price = faults.read("--price", written.price, lambda text: parse(text, "USD/h"))
+    allowed = _formats("--allow-formats", written.allow_formats, faults)
+    for option, formats in (("--weights", written.weights), ("--kv", written.kv)):
+        if allowed and formats:
+            fact = "says which formats already: leave `--allow-formats` out"
+            faults.problems.append(Problem(where=option, value=",".join(formats), fact=fact))
+    return price, allowed, tuple(faults.problems)
 
 
 class Faults:
@@ -135,11 +195,11 @@ def _gap(text: str) -> float:
     return value
 
 
-def _formats(written: tuple[str, ...], faults: Faults) -> tuple[str, ...] | None:
+def _formats(option: str, written: tuple[str, ...], faults: Faults) -> tuple[str, ...] | None:
     """Number formats of a list that commas, or repeated options, divide; each once."""
     known = one_of("number format", tuple(FORMAT_BYTES))
     words = [word.strip() for text in written for word in text.split(",")]
-    formats = [faults.read("--weights", word, known) for word in dict.fromkeys(words)]
+    formats = [faults.read(option, word, known) for word in dict.fromkeys(words)]
     return tuple(name for name in formats if name) or None
 
 

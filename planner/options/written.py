@@ -48,6 +48,10 @@ class Written:
         DEFAULT_WORKLOAD.n_output_tokens
     )
 
+    price: Annotated[
+        str | None, _text(_SERVE, "PRICE", "Rent of one device, like '$2.10/h'; default: its file.")
+    ] = None
+
     latency_target: Annotated[
         str | None, _text(_TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
     ] = None
@@ -72,6 +76,27 @@ class Written:
         tuple[str, ...],
         _text(_SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
     ] = ()
+    kv: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "KV cache formats to choose from; default: the model's usual."),
+    ] = ()
+    allow_formats: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "Formats that weights and KV cache may take, like bf16,fp8."),
+    ] = ()
+    draft: Annotated[
+        str | None, _text(_SEARCH, "NAME|FILE", "Draft model that decode may use, or leave.")
+    ] = None
+    acceptance: Annotated[
+        str | None, _text(_SEARCH, "P", "Probability that a drafted token is accepted. [0.8]")
+    ] = None
+    lookahead: Annotated[
+        str | None, _text(_SEARCH, "TOKENS", "Tokens drafted at once to choose from. [2:5]")
+    ] = None
+    speculation: Annotated[
+        str | None,
+        _text(_SEARCH, "HOW", "usual: g drafted, g+1 scored. capped: g drafted, g scored. [usual]"),
+    ] = None
     batch: Annotated[
         str,
         _text(_SEARCH, "BATCHES", "Decode batches to choose from: 64, 16:128, 16:128:8 or 1,2,4."),
@@ -144,6 +169,34 @@ class WrittenPareto(WrittenSurvey):
     ] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenAudit(Written):
+    """Options of `plan audit`: what runs, as its owner sees it."""
+
+    speed: Annotated[
+        str | None, _text(_SERVE, "RATE", "Output tokens a second that a user sees, like 70tok/s.")
+    ] = None
+    batch: Annotated[
+        str, _text(_SERVE, "N", "Sequences decoded together; or else `--utilization`.")
+    ] = ""
+    utilization: Annotated[
+        str | None, _text(_SERVE, "FRACTION", "Model FLOP of decode over the peak, like 15%.")
+    ] = None
+    devices: Annotated[str | None, _text(_SERVE, "N", "Devices in use. [the whole pool]")] = None
+
+    latency_target: Annotated[str | None, Parameter(show=False)] = None
+    ttft_target: Annotated[str | None, Parameter(show=False)] = None
+    max_cost: Annotated[str | None, Parameter(show=False)] = None
+    max_devices: Annotated[str | None, Parameter(show=False)] = None
+    min_batch: Annotated[str | None, Parameter(show=False)] = None
+    objective: Annotated[str, Parameter(show=False)] = "cost"
+    allow_formats: Annotated[tuple[str, ...], Parameter(show=False)] = ()
+    prefill: Annotated[str | None, Parameter(show=False)] = None
+    prefill_batch: Annotated[str | None, Parameter(show=False)] = None
+    time_limit: Annotated[str | None, Parameter(show=False)] = None
+    gap: Annotated[str, Parameter(show=False)] = "0"
+
+
 def option(name: str) -> str:
     """`max_cost` as it is typed: `--max-cost`."""
     return "--" + name.replace("_", "-")
@@ -160,7 +213,7 @@ def valued(written: type[Written]) -> tuple[str, ...]:
 
 
 FLAGS = frozenset(flags(Written))
-REPEATED = frozenset({"--weights"})
+REPEATED = frozenset({"--weights", "--kv", "--allow-formats"})
 VALUED = valued(Written)
-SURVEYS = {"pareto": WrittenPareto, "compare": WrittenSurvey}
+SURVEYS = {"pareto": WrittenPareto, "compare": WrittenSurvey, "audit": WrittenAudit}
 """Commands that take the options of `plan`, and more."""

@@ -20,7 +20,6 @@ MS = 1e3
 GIB = 1.0 / 2**30
 USD_PER_MTOKEN = 1e6
 PREFILL, DECODE = 0, 1
-PHASES_OF_COLUMNS = PHASES
 TIE_BREAKER = "cost"
 
 
@@ -32,6 +31,7 @@ class PosedProgram:
         program: contexts and columns; contexts are those of the table.
         arm: arm of each column, (J,).
         batch: batch of each column, (J,).
+        variant: which of the table's ways to decode each decode column is, (J,).
         quantities: coefficients (contexts, columns) by name: what may be limited or minimised.
         tie_breaker: quantity that decides between optima, `None` where it is the objective.
         n_unfit: candidates left out because they alone exceed the memory.
@@ -40,6 +40,7 @@ class PosedProgram:
     program: LayoutProgram
     arm: IntArray
     batch: IntArray
+    variant: IntArray
     quantities: dict[str, tuple[FloatArray, FloatArray]]
     tie_breaker: str | None
     n_unfit: int
@@ -69,95 +70,94 @@ def pose(
     """
     scale = np.inf if "hbm" in without else memory_scale
     room = usable_bytes(table.machine, scale=scale)
-    arm, batch, slot, n_unfit = _columns(table, room)
-    at = _column_values(table, arm, batch, slot)
-    quantities = _quantities(table, request, arm, batch, slot, at["pass_s"])
-    held = at["kv_bytes"] + np.where(slot == PREFILL, at["working_bytes"], 0.0)
-    quantities["memory"] = (table.contexts.weight_bytes * GIB, held * GIB)
+    columns = _columns(table, room)
+    quantities = _quantities(table, request, columns)
+    quantities["memory"] = (table.contexts.weight_bytes * GIB, columns.held_bytes * GIB)
     context_objective, column_objective = quantities[objective]
-    n_contexts = len(table.contexts)
     program = LayoutProgram(
         slots=PHASES,
         context_objective=context_objective,
-        column_context=table.context[arm],
-        column_slot=slot,
+        column_context=table.context[columns.arm],
+        column_slot=columns.slot,
         column_objective=column_objective,
         context_bytes=table.contexts.weight_bytes * GIB,
-        column_bytes=held * GIB,
-        capacity_bytes=np.full(n_contexts, room * GIB),
+        column_bytes=columns.held_bytes * GIB,
+        capacity_bytes=np.full(len(table.contexts), room * GIB),
         limits=_limits(request, quantities, without),
     )
     return PosedProgram(
         program=program,
-        arm=arm,
-        batch=table_batches(table, batch, slot),
+        arm=columns.arm,
+        batch=columns.batch,
+        variant=columns.variant,
         quantities=quantities,
         tie_breaker=None if objective == TIE_BREAKER else TIE_BREAKER,
+        n_unfit=columns.n_unfit,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Columns:
+    """Candidates that fit by themselves, (J,): which they are, their time and bytes."""
+
+    arm: IntArray
+    batch: IntArray
+    slot: IntArray
+    variant: IntArray
+    pass_s: FloatArray
+    held_bytes: FloatArray
+    n_unfit: int
+
+
+def _columns(table: CandidateTable, room: float) -> _Columns:
+    """All candidates that fit; prefill holds its working set beside the decode batch."""
+    decodes = [(DECODE, i, way.candidates) for i, way in enumerate(table.variants)]
+    parts, n_unfit = [], 0
+    for slot, variant, source in [(PREFILL, 0, table.prefill), *decodes]:
+        fits = fitting(table, source, room) & np.isfinite(source.pass_s)
+        arm, index = np.nonzero(fits)
+        held = source.kv_bytes[arm, index]
+        if slot == PREFILL:
+            held = held + source.working_bytes[arm, index]
+        place = np.full(len(arm), slot), np.full(len(arm), variant)
+        parts.append((arm, source.batches[index], *place, source.pass_s[arm, index], held))
+        n_unfit += int(np.count_nonzero(np.isfinite(source.pass_s)) - len(arm))
+    arm, batch, slot_of, variant_of, pass_s, held_bytes = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    return _Columns(
+        arm=arm,
+        batch=batch,
+        slot=slot_of,
+        variant=variant_of,
+        pass_s=pass_s,
+        held_bytes=held_bytes,
         n_unfit=n_unfit,
     )
 
 
-def table_batches(table: CandidateTable, index: IntArray, slot: IntArray) -> IntArray:
-    """Batches of columns from their positions in each phase's choices."""
-    sizes = np.empty(len(index), dtype=np.int64)
-    for phase, name in enumerate(PHASES):
-        mine = slot == phase
-        sizes[mine] = table.phase(name).batches[index[mine]]
-    return sizes
-
-
-def _columns(table: CandidateTable, room: float) -> tuple[IntArray, IntArray, IntArray, int]:
-    """(arm, batch index, slot) of every candidate that fits by itself."""
-    arms, batches, slots, n_unfit = [], [], [], 0
-    for phase, name in enumerate(PHASES):
-        fits = fitting(table, name, room)
-        arm, batch = np.nonzero(fits)
-        arms.append(arm)
-        batches.append(batch)
-        slots.append(np.full(len(arm), phase, dtype=np.int64))
-        n_unfit += int(fits.size - len(arm))
-    return np.concatenate(arms), np.concatenate(batches), np.concatenate(slots), n_unfit
-
-
-def _column_values(
-    table: CandidateTable, arm: IntArray, batch: IntArray, slot: IntArray
-) -> dict[str, FloatArray]:
-    """Each array of the phases at the columns."""
-    names = ("pass_s", "kv_bytes", "working_bytes")
-    values = {name: np.empty(len(arm)) for name in names}
-    for phase, phase_name in enumerate(PHASES):
-        mine = slot == phase
-        source = table.phase(phase_name)
-        for name in names:
-            values[name][mine] = getattr(source, name)[arm[mine], batch[mine]]
-    return values
-
-
 def _quantities(
-    table: CandidateTable,
-    request: Request,
-    arm: IntArray,
-    batch: IntArray,
-    slot: IntArray,
-    pass_s: FloatArray,
+    table: CandidateTable, request: Request, columns: _Columns
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
     """All that may be limited or minimised, each linear in contexts and columns.
 
     The device time of a request is t_prefill/B_prefill + steps × t_decode/B_decode: with the
-    batch fixed by the column, a ratio becomes a coefficient.
+    batch fixed by the column, a ratio becomes a coefficient. With a draft, t_decode is the
+    time of a round over the tokens that it yields.
     """
     workload, contexts = request.workload, table.contexts
-    sizes = table_batches(table, batch, slot).astype(float)
-    no_context, no_column = np.zeros(len(contexts)), np.zeros(len(arm))
+    sizes = columns.batch.astype(float)
+    no_context, no_column = np.zeros(len(contexts)), np.zeros(len(sizes))
     n_devices = contexts.n_devices.astype(float)
     rent = n_devices * request.cluster.usd_per_hour
-    is_decode = slot == DECODE
+    is_decode = columns.slot == DECODE
     n_passes = np.where(is_decode, float(workload.n_decode_steps), 1.0)
-    token_s = pass_s * n_passes / sizes / workload.n_output_tokens
-    usd = token_s * rent[table.context[arm]] / 3600.0
-    milliseconds = pass_s * MS
+    token_s = columns.pass_s * n_passes / sizes / workload.n_output_tokens
+    usd = token_s * rent[table.context[columns.arm]] / 3600.0
+    milliseconds = columns.pass_s * MS
     return {
         "cost": (no_context, usd * USD_PER_MTOKEN),
+        "decode_cost": (no_context, np.where(is_decode, usd * USD_PER_MTOKEN, 0.0)),
         "latency": (no_context, np.where(is_decode, milliseconds, 0.0)),
         "ttft": (no_context, np.where(is_decode, 0.0, milliseconds)),
         "throughput": (no_context, token_s * MS),

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.errors import PlannerError, RequestError
-from planner.results import Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
+from planner.results import Audit, Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
 from planner.surveys import Comparison, Curve, Frontier
@@ -23,6 +23,7 @@ Json = dict[str, Any]
 
 PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1"
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
+AUDIT = "planner.audit/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -57,6 +58,10 @@ def frontiers_json(curves: Sequence[Curve]) -> Json:
 
 def comparison_json(comparison: Comparison) -> Json:
     return {"schema": COMPARISON, **_record(comparison)}
+
+
+def audit_json(audit: Audit) -> Json:
+    return {"schema": AUDIT, **_record(audit)}
 
 
 def error_json(error: BaseException, *, exit_code: int) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.report.lines import LABEL, bar
 from planner.report.words import plural
-from planner.results import Deployment, Memory, PhasePlan
+from planner.results import Deployment, DraftPlan, Memory, PhasePlan
 from planner.units import show
 
 _WIDEST_BAR = 20
@@ -26,12 +26,37 @@ def phase_lines(best: Deployment, width: int) -> list[str]:
     rows += [
         ("layout", [f"{phase.layout}  {best.storage}" for phase in phases]),
         ("attention", [_attention_text(phase) for phase in phases]),
-        ("pass", [f"{show(best.ttft_s, 's')} (TTFT)", f"{show(best.tpot_s, 's')} (TPOT)"]),
+        ("pass", _pass_texts(best)),
         *_step_rows(phases, min(_WIDEST_BAR, block - _FIGURE - _SHARE - 4)),
         ("MFU", [_share(phase.mfu_fraction) for phase in phases]),
         ("tokens/s", [show(phase.tokens_per_s, "1") for phase in phases]),
     ]
-    return [f"{label:<{LABEL}}{left:<{block}}{right}" for label, (left, right) in rows]
+    lines = [f"{label:<{LABEL}}{left:<{block}}{right}" for label, (left, right) in rows]
+    return [*lines, *_draft_lines(best.draft)]
+
+
+def _pass_texts(best: Deployment) -> list[str]:
+    ttft = f"{show(best.ttft_s, 's')} (TTFT)"
+    if best.draft is None:
+        return [ttft, f"{show(best.tpot_s, 's')} (TPOT)"]
+    scored_s = best.decode.step.total_s
+    return [ttft, f"{show(scored_s, 's')}, with drafts {show(best.tpot_s, 's')} (TPOT)"]
+
+
+def _draft_lines(draft: DraftPlan | None) -> list[str]:
+    """The draft model and its round; nothing without one."""
+    if draft is None:
+        return []
+    accepted = f"{100 * draft.acceptance:.3g} % accepted"
+    rows = (
+        ("draft", f"{draft.model} in {draft.weights_format}, {draft.layout}  {draft.storage}"),
+        (
+            "  drafts",
+            f"{draft.n_drafted} tokens a round, {accepted}: {draft.n_yielded:.3g} yielded",
+        ),
+        ("  pass", f"{show(draft.step.total_s, 's')}, most of it {draft.step.largest}"),
+    )
+    return [f"{label:<{LABEL}}{text}" for label, text in rows]
 
 
 def _attention_text(phase: PhasePlan) -> str:

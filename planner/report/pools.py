@@ -73,10 +73,10 @@ def _torus(fabric: TorusFabric) -> Figures:
 
 
 def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
-    from planner.topology.slices import axis_wraps, n_positions, slice_shapes  # numpy
+    from planner.topology.slices import n_positions, slice_shapes, slice_wraps  # numpy
 
     shapes = slice_shapes(fabric)
-    closed = [s for s in shapes if any(axis_wraps(s, fabric.wrap_multiple))]
+    closed = [s for s in shapes if any(slice_wraps(fabric, s))]
     listed = [f"{'×'.join(map(str, s))}{TIED}({n_positions(fabric, s)})" for s in shapes]
     rings = f"{len(closed)} closed into rings"
     return [

@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from planner.errors import Problem
 from planner.report.as_json import (
+    AUDIT,
     COMPARISON,
     CONFLICT,
     DERIVED,
@@ -21,7 +22,7 @@ from planner.report.as_json import (
     PLAN,
     RANGES,
 )
-from planner.results import Conflict, Plan
+from planner.results import Audit, Conflict, Plan
 from planner.surveys import Comparison, Curve
 
 Schema = dict[str, Any]
@@ -46,6 +47,10 @@ def plan_schema() -> Schema:
 
 def conflict_schema() -> Schema:
     return _document(CONFLICT, Conflict)
+
+
+def audit_schema() -> Schema:
+    return _document(AUDIT, Audit)
 
 
 def comparison_schema() -> Schema:

@@ -6,10 +6,10 @@ import difflib
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.errors import Problem, RequestError
-from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.records import ClusterSpec, ModelSpec, Provenance, Workload
 from planner.specs.spans import span_text
 
 OBJECTIVES = ("cost", "rent", "latency", "ttft", "throughput", "devices")
@@ -23,6 +23,10 @@ DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
 
 SOLVERS = ("highs", "cpsat", "exhaustive")
 MOST_TOKENS = 10**8
+MOST_LOOKAHEAD = 64
+CONVENTIONS = ("usual", "capped")
+USUAL_ACCEPTANCE = 0.8
+USUAL_LOOKAHEADS = (2, 3, 4, 5)
 MOST_SEQUENCES = 10**6
 
 
@@ -43,6 +47,23 @@ class Targets:
     usd_per_token: float | None = None
     n_devices: int | None = None
     min_batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """A draft model that decode may use, or leave.
+
+    Args:
+        draft: the model that proposes tokens.
+        acceptance: probability that a proposed token is accepted, in [0, 1).
+        lookaheads: numbers of tokens proposed at once to choose from.
+        convention: how yielded tokens are counted, see `equations.speculation`.
+    """
+
+    draft: ModelSpec
+    acceptance: float = USUAL_ACCEPTANCE
+    lookaheads: tuple[int, ...] = USUAL_LOOKAHEADS
+    convention: str = CONVENTIONS[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +93,8 @@ class Request:
             `cost` lets prefill batch.
         objective: what to minimise (of throughput: to maximise), one of `OBJECTIVES`.
         options: how to solve.
+        kv_formats: formats that the KV cache may take; the model's usual one where left out.
+        speculation: a draft model that decode may use.
     """
 
     model: ModelSpec
@@ -84,6 +107,12 @@ class Request:
     prefill: str
     objective: str
     options: SolverOptions
+    kv_formats: tuple[str, ...] = ()
+    speculation: Speculation | None = None
+
+    def __post_init__(self) -> None:
+        if not self.kv_formats:
+            object.__setattr__(self, "kv_formats", (self.model.kv_format,))
 
 
 LIMIT_OPTIONS = {
@@ -94,6 +123,25 @@ LIMIT_OPTIONS = {
     "batch": "--min-batch",
 }
 """The option that sets each limit."""
+
+
+def repriced(cluster: ClusterSpec, usd_per_hour: float) -> ClusterSpec:
+    """The pool at another rent per device; the price's source is then the user."""
+    kept = tuple(value for value in cluster.provenance if not value.key.startswith("price"))
+    asked = Provenance(key="price", source="--price")
+    return replace(cluster, usd_per_hour=usd_per_hour, provenance=(*kept, asked))
+
+
+def among_formats(
+    model: ModelSpec, allowed: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of a model's formats for weights, and for the cache, those that are allowed.
+
+    A cache whose usual format is not among them may still have no other: it keeps that one.
+    """
+    weights = tuple(name for name in model.weights_formats if name in allowed)
+    caches = tuple(name for name in model.kv_formats if name in allowed)
+    return weights or tuple(allowed), caches or (model.kv_format,)
 
 
 def command_of(request: Request, changes: Mapping[str, str]) -> str:
@@ -110,6 +158,7 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         "--weights": (",".join(request.weights_formats), ",".join(request.model.weights_formats)),
+        "--kv": (",".join(request.kv_formats), request.model.kv_format),
         "--batch": (span_text(request.batches), span_text(DEFAULT_BATCHES)),
         "--prefill-batch": (
             span_text(request.prefill_batches),
@@ -122,10 +171,23 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--min-batch": (targets.min_batch, None),
         "--prefill": (request.prefill, default_prefill(targets)),
         "--objective": (request.objective, "cost"),
+        **_speculation_options(request.speculation),
     }
     said = {name: str(value) for name, (value, default) in options.items() if value != default}
     said.update(changes)
     return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[object, object]]:
+    if speculation is None:
+        return {}
+    usual = Speculation(draft=speculation.draft)
+    return {
+        "--draft": (speculation.draft.name, None),
+        "--acceptance": (speculation.acceptance, usual.acceptance),
+        "--lookahead": (span_text(speculation.lookaheads), span_text(usual.lookaheads)),
+        "--speculation": (speculation.convention, usual.convention),
+    }
 
 
 def _scaled(value: float | None, factor: float, unit: str) -> str | None:
@@ -149,11 +211,13 @@ def make_request(
     workload: Workload,
     targets: Targets,
     weights_formats: Sequence[str] | None,
+    kv_formats: Sequence[str] | None = None,
     batches: Sequence[int] | None,
     prefill_batches: Sequence[int] | None,
     prefill: str | None,
     objective: str,
     options: SolverOptions,
+    speculation: Speculation | None = None,
 ) -> Request:
     """A request with its defaults filled in.
 
@@ -167,6 +231,7 @@ def make_request(
         workload=workload,
         targets=targets,
         weights_formats=tuple(dict.fromkeys(weights_formats or model.weights_formats)),
+        kv_formats=tuple(dict.fromkeys(kv_formats or (model.kv_format,))),
         batches=tuple(sorted(set(DEFAULT_BATCHES if batches is None else batches))),
         prefill_batches=tuple(
             default_prefill_batches(chosen_prefill)
@@ -176,6 +241,7 @@ def make_request(
         prefill=chosen_prefill,
         objective=objective,
         options=options,
+        speculation=speculation,
     )
     problems = request_problems(request)
     if problems:
@@ -189,12 +255,18 @@ def request_problems(request: Request) -> list[Problem]:
         *_choice_problems(request),
         *_count_problems(request),
         *_target_problems(request.targets, request.options),
+        *_speculation_problems(request.speculation),
     ]
-    strange = sorted(set(request.weights_formats) - set(request.model.weights_formats))
-    for name in strange:
-        fact = f"`{request.model.name}` is not served in this format"
-        remedy = "write " + " or ".join(f"`{known}`" for known in request.model.weights_formats)
-        problems.append(Problem(where="--weights", value=name, fact=fact, remedy=remedy))
+    model = request.model
+    asked = (
+        ("--weights", request.weights_formats, model.weights_formats),
+        ("--kv", request.kv_formats, model.kv_formats),
+    )
+    for option, names, known in asked:
+        for name in sorted(set(names) - set(known)):
+            fact = f"`{model.name}` is not served in this format"
+            remedy = "write " + " or ".join(f"`{one}`" for one in known)
+            problems.append(Problem(where=option, value=name, fact=fact, remedy=remedy))
     return problems
 
 
@@ -236,6 +308,26 @@ def _count_problems(request: Request) -> list[Problem]:
                 fact = f"is not between 1 and {most}"
                 problems.append(Problem(where=option, value=str(value), fact=fact))
                 break
+    return problems
+
+
+def _speculation_problems(speculation: Speculation | None) -> list[Problem]:
+    if speculation is None:
+        return []
+    problems = []
+    if not 0 <= speculation.acceptance < 1:
+        fact = "is not a probability below 1"
+        value = f"{speculation.acceptance:g}"
+        problems.append(Problem(where="--acceptance", value=value, fact=fact))
+    wrong = [n for n in speculation.lookaheads if not 1 <= n <= MOST_LOOKAHEAD]
+    if wrong or not speculation.lookaheads:
+        fact = f"is not between 1 and {MOST_LOOKAHEAD}"
+        value = ",".join(map(str, wrong))
+        problems.append(Problem(where="--lookahead", value=value, fact=fact))
+    if speculation.convention not in CONVENTIONS:
+        remedy = _one_of(speculation.convention, CONVENTIONS)
+        value, fact = speculation.convention, "no such choice"
+        problems.append(Problem(where="--speculation", value=value, fact=fact, remedy=remedy))
     return problems
 
 

@@ -22,7 +22,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
-from planner.topology.slices import axis_wraps, torus_device
+from planner.topology.slices import slice_wraps, torus_device
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -77,7 +77,7 @@ def _torus_vertices(fabric: TorusFabric) -> Iterator[Vertex]:
 
 def _torus_edges(fabric: TorusFabric) -> Iterator[Edge]:
     """Each device to the next along every axis; the last to the first where it closes."""
-    closed = axis_wraps(fabric.shape, fabric.wrap_multiple)
+    closed = slice_wraps(fabric, fabric.shape)
     for coordinate in product(*map(range, fabric.shape)):
         for axis, n_along in enumerate(fabric.shape):
             last = coordinate[axis] == n_along - 1

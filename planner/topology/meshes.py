@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
-from planner.topology.slices import axis_wraps, n_positions, slice_shapes
+from planner.topology.slices import n_positions, slice_shapes, slice_wraps
 from planner.topology.widest import widest_groups
 
 AXES = ("x", "y", "z")
@@ -128,7 +128,7 @@ def _torus_rows(fabric: TorusFabric) -> Iterator[_Row]:
         yield _Row(
             label="×".join(map(str, shape)),
             axis_size=shape,
-            axis_wraps=axis_wraps(shape, fabric.wrap_multiple),
+            axis_wraps=slice_wraps(fabric, shape),
             axis_is_switch=False,
             axis_bytes_per_s=(link, link, link),
             axis_hop_s=(hop, hop, hop),
@@ -141,7 +141,7 @@ def _torus_rows(fabric: TorusFabric) -> Iterator[_Row]:
 def _nodes_rows(fabric: NodesFabric, max_stages: int) -> Iterator[_Row]:
     """Tensor groups inside a node, then groups of whole nodes; each with all its stages."""
     per_node = fabric.n_devices_per_node
-    shares = {t for t in _powers_of_two(per_node) if per_node % t == 0} | {per_node}
+    shares = {*_powers_of_two(per_node), per_node}
     groups = [(t, 1) for t in sorted(shares)]
     groups += [(per_node, m) for m in _powers_of_two(fabric.n_nodes) if m > 1]
     for t, m in groups:
@@ -152,7 +152,8 @@ def _nodes_rows(fabric: NodesFabric, max_stages: int) -> Iterator[_Row]:
 
 def _nodes_row(fabric: NodesFabric, *, t: int, m: int, p: int) -> _Row:
     """`t` devices in each of `m` nodes, `p` stages; small stages fill a node before the next."""
-    inside = fabric.scale_up_bytes_per_s * fabric.scale_up_fraction
+    inside = fabric.group_scale_up_bytes_per_s(t) * fabric.scale_up_fraction
+    pair = fabric.group_scale_up_bytes_per_s(2) * fabric.scale_up_fraction
     between = fabric.scale_out_bytes_per_s * fabric.scale_out_fraction
     per_node, n_nodes = fabric.n_devices_per_node, fabric.n_nodes
     fits_one_node = m == 1 and p * t <= per_node
@@ -166,7 +167,7 @@ def _nodes_row(fabric: NodesFabric, *, t: int, m: int, p: int) -> _Row:
         axis_bytes_per_s=(inside, between, between),
         axis_hop_s=(near_s, far_s, far_s),
         n_stages=p,
-        stage_bytes_per_s=between if crosses else inside,
+        stage_bytes_per_s=between if crosses else pair,
         stage_hop_s=far_s if crosses else near_s,
         n_positions=n_nodes * (per_node // (p * t)) if fits_one_node else n_nodes - n_used + 1,
     )

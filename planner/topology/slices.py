@@ -60,14 +60,23 @@ def orientations(fabric: TorusFabric, shape: Shape) -> tuple[Shape, ...]:
     return tuple(t for t in turned if all(d <= p for d, p in zip(t, fabric.shape, strict=True)))
 
 
-def axis_wraps(shape: Shape, wrap_multiple: int) -> tuple[bool, bool, bool]:
+def axis_wraps(
+    shape: Shape, wrap_multiple: int, *, each_axis: bool = False
+) -> tuple[bool, bool, bool]:
     """Whether each axis of a torus of this shape closes into a ring.
 
-    All axes close or none does; except that two devices or fewer have no ring to close.
+    All axes close or none does, unless `each_axis` closes by itself; and two devices or
+    fewer have no ring to close.
     """
-    closed = all(d % wrap_multiple == 0 for d in shape)
-    a, b, c = (closed and d > 2 for d in shape)
-    return a, b, c
+    closes = [d % wrap_multiple == 0 for d in shape]
+    x, y, z = closes if each_axis else [all(closes)] * 3
+    a, b, c = shape
+    return x and a > 2, y and b > 2, z and c > 2
+
+
+def slice_wraps(fabric: TorusFabric, shape: Shape) -> tuple[bool, bool, bool]:
+    """Whether each axis of a slice of the fabric closes into a ring."""
+    return axis_wraps(shape, fabric.wrap_multiple, each_axis=fabric.wraps_each_axis)
 
 
 def axis_offsets(fabric: TorusFabric, axis: int, dim: int) -> range:
@@ -76,7 +85,7 @@ def axis_offsets(fabric: TorusFabric, axis: int, dim: int) -> range:
     if dim >= pool_dim:
         return range(1 if dim == pool_dim else 0)
     stride = gcd(dim, fabric.wrap_multiple)
-    pool_closed = axis_wraps(fabric.shape, fabric.wrap_multiple)[axis]
+    pool_closed = slice_wraps(fabric, fabric.shape)[axis]
     return range(0, pool_dim if pool_closed else pool_dim - dim + 1, stride)
 
 

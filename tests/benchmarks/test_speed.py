@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from planner.estimates import referee
-from planner.estimates.candidates import candidate_table, machine_of, passes
+from planner.estimates.candidates import candidate_table, format_pairs, machine_of, passes
 from planner.estimates.steps import step_times
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence
@@ -130,7 +130,7 @@ def test_build_and_solve_times_grow_slower_than_the_pool(targets):
                 model,
                 machine_of(cluster, model),
                 request.workload,
-                formats=request.weights_formats,
+                formats=format_pairs(request.weights_formats, request.kv_formats),
                 batches=request.batches,
                 prefill_batches=request.prefill_batches,
             )

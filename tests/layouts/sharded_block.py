@@ -70,7 +70,7 @@ class ShardedBlock:
         return self.cluster.owned(width, device, cut, order)
 
     def sequences(self, device: Device, cut: tuple[int, ...]) -> np.ndarray:
-        order = (*self.gathered, *self.moved)
+        order = (*self.gathered, *self.moved, *self.heads)
         return self.cluster.owned(self.n_sequences, device, cut, order)
 
     def activations(self, width: int, cut: tuple[int, ...], batch: tuple[int, ...]):
@@ -81,6 +81,10 @@ class ShardedBlock:
             return self.sequences(device, batch), np.arange(self.n_new), columns
 
         return labels
+
+    def resting(self):
+        """Labels of the residual stream between halves of a layer."""
+        return self.activations(self.model.d_model, self.rest, self.gathered)
 
     def over(self, axes: tuple[int, ...]):
         return lambda device: self.cluster.peers(device, axes)
@@ -144,28 +148,19 @@ class ShardedBlock:
             device: Shard(sum(s[device].values for s in sums), sums[0][device].labels)
             for device in self.cluster.devices
         }
-        at_rest = self.activations(self.model.d_model, self.rest, self.gathered)
-        return self.cluster.exchange(f"{name} output", total, self.over(self.y), at_rest, adds=True)
+        over = self.over(self.y)
+        return self.cluster.exchange(f"{name} output", total, over, self.resting(), adds=True)
 
     # attention
 
     def attention(self, q: Shards, k: Shards, v: Shards, past: tuple) -> dict[Device, Shard]:
         """To the sequences, over the cache, and back."""
-        model, batch = self.model, (*self.gathered, *self.moved)
-        there = [
-            self.cluster.exchange(
-                "queries, keys, values to their sequences",
-                shards,
-                self.over(self.moved),
-                self.activations(width, self.heads, batch),
-            )
-            for shards, width in ((q, model.d_query), (k, model.d_kv), (v, model.d_kv))
-        ]
+        model = self.model
+        widths = (model.d_query, model.d_kv, model.d_kv)
+        there = [self.send_heads(a, n) for a, n in zip((q, k, v), widths, strict=True)]
         whole = [
             self.whole_heads(f"copies of shared {name} heads", shards, width)
-            for shards, name, width in zip(
-                there, ("query", "KV", "KV"), (model.d_query, model.d_kv, model.d_kv), strict=True
-            )
+            for shards, name, width in zip(there, ("query", "KV", "KV"), widths, strict=True)
         ]
         results = {}
         for device in self.cluster.devices:
@@ -179,11 +174,24 @@ class ShardedBlock:
             self.cluster.attention_flop[device] += 4 * queries.values.size * keys_values[0].shape[1]
             mean = Shard(attend(queries.values, *keys_values, model.d_head), queries.labels)
             results[device] = mean.part(there[0][device].labels)
+        return self.return_heads(results, model.d_query)
+
+    def return_heads(self, results: Shards, width: int) -> dict[Device, Shard]:
+        """What attention made of each sequence, to the devices that hold the heads."""
         return self.cluster.exchange(
             "attention results to their heads",
             results,
             self.over(self.moved),
-            self.activations(model.d_query, self.rest, self.gathered),
+            self.activations(width, self.rest, self.gathered),
+        )
+
+    def send_heads(self, shards: Shards, width: int) -> dict[Device, Shard]:
+        """What the projections made, to the devices of its sequences."""
+        return self.cluster.exchange(
+            "queries, keys, values to their sequences",
+            shards,
+            self.over(self.moved),
+            self.activations(width, self.heads, (*self.gathered, *self.moved)),
         )
 
     def cached(self, dense: np.ndarray, labels: Labels) -> np.ndarray:
@@ -217,8 +225,7 @@ class ShardedBlock:
         self.n_sequences, self.n_new = x.shape[:2]
         w, model = self.weights, self.model
         qkv = [w.q, w.k, w.v]
-        labels = self.activations(model.d_model, self.rest, self.gathered)
-        at_rest = self.cluster.place(x, labels)
+        at_rest = self.cluster.place(x, self.resting())
         if model.is_parallel:
             hidden = self.enter("block", at_rest, [*qkv, *w.inputs])
             attended = self.attention(*hidden[:3], past)

@@ -224,7 +224,7 @@ def mesh_444() -> tuple[MeshTable, int]:
 
 
 def layout(mesh: int, *, stored: int = 1, gathered: int = 0, attention: int) -> LayoutTable:
-    columns = (mesh, stored, gathered, attention, 1)
+    columns = (mesh, stored, gathered, attention, 1, 0)
     names = [field.name for field in fields(LayoutTable)]
     return LayoutTable(**{n: np.array([c]) for n, c in zip(names, columns, strict=True)})
 

@@ -122,9 +122,7 @@ def test_all_solvers_prove_the_same_frontier(solver):
     one = trace(torus(2, 2, 4))
     two = trace(torus(2, 2, 4), options=SolverOptions(solver=solver))
     assert two.proof.solver.startswith(solver)
-    assert [point.deployment for point in one.points] == [
-        point.deployment for point in two.points
-    ]
+    assert [point.deployment for point in one.points] == [point.deployment for point in two.points]
 
 
 class TestPoints:

@@ -103,6 +103,12 @@ def test_a_slice_closes_only_if_every_dimension_is_a_multiple_and_rings_need_thr
     assert axis_wraps(shape, wrap_multiple) == expected
 
 
+def test_axes_that_close_by_themselves_do_so_whatever_the_others_are():
+    """A slice 4×16 of a torus whose axes close at 16 has one ring axis."""
+    assert axis_wraps((4, 16, 1), 16, each_axis=True) == (False, True, False)
+    assert axis_wraps((4, 16, 1), 16) == (False, False, False)
+
+
 def test_a_shape_is_laid_only_the_ways_that_fit():
     """2×4×8 in 4×8×8: the 8 cannot lie along x, and 4 or 2 can; 2 × 2 ways."""
     assert orientations(torus_fabric(4, 8, 8), (2, 4, 8)) == (

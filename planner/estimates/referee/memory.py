@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from planner.estimates.referee.shapes import Layout, RefereeMesh
+from planner.estimates.referee.experts import (
+    dense_layer_params,
+    moe_of,
+    own_common_params,
+    own_expert_params,
+)
+from planner.estimates.referee.heads import cached_heads, cached_width, own_heads, query_width
+from planner.estimates.referee.shapes import Layout, RefereeMesh, stage_layers
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 
 N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in flight
@@ -33,61 +40,88 @@ def held_bytes(
     n_new_tokens: float,
     n_cached_tokens: float,
     weights_format: str,
+    data: int = 0,
+    kv_format: str | None = None,
 ) -> RefereeBytes:
     """Memory of the busiest device while the pass runs; arguments as in `step_time`.
 
-    `n_cached_tokens` of each sequence of the whole batch are held; only the micro-batch in
-    work has activations.
+    `n_cached_tokens` of each sequence of the whole batch are held, and fewer in layers with
+    a window; only the micro-batch in work has activations.
     """
     layout = Layout(
         model=model,
         mesh=mesh,
         stored=stored,
         gathered=gathered,
+        data=data,
         attention=attention,
         n_microbatches=n_microbatches,
         weights_format=weights_format,
+        kv_format=kv_format,
     )
     n_sequences = ceil(batch / n_microbatches)
     return RefereeBytes(
         weights_bytes=_weights_at_rest(layout),
-        kv_bytes=layout.n_layers * kv_layer_bytes(layout, batch, n_cached_tokens),
+        kv_bytes=sum(
+            layers.n_layers * kv_layer_bytes(layout, batch, min(n_cached_tokens, layers.window))
+            for layers in stage_layers(layout)
+        ),
         activation_bytes=_activations(layout, n_sequences, n_new_tokens),
         gather_bytes=_gather_buffers(layout),
     )
 
 
 def _weights_at_rest(layout: Layout) -> float:
-    """Layers of a stage, and its embeddings: one matrix of a pipeline's end, or all."""
+    """Layers of a stage, and its embeddings: one matrix of a pipeline's end, or all.
+
+    All but routed experts and embeddings have copies along the axes of `data`.
+    """
     model, mesh = layout.model, layout.mesh
+    n_holders = mesh.n_devices / mesh.size(layout.data)
+    params = 0.0
+    for layers in stage_layers(layout):
+        if layers.has_experts:
+            one_layer = own_common_params(layout) + own_expert_params(layout)
+        else:
+            one_layer = dense_layer_params(model) / n_holders
+        params += layers.n_layers * one_layer
     n_matrices = 1 if mesh.n_stages > 1 or model.tied_embeddings else 2
-    embeddings = n_matrices * model.vocab_size * model.d_model
-    params = layout.n_layers * layout.layer_params + embeddings
-    return params * FORMAT_BYTES[layout.weights_format] / mesh.n_devices
+    params += n_matrices * model.vocab_size * model.d_model / mesh.n_devices
+    return params * layout.weight_bytes
 
 
 def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float) -> float:
     """Keys and values in one layer; a head is never cut, devices beyond the heads hold copies."""
     model, mesh = layout.model, layout.mesh
     cut = layout.batch_axes(n_sequences)
-    n_own_sequences = ceil(n_sequences / mesh.size(cut))
-    n_own_heads = model.n_kv_heads / min(model.n_kv_heads, mesh.size(~cut & 7))
-    per_token = 2 * n_own_heads * model.d_head * FORMAT_BYTES[model.kv_format]
-    return n_own_sequences * n_tokens * per_token
+    n_heads = cached_heads(model)
+    one_head = cached_width(model) / n_heads * layout.kv_bytes
+    per_token = own_heads(n_heads, mesh.size(~cut & 7)) * one_head
+    return ceil(n_sequences / mesh.size(cut)) * n_tokens * per_token
 
 
 def _activations(layout: Layout, n_sequences: int, n_new_tokens: float) -> float:
-    """Residual stream and its successor at rest, the gathered input, and the partial sums."""
+    """The fullest layer: one with a whole FFN, if the model has any, or one with experts."""
     model, mesh = layout.model, layout.mesh
-    heads = (model.n_heads_served + 2 * model.n_kv_heads) * model.d_head
-    ffn = (model.n_ffn_matrices - 1) * model.d_ff
+    heads = query_width(model) + cached_width(model)
+    has_dense = model.moe is None or model.moe.n_dense_layers > 0
+    ffn = (model.n_ffn_matrices - 1) * model.d_ff if has_dense else 0
     hidden = heads + ffn if model.block == "parallel" else max(heads, ffn)
-    at_rest = 2 * model.d_model / mesh.size(layout.rest)
-    gathered_input = model.d_model / mesh.size(layout.e_axes)
-    partial_sums = hidden / mesh.size(layout.f_axes)
-    n_tokens = ceil(n_sequences / mesh.size(layout.gathered)) * n_new_tokens
-    numbers = n_tokens * (at_rest + gathered_input + partial_sums)
-    return numbers * FORMAT_BYTES[model.activation_format]
+    # residual stream and its successor at rest, the gathered input, and the partial sums
+    always = 2 * model.d_model / mesh.size(layout.rest)
+    always += model.d_model / mesh.size(layout.e_axes)
+    numbers = always + hidden / mesh.size(layout.f_axes)
+    if model.moe:
+        numbers = max(numbers, always + _visited_numbers(layout) / mesh.size(layout.rest))
+    n_tokens = layout.group_sequences(n_sequences) * n_new_tokens
+    return n_tokens * numbers * FORMAT_BYTES[model.activation_format]
+
+
+def _visited_numbers(layout: Layout) -> float:
+    """A copy of a token for each expert that it visits, and the hidden inputs of these."""
+    model, moe = layout.model, moe_of(layout.model)
+    per_expert = model.d_model + (model.n_ffn_matrices - 1) * moe.d_expert
+    return (moe.n_active_experts + moe.n_shared_experts) * per_expert
 
 
 def _gather_buffers(layout: Layout) -> float:
@@ -95,6 +129,6 @@ def _gather_buffers(layout: Layout) -> float:
     model, mesh = layout.model, layout.mesh
     if mesh.size(layout.gathered) == 1:
         return 0.0
-    widest = max(model.d_ff, model.n_heads_served * model.d_head)
+    widest = max(model.d_ff, query_width(model))
     share = model.d_model * widest / mesh.size(layout.rest)
-    return N_GATHER_BUFFERS * share * FORMAT_BYTES[layout.weights_format]
+    return N_GATHER_BUFFERS * share * layout.weight_bytes

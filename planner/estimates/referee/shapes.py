@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 
-from planner.specs.records import ModelSpec
+from planner.specs.records import FORMAT_BYTES, ModelSpec
 
 OVER_HEADS = "heads"  # any other attention is over the batch
 N_AXES = 3
@@ -53,21 +53,29 @@ class RefereeMesh:
 class Layout:
     """A model laid on a mesh: the pieces of each tensor that one device has to do with.
 
-    After gathering over `gathered` each group of devices that is left, `rest`, works on its
-    own share of the batch. There E is cut over `e_axes` and F and the heads over `f_axes`.
+    The batch is cut over the axes along which weights are gathered before use, or have
+    copies. Each group of devices that is left, `rest`, works on its own share of the batch.
+    There E is cut over `e_axes` and F and the heads over `f_axes`. Routed experts have no
+    copies: they are cut over all axes.
     """
 
     model: ModelSpec
     mesh: RefereeMesh
     stored: int
     gathered: int
+    data: int
     attention: str
     n_microbatches: int
     weights_format: str
+    kv_format: str | None
+
+    @property
+    def cut(self) -> int:
+        return self.gathered | self.data
 
     @property
     def rest(self) -> int:
-        return ~self.gathered & 7
+        return ~self.cut & 7
 
     @property
     def e_axes(self) -> int:
@@ -83,25 +91,66 @@ class Layout:
         return ceil(self.model.n_layers / self.mesh.n_stages)
 
     @property
-    def layer_params(self) -> int:
-        m = self.model
-        ffn = m.n_ffn_matrices * m.d_model * m.d_ff
-        queries_and_output = 2 * m.d_model * m.n_heads_served * m.d_head
-        keys_and_values = 2 * m.d_model * m.n_kv_heads * m.d_head
-        return ffn + queries_and_output + keys_and_values
+    def weight_bytes(self) -> float:
+        return FORMAT_BYTES[self.weights_format]
+
+    @property
+    def kv_bytes(self) -> float:
+        return FORMAT_BYTES[self.kv_format or self.model.kv_format]
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Tokens are sent to the devices of their experts, because these lie on many replicas."""
+        return self.mesh.size(self.data) > 1
+
+    def group_sequences(self, n_sequences: int) -> int:
+        """Sequences of the busiest group that shares its weights."""
+        return ceil(n_sequences / self.mesh.size(self.cut))
 
     def batch_axes(self, n_sequences: int) -> int:
         """Axes over which attention cuts a batch.
 
-        Gathered axes always do. Over batch, as many more as leave every device a sequence,
-        the largest product first; of equal products, the first in the order of masks.
+        Those that cut it anyhow always do. Over batch, as many more as leave every device a
+        sequence, the largest product first; of equal products, the first in the order of
+        masks.
         """
         if self.attention == OVER_HEADS:
-            return self.gathered
-        best = self.gathered
+            return self.cut
+        best = self.cut
         for group in range(1 << N_AXES):
-            keeps_gathered = group & self.gathered == self.gathered
+            keeps_cut = group & self.cut == self.cut
             fits = self.mesh.size(group) <= n_sequences
-            if keeps_gathered and fits and self.mesh.size(group) > self.mesh.size(best):
+            if keeps_cut and fits and self.mesh.size(group) > self.mesh.size(best):
                 best = group
         return best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerGroup:
+    """Layers of one stage that are alike; a window of `inf` is none."""
+
+    has_experts: bool
+    window: float
+    n_layers: int
+
+
+def stage_layers(layout: Layout) -> list[LayerGroup]:
+    """Layers of the busiest stage, a late one: the dense layers of a model come first.
+
+    Of its layers, rounded down, as many have a window as in the whole model; of those with
+    experts likewise.
+    """
+    model, n_all = layout.model, layout.n_layers
+    n_experts = min(n_all, model.n_layers - model.moe.n_dense_layers) if model.moe else 0
+    window = float(model.window.n_tokens) if model.window else inf
+    n_windows = model.window.n_layers if model.window else 0
+    windowed = n_all * n_windows // model.n_layers
+    windowed_experts = n_experts * n_windows // model.n_layers
+    windowed_dense = windowed - windowed_experts
+    counts = (
+        (True, inf, n_experts - windowed_experts),
+        (True, window, windowed_experts),
+        (False, inf, n_all - n_experts - windowed_dense),
+        (False, window, windowed_dense),
+    )
+    return [LayerGroup(has_experts=e, window=w, n_layers=n) for e, w, n in counts if n]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 
+from planner.estimates.referee.experts import (
+    common_params,
+    dense_layer_params,
+    n_slices,
+    n_touched,
+    n_visits,
+    one_expert,
+    own_common_params,
+)
+from planner.estimates.referee.heads import meets_latents, own_heads, pair_width
 from planner.estimates.referee.memory import kv_layer_bytes
-from planner.estimates.referee.network import handover_s, layer_network_s
-from planner.estimates.referee.shapes import Layout, RefereeMesh
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, Fabric, ModelSpec
+from planner.estimates.referee.network import handover_s, network_s
+from planner.estimates.referee.sends import Tokens, layer_sends
+from planner.estimates.referee.shapes import Layout, RefereeMesh, stage_layers
+from planner.specs.records import DeviceSpec, Fabric, ModelSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,8 @@ def step_time(
     n_new_tokens: float,
     n_context_tokens: float,
     weights_format: str,
+    kv_format: str | None = None,
+    data: int = 0,
 ) -> RefereeTime:
     """Seconds of one pass of `batch` sequences through the whole pipeline.
 
@@ -53,25 +66,34 @@ def step_time(
         n_new_tokens: tokens of each sequence that enter.
         n_context_tokens: tokens that each of them attends to.
         weights_format: format of the weights.
+        kv_format: format of the cache; the model's own without it.
+        data: mask of the axes along which all but experts has copies.
     """
     layout = Layout(
         model=model,
         mesh=mesh,
         stored=stored,
         gathered=gathered,
+        data=data,
         attention=attention,
         n_microbatches=n_microbatches,
         weights_format=weights_format,
+        kv_format=kv_format,
     )
-    n_sequences = ceil(batch / n_microbatches)
-    compute, weights = _matmul_s(layout, device, n_sequences, n_new_tokens)
+    tokens = Tokens(
+        n_sequences=ceil(batch / n_microbatches), n_new=n_new_tokens, n_context=n_context_tokens
+    )
+    compute, weights = _matmul_s(layout, device, tokens)
     by_compute, by_weights = _overlap(compute, weights, device.roofline_exponent)
-    attention_s = _attention_s(
-        layout, device, n_sequences, n_new_tokens * n_context_tokens, n_context_tokens
-    )
-    transfer, hops = layer_network_s(layout, fabric, n_sequences, n_new_tokens)
-    network = layout.n_layers * transfer + handover_s(layout, n_sequences, n_new_tokens)
-    overhead = layout.n_layers * (device.layer_overhead_s + hops)
+    attention_s = overhead = 0.0
+    network = handover_s(layout, tokens.n_sequences, n_new_tokens)
+    for layers in stage_layers(layout):
+        seen = replace(tokens, n_context=min(n_context_tokens, layers.window))
+        attention_s += layers.n_layers * _attention_s(layout, device, seen)
+        sends = layer_sends(layout, seen, has_experts=layers.has_experts)
+        transfer, hops = network_s(layout, fabric, sends)
+        network += layers.n_layers * transfer
+        overhead += layers.n_layers * (device.layer_overhead_s + hops)
     n_beats = n_microbatches + mesh.n_stages - 1
     return RefereeTime(
         compute_s=n_beats * by_compute,
@@ -83,42 +105,50 @@ def step_time(
     )
 
 
-def _matmul_s(
-    layout: Layout, device: DeviceSpec, n_sequences: int, n_new_tokens: float
-) -> tuple[float, float]:
+def _matmul_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> tuple[float, float]:
     """Seconds of the matrix products of one stage alone, and of reading their weights alone.
 
-    The last stage also turns the last position of each sequence into logits.
+    Of experts only those are read that some token visits. The last stage also turns the last
+    position of each sequence into logits.
     """
     model, mesh = layout.model, layout.mesh
-    n_tokens = ceil(n_sequences / mesh.size(layout.gathered)) * n_new_tokens
-    layer_share = layout.n_layers * layout.layer_params / mesh.size(layout.rest)
+    n_group_tokens = layout.group_sequences(tokens.n_sequences) * tokens.n_new
+    n_all_tokens = tokens.n_sequences * tokens.n_new
     head_share = model.vocab_size * model.d_model / mesh.n_devices
-    flop = 2 * n_tokens * layer_share + 2 * n_sequences * head_share
-    n_bytes = (layer_share + head_share) * FORMAT_BYTES[layout.weights_format]
-    return flop / _flop_per_s(layout, device), n_bytes / _hbm_bytes_per_s(device)
+    flop, params = 2 * tokens.n_sequences * head_share, head_share
+    for layers in stage_layers(layout):
+        everywhere = common_params if layers.has_experts else dense_layer_params
+        share = everywhere(model) / mesh.size(layout.rest)
+        flop += layers.n_layers * 2 * n_group_tokens * share
+        params += layers.n_layers * (own_common_params(layout) if layers.has_experts else share)
+        if layers.has_experts:
+            slice_params = one_expert(model) / n_slices(layout)
+            flop += layers.n_layers * 2 * n_visits(layout, n_all_tokens) * slice_params
+            params += layers.n_layers * n_touched(layout, n_all_tokens) * slice_params
+    matmul_flop_per_s = _flop_per_s(device, layout.weights_format)
+    return flop / matmul_flop_per_s, params * layout.weight_bytes / _hbm_bytes_per_s(device)
 
 
-def _attention_s(
-    layout: Layout, device: DeviceSpec, n_sequences: int, n_pairs: float, n_context_tokens: float
-) -> float:
-    """Scores and weighted values of one stage, or the reading of KV, whichever is longer.
-
-    A pair of a new token and a context token costs 2 FLOP for the score and 2 for the value,
-    for each number of a query.
-    """
+def _attention_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> float:
+    """Scores and weighted values of one layer, or the reading of KV, whichever is longer."""
     model, mesh = layout.model, layout.mesh
-    cut = layout.batch_axes(n_sequences)
-    own_sequences = ceil(n_sequences / mesh.size(cut))
-    own_heads = model.n_heads_served / min(model.n_heads_served, mesh.size(~cut & 7))
-    flop = 4 * own_heads * model.d_head * n_pairs * own_sequences
-    kv = kv_layer_bytes(layout, n_sequences, n_context_tokens)
-    return layout.n_layers * max(flop / _flop_per_s(layout, device), kv / _hbm_bytes_per_s(device))
+    cut = layout.batch_axes(tokens.n_sequences)
+    own_sequences = ceil(tokens.n_sequences / mesh.size(cut))
+    n_heads = own_heads(model.n_heads_served, mesh.size(~cut & 7))
+    on_latents = meets_latents(model, tokens.n_new, tokens.n_context)
+    flop_of_pair = 2 * n_heads * pair_width(model, on_latents=on_latents)
+    flop = flop_of_pair * tokens.n_new * tokens.n_context * own_sequences
+    kv = kv_layer_bytes(layout, tokens.n_sequences, tokens.n_context)
+    attained_flop_per_s = _flop_per_s(device, model.activation_format)
+    return max(flop / attained_flop_per_s, kv / _hbm_bytes_per_s(device))
 
 
-def _flop_per_s(layout: Layout, device: DeviceSpec) -> float:
-    """Attained; arithmetic is done in the format of the activations."""
-    return device.peak_flop_per_s[layout.model.activation_format] * device.compute_fraction
+def _flop_per_s(device: DeviceSpec, number_format: str) -> float:
+    """Attained in a format, or in 16 bits where the device does not multiply the format."""
+    for name in (number_format, "bf16", "fp16"):
+        if name in device.peak_flop_per_s:
+            return device.peak_flop_per_s[name] * device.compute_fraction
+    raise ValueError(f"no peak for {number_format}, nor for 16 bits")
 
 
 def _hbm_bytes_per_s(device: DeviceSpec) -> float:

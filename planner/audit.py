@@ -1,0 +1,234 @@
+"""Is a running deployment good? Its distance from the frontier, what explains it, what helps.
+
+Somebody serves a model on some devices at a speed per user and a batch, or a utilization. The
+same candidates that a plan chooses from say what the devices could do: at the same speed for
+less, at the same cost faster, and by which single change. Money counts decode only, because
+speed and utilization do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.certify import referee_verdict
+from planner.describe import describe
+from planner.errors import Problem, RequestError
+from planner.estimates.candidates import machine_of
+from planner.estimates.networks import network_table
+from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine, peak_of
+from planner.programs.deployment import USD_PER_MTOKEN, pose
+from planner.programs.layout import Limit
+from planner.results import Audit, AuditedChange, Deployment, Observation
+from planner.search import search
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import (
+    DEFAULT_BATCHES,
+    DEFAULT_WORKLOAD,
+    Request,
+    SolverOptions,
+    Speculation,
+    Targets,
+    make_request,
+)
+
+DEFAULT_OPTIONS = SolverOptions()
+
+
+def audit(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    *,
+    speed_tokens_per_s: float,
+    batch: int | None = None,
+    utilization_fraction: float | None = None,
+    weights_format: str | None = None,
+    kv_format: str | None = None,
+    n_devices: int | None = None,
+    workload: Workload = DEFAULT_WORKLOAD,
+    speculation: Speculation | None = None,
+    options: SolverOptions = DEFAULT_OPTIONS,
+) -> Audit:
+    """Compare a running deployment with what its pool could do.
+
+    Args:
+        model: what is served.
+        cluster: the pool that it is served on.
+        speed_tokens_per_s: output tokens a second that each user sees.
+        batch: sequences decoded together; or else
+        utilization_fraction: model FLOP of decode over the peak of the devices.
+        weights_format: of the weights; the model's first.
+        kv_format: of the cache; the model's usual one.
+        n_devices: devices in use; the whole pool.
+        workload: tokens of a request; they set the context that decode reads.
+        speculation: a draft model to consider as a change.
+        options: how to solve.
+
+    Raises:
+        RequestError: neither batch nor utilization, or both; or an amount that cannot be.
+    """
+    used = cluster.n_devices if n_devices is None else n_devices
+    weights = weights_format or model.weights_formats[0]
+    problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
+    if problems:
+        raise RequestError(problems)
+    peak = peak_of(cluster.device, weights) * used
+    token_flop = 2.0 * (model.n_active_params_published or model.n_params_published)
+    if batch is None:
+        assert utilization_fraction is not None
+        tokens_per_s = utilization_fraction * peak / token_flop
+        batch = max(1, round(tokens_per_s / speed_tokens_per_s))
+    tokens_per_s = batch * speed_tokens_per_s
+    seen = Observation(
+        n_devices=used,
+        weights_format=weights,
+        kv_format=kv_format or model.kv_format,
+        batch=batch,
+        tpot_s=1.0 / speed_tokens_per_s,
+        usd_per_token=used * cluster.usd_per_hour / 3600.0 / tokens_per_s,
+        mfu_fraction=tokens_per_s * token_flop / peak,
+    )
+    request = make_request(
+        model,
+        cluster,
+        workload=workload,
+        targets=Targets(),
+        weights_formats=(weights,),
+        kv_formats=(seen.kv_format,),
+        batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
+        prefill_batches=(1,),
+        prefill="latency",
+        objective="cost",
+        options=options,
+    )
+    return _audited(request, seen, speculation)
+
+
+def _problems(
+    speed: float,
+    batch: int | None,
+    utilization: float | None,
+    used: int,
+    cluster: ClusterSpec,
+) -> list[Problem]:
+    problems = []
+    if not (np.isfinite(speed) and speed > 0):
+        problems.append(Problem(where="--speed", value=f"{speed:g}", fact="is not positive"))
+    if (batch is None) == (utilization is None):
+        fact = "and `--utilization` say the same: give one of them"
+        problems.append(Problem(where="--batch", fact=fact))
+    if batch is not None and batch < 1:
+        problems.append(Problem(where="--batch", value=str(batch), fact="is not positive"))
+    if utilization is not None and not 0 < utilization <= 1:
+        fact = "is not a fraction of the peak"
+        problems.append(Problem(where="--utilization", value=f"{utilization:g}", fact=fact))
+    if not 1 <= used <= cluster.n_devices:
+        fact = f"`{cluster.name}` has {cluster.n_devices} devices"
+        problems.append(Problem(where="--devices", value=str(used), fact=fact))
+    return problems
+
+
+def _audited(request: Request, seen: Observation, speculation: Speculation | None) -> Audit:
+    """Own layout, equal speed, equal cost, and each change by itself."""
+    pool = machine_of(request.cluster, request.model)
+    own_devices = _only(pool, request, seen.n_devices)
+    at_batch = replace(request, batches=(seen.batch,))
+    changes = [
+        AuditedChange(name=name, deployment=found, usd_per_token=_decode_usd(found))
+        for name, changed, machine in _changes(request, seen, speculation, pool, own_devices)
+        if (found := _cheapest(changed, machine, seen.tpot_s)) is not None
+    ]
+    return Audit(
+        request=request,
+        observed=seen,
+        possible=_fastest(at_batch, own_devices),
+        equal_speed=_cheapest(request, pool, seen.tpot_s),
+        equal_cost=_fastest(request, pool, usd_per_token=seen.usd_per_token),
+        changes=tuple(sorted(changes, key=lambda change: change.usd_per_token)),
+    )
+
+
+def _changes(
+    request: Request,
+    seen: Observation,
+    speculation: Speculation | None,
+    pool: Machine,
+    own: Machine,
+) -> Iterator[tuple[str, Request, Machine]]:
+    """(what changes, the request with it, the machine): one thing at a time."""
+    model, at_batch = request.model, replace(request, batches=(seen.batch,))
+    yield "its own layout at best", at_batch, own
+    yield "another batch", request, own
+    yield "fewer devices", request, pool
+    for name in model.weights_formats:
+        if name != seen.weights_format:
+            yield f"{name} weights", replace(request, weights_formats=(name,)), own
+    for name in model.kv_formats:
+        if name != seen.kv_format:
+            yield f"{name} KV cache", replace(request, kv_formats=(name,)), own
+    if speculation is not None:
+        drafted = replace(request, speculation=speculation)
+        yield f"drafts by {speculation.draft.name}", drafted, own
+    formats, caches = model.weights_formats, model.kv_formats
+    everything = replace(request, weights_formats=formats, kv_formats=caches)
+    yield "all of these", replace(everything, speculation=speculation), pool
+
+
+def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
+    """The machine with meshes of exactly so many devices, if there are any."""
+    rows = np.flatnonzero(machine.meshes.n_devices == n_devices)
+    meshes = machine.meshes.take(rows) if len(rows) else machine.meshes
+    return replace(machine, meshes=meshes, network=network_table(meshes, request.cluster.fabric))
+
+
+def _cheapest(request: Request, machine: Machine, tpot_s: float) -> Deployment | None:
+    """Least cost of decoding no slower than observed."""
+    asked = replace(request, targets=Targets(tpot_s=tpot_s))
+    return _solved(asked, machine, objective="decode_cost")
+
+
+def _fastest(
+    request: Request, machine: Machine, *, usd_per_token: float | None = None
+) -> Deployment | None:
+    """Fastest decoding, at no more than a cost."""
+    return _solved(request, machine, objective="latency", usd_per_token=usd_per_token)
+
+
+def _solved(
+    request: Request,
+    machine: Machine,
+    *,
+    objective: str,
+    usd_per_token: float | None = None,
+) -> Deployment | None:
+    table = table_of(request, machine)
+    if len(table.arms) == 0:
+        return None
+    posed = pose(table, request, objective=objective)
+    if usd_per_token is not None:
+        context, column = posed.quantities["decode_cost"]
+        limit = Limit(
+            name="decode_cost",
+            context=context,
+            column=column,
+            at_most=usd_per_token * USD_PER_MTOKEN,
+            unit="USD/Mtoken",
+        )
+        program = replace(posed.program, limits=(*posed.program.limits, limit))
+        posed = replace(posed, program=program)
+    posed = replace(posed, tie_breaker="decode_cost" if objective == "latency" else "latency")
+    found = search(posed, request.options, n_alternatives=0)
+    if found.assignment is None:
+        return None
+    deployment = describe(table, posed, request, found.assignment)
+    referee_verdict(table, posed, request, found.assignment, deployment)
+    return deployment
+
+
+def _decode_usd(deployment: Deployment) -> float:
+    """Rent of one token while decoding: nothing of prefill [USD]."""
+    per_s = deployment.usd_per_hour / 3600.0
+    return per_s * deployment.tpot_s / deployment.decode.batch

@@ -1,0 +1,125 @@
+"""`plan audit`: what runs, as options say it, to a call of the library and its report."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written import Written, WrittenAudit
+from planner.report.paint import width, write, write_data
+
+FOUND = 0
+MEANINGLESS = (
+    "latency_target",
+    "ttft_target",
+    "max_cost",
+    "max_devices",
+    "min_batch",
+    "objective",
+    "allow_formats",
+    "prefill",
+    "prefill_batch",
+    "time_limit",
+    "gap",
+)
+"""Options of `plan` that an audit has no use for."""
+
+_NOTHING_ASKED = WrittenAudit()
+
+
+def audit(
+    written: Annotated[WrittenAudit, Parameter(name="*")] = _NOTHING_ASKED,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Say how far a running deployment is from what its pool could do, and what would help."""
+    from planner.audit import audit as find
+    from planner.options.drafts import drafted
+    from planner.options.reading import read, read_drafting, read_pool
+    from planner.report.audit import audit_text
+    from planner.specs.reading import load_cluster, load_model
+    from planner.specs.request import repriced
+
+    asked, problems = read(Written(**_of_plan(written)))
+    drafting, draft_problems = read_drafting(written)
+    price, _, pool_problems = read_pool(written)
+    seen, seen_problems = _seen(written)
+    wrong = [*said.problems, *_misplaced(written), *problems, *draft_problems, *pool_problems]
+    found = Arguments(problems=[*wrong, *seen_problems], hints=said.hints)
+    model = found.collect(lambda: load_model(written.model))
+    cluster = found.collect(lambda: load_cluster(written.topology))
+    speculation = drafted(drafting, found)
+    for option, formats in (("--weights", asked.weights_formats), ("--kv", asked.kv_formats)):
+        if formats and len(formats) > 1:
+            value, fact = ",".join(formats), "what runs has one format"
+            found.problems.append(Problem(where=option, value=value, fact=fact))
+    found.check()
+    assert model is not None
+    assert cluster is not None
+    answer = find(
+        model,
+        repriced(cluster, price) if price is not None else cluster,
+        weights_format=asked.weights_formats[0] if asked.weights_formats else None,
+        kv_format=asked.kv_formats[0] if asked.kv_formats else None,
+        workload=asked.workload,
+        speculation=speculation,
+        options=replace(asked.options, gap=0.0),
+        **seen,
+    )
+    if written.json:
+        from planner.report.as_json import audit_json, dumps
+
+        write_data(dumps(audit_json(answer)), sys.stdout)
+    else:
+        text = audit_text(answer, width())
+        write(text.splitlines()[0] if written.quiet else text, sys.stdout)
+    return FOUND
+
+
+def _of_plan(written: WrittenAudit) -> dict[str, Any]:
+    """The options that `plan` has too, those that mean something else here left out."""
+    from dataclasses import fields
+
+    names = {field.name for field in fields(Written)} - {"batch", "json", "quiet"}
+    return {name: getattr(written, name) for name in names}
+
+
+def _misplaced(written: WrittenAudit) -> list[Problem]:
+    usual = WrittenAudit()
+    fact = "means nothing to an audit"
+    return [
+        Problem(where="--" + name.replace("_", "-"), value=str(getattr(written, name)), fact=fact)
+        for name in MEANINGLESS
+        if getattr(written, name) != getattr(usual, name)
+    ]
+
+
+def _seen(written: WrittenAudit) -> tuple[dict[str, Any], list[Problem]]:
+    """What runs: speed, batch or utilization, devices."""
+    from planner.options.counts import count
+    from planner.options.reading import Faults
+    from planner.units import parse
+
+    faults = Faults()
+    speed = faults.read("--speed", written.speed, lambda text: parse(text, "token/s"))
+    if written.speed is None:
+        remedy = "write `--speed 70tok/s`"
+        faults.problems.append(Problem(where="--speed", fact="is not given", remedy=remedy))
+    share = faults.read("--utilization", written.utilization, lambda text: parse(text, "1"))
+    batch = faults.read("--batch", written.batch or None, count)
+    if bool(written.batch) == (written.utilization is not None):
+        both = "and `--utilization` say the same" if written.batch else "is not given"
+        remedy = "give it or `--utilization`"
+        faults.problems.append(Problem(where="--batch", fact=both, remedy=remedy))
+    seen = {
+        "speed_tokens_per_s": speed,
+        "batch": batch,
+        "utilization_fraction": share,
+        "n_devices": faults.read("--devices", written.devices, count),
+    }
+    return seen, faults.problems

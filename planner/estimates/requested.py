@@ -1,0 +1,30 @@
+"""All candidates of a request."""
+
+from __future__ import annotations
+
+from planner.estimates.candidates import CandidateTable, candidate_table, format_pairs
+from planner.estimates.speculation import with_speculation
+from planner.estimates.steps import Machine
+from planner.specs.request import Request
+
+
+def table_of(request: Request, machine: Machine, *, enforce_memory: bool = True) -> CandidateTable:
+    """Every layout, format, batch and lookahead of a request, evaluated.
+
+    Args:
+        request: what was asked.
+        machine: the pool's meshes and network.
+        enforce_memory: leave out what is too large by its weights alone.
+    """
+    table = candidate_table(
+        request.model,
+        machine,
+        request.workload,
+        formats=format_pairs(request.weights_formats, request.kv_formats),
+        batches=request.batches,
+        prefill_batches=request.prefill_batches,
+        enforce_memory=enforce_memory,
+    )
+    if request.speculation is None:
+        return table
+    return with_speculation(table, request.model, request.workload, request.speculation)
