@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner.comparing import compare, frontiers
     from planner.errors import (
         NoPlanError,
         OutOfTimeError,
@@ -26,15 +27,20 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
+    from planner.pareto import frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
     from planner.specs.reading import load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
+    from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
 
 _HOMES = {
     "plan": "planner.planning",
+    "frontier": "planner.pareto",
+    "frontiers": "planner.comparing",
+    "compare": "planner.comparing",
     "load_model": "planner.specs.reading",
     "load_cluster": "planner.specs.reading",
     "load_device": "planner.specs.reading",
@@ -49,6 +55,10 @@ _HOMES = {
     "Deployment": "planner.results",
     "Certificate": "planner.results",
     "Conflict": "planner.results",
+    "Frontier": "planner.surveys",
+    "FrontierPoint": "planner.surveys",
+    "Curve": "planner.surveys",
+    "Comparison": "planner.surveys",
     "PlannerError": "planner.errors",
     "RequestError": "planner.errors",
     "SpecError": "planner.errors",
@@ -61,9 +71,13 @@ _ALIASES = {"load_topology": "load_cluster"}
 __all__ = [
     "Certificate",
     "ClusterSpec",
+    "Comparison",
     "Conflict",
+    "Curve",
     "Deployment",
     "DeviceSpec",
+    "Frontier",
+    "FrontierPoint",
     "ModelSpec",
     "NoPlanError",
     "OutOfTimeError",
@@ -76,6 +90,9 @@ __all__ = [
     "SpecError",
     "Targets",
     "Workload",
+    "compare",
+    "frontier",
+    "frontiers",
     "load_cluster",
     "load_device",
     "load_model",

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -28,7 +28,8 @@ from planner.errors import (
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written
 from planner.report.helptext import HelpText
-from planner.report.paint import width, write, write_data
+from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
+from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
     from planner.options.reading import Asked
@@ -40,11 +41,12 @@ TRACEBACK = "PLANNER_TRACEBACK"
 
 _USAGE = """\
 usage: plan [OPTIONS]
+       plan pareto [OPTIONS]
+       plan compare [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
 _NOTHING_ASKED = Written()
 
-_T = TypeVar("_T")
 _Said = Annotated[Arguments, Parameter(parse=False)]
 _Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 
@@ -59,18 +61,20 @@ def main(argv: list[str] | None = None) -> int:
         The exit code.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    open_closed_streams()
+    code = FOUND
     try:
         try:
             code = _run(words)
+        except BrokenPipeError:
+            raise
         except (Exception, KeyboardInterrupt) as error:
-            if isinstance(error, BrokenPipeError):
-                raise
-            code = _fail(error, words)
+            code = _code(error)
+            _fail(error, words)
         sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FOUND
+    except OSError:  # the reader has seen enough, or nothing more can be written
+        drop_unwritten()
+    return code
 
 
 def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said) -> int:
@@ -81,7 +85,10 @@ def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, s
         said: problems of the words that are no options.
     """
     model, cluster, asked = _request(written, said)
-    best = _find(model, cluster, asked)
+    try:
+        best = _find(model, cluster, asked)
+    except NoPlanError as error:
+        raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
     if written.json:
         from planner.report.as_json import dumps, plan_json
 
@@ -97,7 +104,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
     """List models, or describe one."""
     from planner.report.catalogue import listing_text, model_text
 
-    _check(said)
+    said.check()
     if name is None:
         from planner.specs.listing import list_models
 
@@ -113,7 +120,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
 
 def topologies(name: _Name = None, /, *, said: _Said) -> int:
     """List topologies, or describe one."""
-    _check(said)
+    said.check()
     if name is None:
         from planner.report.catalogue import listing_text
         from planner.specs.listing import list_clusters
@@ -145,6 +152,8 @@ def _app() -> App:
         help_formatter=HelpText(),
     )
     app.default(plan)
+    app.command(pareto)
+    app.command(compare)
     app.command(models)
     app.command(topologies)
     app.command(install_completion, name="--install-completion")
@@ -176,11 +185,6 @@ def _run(words: list[str]) -> int:
     return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
 
 
-def _check(said: Arguments) -> None:
-    if said.problems:
-        raise RequestError(said.problems, hint="\n".join(said.hints))
-
-
 def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec, Asked]:
     """Everything that was asked for, or everything that is wrong with it.
 
@@ -193,24 +197,14 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
 
     asked, problems = read(written)
     found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
-    model = _collect(found, lambda: load_model(written.model))
-    cluster = _collect(found, lambda: load_cluster(written.topology))
+    model = found.collect(lambda: load_model(written.model))
+    cluster = found.collect(lambda: load_cluster(written.topology))
     if model and cluster:
-        _collect(found, lambda: make_request(model, cluster, **asked.keywords()))
-    _check(found)
+        found.collect(lambda: make_request(model, cluster, **asked.keywords()))
+    found.check()
     assert model is not None
     assert cluster is not None
     return model, cluster, asked
-
-
-def _collect(found: Arguments, call: Callable[[], _T]) -> _T | None:
-    """The result of a call; or None, and its problems among those found."""
-    try:
-        return call()
-    except RequestError as error:
-        found.problems += error.problems
-        found.hints += filter(None, (error.hint,))
-        return None
 
 
 def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:
@@ -225,23 +219,43 @@ def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:
         line.clear()
 
 
-def _fail(error: BaseException, words: list[str]) -> int:
-    """Say what went wrong; the exit code that says the same."""
-    code = error.exit_code if isinstance(error, PlannerError) else DEFECT
+def _as_written(conflict: Conflict, written: Written) -> Conflict:
+    """The conflict, with files in its command named by their paths, as the request did."""
+    from planner.specs.finding import is_path
+
+    words, request = shlex.split(conflict.command), conflict.request
+    for option, text, name in (
+        ("--model", written.model, request.model.name),
+        ("--topology", written.topology, request.cluster.name),
+    ):
+        if not words or not is_path(text):
+            continue
+        if option not in words:  # the file has the name that is the default
+            words[1:1] = [option, text]
+        elif words[words.index(option) + 1] == name:
+            words[words.index(option) + 1] = text
+    return replace(conflict, command=shlex.join(words))
+
+
+def _code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
-        code = INTERRUPTED
+        return INTERRUPTED
+    return error.exit_code if isinstance(error, PlannerError) else DEFECT
+
+
+def _fail(error: BaseException, words: list[str]) -> None:
+    """Say what went wrong."""
     if "--json" in words:
         from planner.report.as_json import conflict_json, dumps, error_json
 
         conflict = _conflict(error)
-        record = conflict_json(conflict) if conflict else error_json(error, exit_code=code)
+        record = conflict_json(conflict) if conflict else error_json(error, exit_code=_code(error))
         write_data(dumps(record), sys.stdout)
     write(_message(error, words), sys.stderr)
     if os.environ.get(TRACEBACK):
         import traceback
 
         traceback.print_exception(error)
-    return code
 
 
 def _conflict(error: BaseException) -> Conflict | None:
@@ -269,5 +283,7 @@ def _message(error: BaseException, words: list[str]) -> str:
         return failures.solver_text(error, width())
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
+    if isinstance(error, OSError):
+        return failures.refused_text(error)
     command = f"{TRACEBACK}=1 {shlex.join(['plan', *words])}"
     return failures.defect_text(error, command=command, width=width())

@@ -72,7 +72,7 @@ def search(
         posed.program, screened, solution.assignment, options, n_alternatives
     )
     if posed.tie_breaker is not None:
-        best = _break_ties(posed, best, options)
+        best = break_ties(posed, best, options)
     return Found(solution=solution, assignment=best, alternatives=alternatives, screened=screened)
 
 
@@ -134,7 +134,7 @@ def _verify(program: LayoutProgram, assignment: Assignment) -> None:
         raise SolverError(f"the plan breaks what the screens should have kept: {broken}")
 
 
-def _break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
+def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
     """Among plans with the optimal objective, the cheapest; the optimum becomes a limit."""
     program = posed.program
     assert posed.tie_breaker is not None

@@ -6,10 +6,12 @@ A parser stops at the first thing that it does not know. Here every such thing b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from planner.errors import Problem
-from planner.options.written import FLAGS, REPEATED, VALUED
+from planner.errors import Problem, RequestError
+from planner.options.written import REPEATED, SURVEYS, Written, flags, valued
 
 COMMANDS = ("models", "topologies")
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
@@ -23,6 +25,9 @@ _EXAMPLES = {
     "--weights": "bf16,int8",
     "--gap": "1%",
 }
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +44,24 @@ class Arguments:
     problems: list[Problem] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
+    def collect(self, call: Callable[[], _T]) -> _T | None:
+        """The result of a call; or None, and its problems among those found."""
+        try:
+            return call()
+        except RequestError as error:
+            self.problems += error.problems
+            self.hints += filter(None, (error.hint,))
+            return None
+
+    def check(self) -> None:
+        """Go on only if nothing is wrong.
+
+        Raises:
+            RequestError: with all problems.
+        """
+        if self.problems:
+            raise RequestError(self.problems, hint="\n".join(self.hints))
+
 
 def tidy(argv: list[str]) -> Arguments:
     """Split argv into what parses and what is wrong with the rest.
@@ -48,7 +71,9 @@ def tidy(argv: list[str]) -> Arguments:
     """
     if argv and argv[0] in COMMANDS:
         return _command(argv)
-    return _plan(argv)
+    if argv and argv[0] in SURVEYS:
+        return _options(argv[1:], SURVEYS[argv[0]], command=argv[0])
+    return _options(argv, Written)
 
 
 def _command(argv: list[str]) -> Arguments:
@@ -67,25 +92,27 @@ def _command(argv: list[str]) -> Arguments:
     return said
 
 
-def _plan(argv: list[str]) -> Arguments:
-    said = Arguments()
+def _options(argv: list[str], written: type[Written], *, command: str = "") -> Arguments:
+    """The options of `plan`, or of a command that takes options too."""
+    said = Arguments(tokens=[command] if command else [])
+    with_value, without = valued(written), (*flags(written), *STANDING)
     seen: set[str] = set()
     rest = list(reversed(argv))
     while rest:
         token = rest.pop()
         name, equals, value = token.partition("=")
-        if name in FLAGS or name in STANDING:
+        if name in without:
             _flag(said, token, has_value=bool(equals))
-        elif name in VALUED:
+        elif name in with_value:
             if not equals and rest and not _is_option(rest[-1]):
                 value, equals = rest.pop(), "="
             _valued(said, name, value if equals else None, seen)
         elif token.startswith("-") and token != "-":
             if not equals and rest and not _is_option(rest[-1]):
                 value = rest.pop()
-            _unknown_option(said, name, value)
+            _unknown_option(said, name, value, known=(*with_value, *without))
         else:
-            _stray(said, token, is_first=len(rest) + 1 == len(argv))
+            _stray(said, token, is_first=not command and len(rest) + 1 == len(argv))
     return said
 
 
@@ -113,19 +140,20 @@ def _valued(said: Arguments, name: str, value: str | None, seen: set[str]) -> No
     seen.add(name)
 
 
-def _unknown_option(said: Arguments, name: str, value: str) -> None:
-    near = _closest(name, (*VALUED, *FLAGS, *STANDING))
+def _unknown_option(said: Arguments, name: str, value: str, *, known: tuple[str, ...]) -> None:
+    near = _closest(name, known)
     remedy = f"did you mean `{near}`?" if near else ""
     said.problems.append(Problem(where=name, value=value, fact="no such option", remedy=remedy))
     if not near:
-        said.hints.append("`plan --help` lists the options")
+        command = " ".join(["plan", *(word for word in said.tokens[:1] if word in SURVEYS)])
+        said.hints.append(f"`{command} --help` lists the options")
 
 
 def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
     if not is_first:
         said.problems.append(Problem(where=word, fact="belongs to no option"))
         return
-    near = _closest(word, (*COMMANDS, "help"))
+    near = _closest(word, (*COMMANDS, *SURVEYS, "help"))
     meant = "plan --help" if near == "help" else f"plan {near}"
     remedy = f"did you mean `{meant}`?" if near else ""
     said.problems.append(Problem(where=word, fact="no such command", remedy=remedy))
@@ -134,6 +162,9 @@ def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
 
 
 def _closest(word: str, known: tuple[str, ...]) -> str:
+    begun = [name for name in known if name.startswith(word)]
+    if len(begun) == 1:
+        return begun[0]
     from difflib import get_close_matches  # only a mistake needs it
 
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), "")

@@ -51,15 +51,15 @@ def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
         What they ask for, with a default in place of each that cannot be read, and why
         these cannot.
     """
-    faults = _Faults()
+    faults = Faults()
     asked = Asked(
         workload=_workload(written, faults),
         targets=_targets(written, faults),
         weights_formats=_formats(written.weights, faults),
         batches=faults.read("--batch", written.batch, batches),
         prefill_batches=faults.read("--prefill-batch", written.prefill_batch, batches),
-        prefill=faults.read("--prefill", written.prefill, _one_of("policy", PREFILL_POLICIES)),
-        objective=faults.read("--objective", written.objective, _one_of("objective", OBJECTIVES))
+        prefill=faults.read("--prefill", written.prefill, one_of("policy", PREFILL_POLICIES)),
+        objective=faults.read("--objective", written.objective, one_of("objective", OBJECTIVES))
         or "cost",
         options=_solver_options(written, faults),
     )
@@ -68,7 +68,7 @@ def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
     return asked, tuple(faults.problems)
 
 
-class _Faults:
+class Faults:
     """Reads one text after the other and keeps what is wrong with each."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class _Faults:
             return None
 
 
-def _workload(written: Written, faults: _Faults) -> Workload:
+def _workload(written: Written, faults: Faults) -> Workload:
     def tokens(text: str) -> int:
         return count(text, most=MOST_TOKENS)
 
@@ -96,7 +96,7 @@ def _workload(written: Written, faults: _Faults) -> Workload:
     )
 
 
-def _targets(written: Written, faults: _Faults) -> Targets:
+def _targets(written: Written, faults: Faults) -> Targets:
     def seconds(text: str) -> float:
         return parse(text, "s")
 
@@ -112,7 +112,7 @@ def _targets(written: Written, faults: _Faults) -> Targets:
     )
 
 
-def _solver_options(written: Written, faults: _Faults) -> SolverOptions:
+def _solver_options(written: Written, faults: Faults) -> SolverOptions:
     def threads(text: str) -> int:
         return count(text, most=MOST_THREADS)
 
@@ -120,7 +120,7 @@ def _solver_options(written: Written, faults: _Faults) -> SolverOptions:
         return count(text, least=0, most=LARGEST_SEED)
 
     return SolverOptions(
-        solver=faults.read("--solver", written.solver, _one_of("solver", SOLVERS)) or "highs",
+        solver=faults.read("--solver", written.solver, one_of("solver", SOLVERS)) or "highs",
         time_limit_s=faults.read("--time-limit", written.time_limit, lambda t: parse(t, "s")),
         gap=faults.read("--gap", written.gap, _gap) or 0.0,
         threads=faults.read("--threads", written.threads, threads) or 1,
@@ -135,15 +135,17 @@ def _gap(text: str) -> float:
     return value
 
 
-def _formats(written: tuple[str, ...], faults: _Faults) -> tuple[str, ...] | None:
+def _formats(written: tuple[str, ...], faults: Faults) -> tuple[str, ...] | None:
     """Number formats of a list that commas, or repeated options, divide; each once."""
-    known = _one_of("number format", tuple(FORMAT_BYTES))
+    known = one_of("number format", tuple(FORMAT_BYTES))
     words = [word.strip() for text in written for word in text.split(",")]
     formats = [faults.read("--weights", word, known) for word in dict.fromkeys(words)]
     return tuple(name for name in formats if name) or None
 
 
-def _one_of(what: str, allowed: tuple[str, ...]) -> Callable[[str], str]:
+def one_of(what: str, allowed: tuple[str, ...]) -> Callable[[str], str]:
+    """A reader of one of these words."""
+
     def reader(text: str) -> str:
         word = text.strip()
         if word in allowed:

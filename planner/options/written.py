@@ -104,11 +104,63 @@ class Written:
     quiet: Annotated[bool, _flag(_OUTPUT, "Print the plan in one line.")] = False
 
 
+_NAMES = "NAME|FILE,…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSurvey(Written):
+    """Options of the commands that answer with several plans."""
+
+    model: Annotated[str, _text(_SERVE, _NAMES, "Models to serve; see `plan models`.")] = (
+        DEFAULT_MODEL
+    )
+    topology: Annotated[
+        str, _text(_SERVE, _NAMES, "Pools of devices to serve them on; see `plan topologies`.")
+    ] = DEFAULT_TOPOLOGY
+    by: Annotated[
+        str | None, _text(_SEARCH, "weights", "Take each weights format as a case of its own.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPareto(WrittenSurvey):
+    """Options of `plan pareto`."""
+
+    objective: Annotated[str, Parameter(show=False)] = "cost"
+    gap: Annotated[str, Parameter(show=False)] = "0"
+    x: Annotated[str, _text(_SEARCH, "WHAT", "What to keep short: latency or ttft.")] = "latency"
+    y: Annotated[
+        str, _text(_SEARCH, "WHAT", "What to set against it: cost, rent or throughput.")
+    ] = "cost"
+    alpha: Annotated[
+        str, _text(_SEARCH, "NUMBER", "The preferred point has the largest speed^alpha / price.")
+    ] = "3"
+    all: Annotated[bool, _flag(_OUTPUT, "Print every point.")] = False
+    csv: Annotated[
+        str | None, _text(_OUTPUT, "FILE|-", "Write every point as CSV, in SI units.")
+    ] = None
+    html: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Draw the frontier: one page that needs nothing else.")
+    ] = None
+
+
 def option(name: str) -> str:
     """`max_cost` as it is typed: `--max-cost`."""
     return "--" + name.replace("_", "-")
 
 
-FLAGS = frozenset({"--json", "--quiet"})
+def flags(written: type[Written]) -> tuple[str, ...]:
+    """The options of a command that take no value."""
+    return tuple(option(f.name) for f in fields(written) if isinstance(f.default, bool))
+
+
+def valued(written: type[Written]) -> tuple[str, ...]:
+    """The options of a command that take a value."""
+    return tuple(option(f.name) for f in fields(written) if not isinstance(f.default, bool))
+
+
+FLAGS = frozenset(flags(Written))
 REPEATED = frozenset({"--weights"})
-VALUED = tuple(o for o in (option(field.name) for field in fields(Written)) if o not in FLAGS)
+VALUED = valued(Written)
+SURVEYS = {"pareto": WrittenPareto, "compare": WrittenSurvey}
+"""Commands that take the options of `plan`, and more."""

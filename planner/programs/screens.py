@@ -63,7 +63,7 @@ class Screening:
         )
 
 
-class _Field:
+class Field:
     """The columns and contexts that are left, and the tally of those that are not."""
 
     def __init__(self, program: LayoutProgram) -> None:
@@ -109,22 +109,22 @@ def screen(program: LayoutProgram, *, n_best: int = 1) -> Screening:
         program: all its values finite, capacities and limits aside.
         n_best: how many contexts must survive with their best, for runners-up.
     """
-    field = _Field(program)
+    field = Field(program)
     rows = rows_of(program)
     field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))
     for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
         alone = row.column.min(initial=0.0) >= 0.0
-        _reject_over(field, row, rest=np.zeros(field.n_groups) if alone else None)
+        reject_over(field, row, rest=np.zeros(field.n_groups) if alone else None)
     incumbent, good = _good(field, rows, n_best)
     bound = np.inf
     for _ in range(MOST_ROUNDS):  # each screen sharpens the least values of the other
         n_columns = len(field.columns)
         bound = min(bound, _reject_beyond(field, good))
         for row in rows:
-            _reject_over(field, row, rest=None)
+            reject_over(field, row, rest=None)
         if len(field.columns) == n_columns:
             break
-    criteria = [program.column_objective, *(r.column for r in rows if not _is_idle(field, r))]
+    criteria = [program.column_objective, *(r.column for r in rows if not is_idle(field, r))]
     gone = dominated([field.of(values) for values in criteria], field.group, field.n_groups)
     field.reject("dominated", gone)
     contexts = np.flatnonzero(field.contexts)
@@ -138,7 +138,7 @@ def screen(program: LayoutProgram, *, n_best: int = 1) -> Screening:
     )
 
 
-def _reject_over(field: _Field, row: Row, *, rest: FloatArray | None) -> None:
+def reject_over(field: Field, row: Row, *, rest: FloatArray | None) -> None:
     """Columns that break the row together with the least of the other slots.
 
     Args:
@@ -155,13 +155,13 @@ def _reject_over(field: _Field, row: Row, *, rest: FloatArray | None) -> None:
         field.reject(row.name, field.of(row.column) > room[field.group])
 
 
-def _is_idle(field: _Field, row: Row) -> bool:
+def is_idle(field: Field, row: Row) -> bool:
     """Whether nothing that is left can break the row, whatever is combined."""
     most = -field.least(-row.column).reshape(-1, field.program.n_slots).sum(axis=1)
     return bool((most <= row.room)[field.contexts].all())
 
 
-def _good(field: _Field, rows: tuple[Row, ...], n_best: int) -> tuple[Assignment | None, float]:
+def _good(field: Field, rows: tuple[Row, ...], n_best: int) -> tuple[Assignment | None, float]:
     """The best assignment of a quick search, and what the `n_best` best are no dearer than."""
     left = field.columns, field.group
     found = incumbents(field.program, rows, left, lower=_lower(field), n_best=n_best)
@@ -169,13 +169,13 @@ def _good(field: _Field, rows: tuple[Row, ...], n_best: int) -> tuple[Assignment
     return (found[0][1] if found else None), good
 
 
-def _lower(field: _Field) -> FloatArray:
+def _lower(field: Field) -> FloatArray:
     """No assignment of a context is better than this [K]."""
     least = field.least(field.program.column_objective).reshape(-1, field.program.n_slots)
     return np.asarray(field.program.context_objective + least.sum(axis=1))
 
 
-def _reject_beyond(field: _Field, good: float) -> float:
+def _reject_beyond(field: Field, good: float) -> float:
     """Reject columns whose best assignment is dearer than `good`; the cheapest of those."""
     program = field.program
     rest = rest_of_context(field.least(program.column_objective), program.n_slots)

@@ -8,6 +8,12 @@ problems    what is wrong with a request
 failures    out of time, a failed check, a defect
 catalogue   models, one or all
 pools       topologies, one or all
+frontiers   frontiers: their points, what proves them
+comparison  plans of several cases, side by side
+page        frontiers as a page of HTML
+chart       their drawing; axes: where numbers are drawn
+as_csv      frontiers as a table
+survey_words  what several of these call things
 as_json     all of them for machines; schemas in docs/schema
 schema      those schemas, from the records
 layout      lines, columns, bars

@@ -10,17 +10,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.errors import PlannerError, RequestError
 from planner.results import Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
+from planner.surveys import Comparison, Curve, Frontier
 
 Json = dict[str, Any]
 
 PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1"
+FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -30,6 +32,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     ClusterSpec: ("n_devices",),
     ModelSpec: ("n_params", "n_params_served"),
     Plan: ("n_assumed",),
+    Frontier: ("at_target", "n_assumed"),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -46,6 +49,14 @@ def plan_json(plan: Plan) -> Json:
 
 def conflict_json(conflict: Conflict) -> Json:
     return {"schema": CONFLICT, **_record(conflict)}
+
+
+def frontiers_json(curves: Sequence[Curve]) -> Json:
+    return {"schema": FRONTIERS, "curves": [_record(curve) for curve in curves]}
+
+
+def comparison_json(comparison: Comparison) -> Json:
+    return {"schema": COMPARISON, **_record(comparison)}
 
 
 def error_json(error: BaseException, *, exit_code: int) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from planner.report.lines import percent
@@ -12,6 +13,7 @@ from planner.units import show
 
 if TYPE_CHECKING:
     from planner.solvers.solution import Progress
+    from planner.surveys import Case
 
 _PATIENCE_S = 1.0  # no news before this
 _EVERY_S = 0.1
@@ -33,12 +35,16 @@ class ProgressLine:
         self._length = 0
 
     def __call__(self, progress: Progress) -> None:
+        self.tell(lambda elapsed_s: progress_text(progress, self._dimension, elapsed_s=elapsed_s))
+
+    def tell(self, news: Callable[[float], str]) -> None:
+        """Write news that know the time passed [s], not too soon after the last."""
         now_s = time.monotonic()
         patient = now_s - self._began_s < _PATIENCE_S or now_s - self._written_s < _EVERY_S
         if not self._is_terminal or patient:
             return
         self._written_s = now_s
-        self._rewrite(progress_text(progress, self._dimension, elapsed_s=now_s - self._began_s))
+        self._rewrite(news(now_s - self._began_s))
 
     def clear(self) -> None:
         """Leave the line empty for what comes next."""
@@ -51,6 +57,34 @@ class ProgressLine:
         self._stream.write("\r" + text.ljust(self._length))
         self._stream.flush()
         self._length = len(text)
+
+
+class SurveyLine:
+    """News of several frontiers, on one line.
+
+    Args:
+        stream: where to write, stderr.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._line = ProgressLine(stream, objective="")
+        self._case = ""
+
+    def on_case(self, case: Case) -> None:
+        self._case = " ".join(filter(None, (case.model, case.topology, case.weights)))
+        self._line.tell(lambda elapsed_s: f"searching {self._case}, {show(elapsed_s, 's')}")
+
+    def on_points(self, n_done: int, n_points: int) -> None:
+        self._line.tell(
+            lambda elapsed_s: (
+                f"searching {self._case}: "
+                f"{n_done} of {n_points} points verified, {show(elapsed_s, 's')}"
+            )
+        )
+
+    def clear(self) -> None:
+        """Leave the line empty for what comes next."""
+        self._line.clear()
 
 
 def progress_text(progress: Progress, dimension: str, *, elapsed_s: float) -> str:

@@ -11,8 +11,18 @@ from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from planner.errors import Problem
-from planner.report.as_json import CONFLICT, DERIVED, ERROR, KINDS, PLAN, RANGES
+from planner.report.as_json import (
+    COMPARISON,
+    CONFLICT,
+    DERIVED,
+    ERROR,
+    FRONTIERS,
+    KINDS,
+    PLAN,
+    RANGES,
+)
 from planner.results import Conflict, Plan
+from planner.surveys import Comparison, Curve
 
 Schema = dict[str, Any]
 
@@ -36,6 +46,17 @@ def plan_schema() -> Schema:
 
 def conflict_schema() -> Schema:
     return _document(CONFLICT, Conflict)
+
+
+def comparison_schema() -> Schema:
+    return _document(COMPARISON, Comparison)
+
+
+def frontiers_schema() -> Schema:
+    definitions: dict[str, Schema] = {}
+    curves: Schema = {"type": "array", "items": _type(Curve, definitions)}
+    properties: dict[str, Schema] = {"schema": {"const": FRONTIERS}, "curves": curves}
+    return _titled(FRONTIERS, _object(properties), definitions)
 
 
 def error_schema() -> Schema:

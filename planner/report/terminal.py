@@ -7,6 +7,7 @@ section prints can be read off its table.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from math import prod
 
 from planner.report.lines import columns, labelled, percent, section
@@ -14,15 +15,18 @@ from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.words import (
     OBJECTIVE_WORDS,
+    PREFILL_WORDS,
     amount,
     headline,
     limit_label,
     limit_text,
+    limited_text,
     plural,
     target_texts,
 )
 from planner.results import Alternative, Deployment, LimitUse, Mesh, Plan
-from planner.specs.request import Request, SolverOptions
+from planner.specs.records import LinkedFabric
+from planner.specs.request import Request, SolverOptions, default_prefill_batches
 from planner.specs.spans import span_text
 from planner.units import show
 
@@ -31,7 +35,7 @@ Rows = tuple[tuple[str, str], ...]
 _REQUEST: Rows = (
     ("model", "{model}: {title}, {n_params} parameters{padding}"),
     ("pool", "{pool}: {n_pool} × {device}"),
-    ("tokens", "{n_input} in, {n_output} out"),
+    ("tokens", "{n_input} in, {n_output} out{no_decode}"),
     ("targets", "{targets}"),
     ("objective", "{objective}: {objective_words}"),
     ("prefill", "{prefill}: {prefill_words}"),
@@ -41,19 +45,15 @@ _REQUEST: Rows = (
 )
 _DEPLOYMENT: Rows = (
     ("devices", "{n_devices} of {n_pool} × {device}"),
-    ("mesh", "{mesh}, {network}; fits the pool in {places}"),
+    ("mesh", "{mesh}, {network}{places}"),
     ("weights", "{weights_format}, at rest {storage}   {axes}"),
     ("KV cache", "{kv_format}"),
 )
 _COST: Rows = (
     ("rent", "{rent}: {n_devices} at {price} each, price {price_date}"),
     ("output token", "{cost}, of which prefill {prefill_cost} ({prefill_share})"),
-    ("throughput", "{throughput} output tokens per second, the phases taking turns"),
+    ("throughput", "{throughput} output tokens per second, the phases taking turns, never idle"),
 )
-_PREFILL_WORDS = {
-    "latency": "each request alone, for its least TTFT",
-    "cost": "requests together, for their least cost",
-}
 
 
 def plan_line(plan: Plan) -> str:
@@ -69,11 +69,12 @@ def plan_text(plan: Plan, width: int) -> str:
         width: columns, 60 or more.
     """
     best, request = plan.deployment, plan.request
+    offered = (request.prefill_batches, request.batches)
     sections = (
         f"{best.summary}\n{headline(best)}",
-        section("request", labelled(_fill(_REQUEST, _request_values(request)), width)),
+        section("request", request_lines(request, width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
-        section("phases", phase_lines(best, width)),
+        section("phases", phase_lines(best, offered, width)),
         section("memory of a device", memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
         section("limits", _limit_lines(plan.limits)),
@@ -82,6 +83,12 @@ def plan_text(plan: Plan, width: int) -> str:
         section("constants", constant_lines(plan, width)),
     )
     return "\n\n".join(filter(None, sections))
+
+
+def request_lines(request: Request, width: int, *, without: Collection[str] = ()) -> list[str]:
+    """What was asked, with every default; some rows may be left out."""
+    rows = tuple(row for row in _REQUEST if row[0] not in without)
+    return labelled(_fill(rows, _request_values(request)), width)
 
 
 def _fill(rows: Rows, values: dict[str, object]) -> list[tuple[str, str]]:
@@ -101,16 +108,22 @@ def _request_values(request: Request) -> dict[str, object]:
         "device": cluster.device.title,
         "n_input": workload.n_input_tokens,
         "n_output": workload.n_output_tokens,
+        "no_decode": "" if workload.n_decode_steps else ": prefill writes it, decode never runs",
         "targets": ", ".join(target_texts(request.targets)) or "none",
         "objective": request.objective,
         "objective_words": OBJECTIVE_WORDS.get(request.objective, ""),
         "prefill": request.prefill,
-        "prefill_words": _PREFILL_WORDS.get(request.prefill, ""),
+        "prefill_words": _prefill_words(request),
         "batches": span_text(request.batches),
         "prefill_batches": span_text(request.prefill_batches),
         "formats": " or ".join(request.weights_formats),
         "solver": _solver_text(request.options),
     }
+
+
+def _prefill_words(request: Request) -> str:
+    usual = request.prefill_batches == tuple(default_prefill_batches(request.prefill))
+    return PREFILL_WORDS.get(request.prefill, "") if usual else "in the batches asked for"
 
 
 def _solver_text(options: SolverOptions) -> str:
@@ -123,13 +136,15 @@ def _solver_text(options: SolverOptions) -> str:
 
 def _mesh_values(plan: Plan) -> dict[str, object]:
     best = plan.deployment
+    is_linked = isinstance(plan.request.cluster.fabric, LinkedFabric)  # one place was looked for
+    places = plural(best.mesh.n_positions, "place")
     return {
         "n_devices": best.mesh.n_devices,
         "n_pool": plan.request.cluster.n_devices,
         "device": plan.request.cluster.device.title,
         "mesh": best.mesh.label,
-        "network": _network_text(best.mesh),
-        "places": plural(best.mesh.n_positions, "place"),
+        "network": _network_text(best.mesh, is_linked=is_linked),
+        "places": "" if is_linked else f"; fits the pool in {places}",
         "weights_format": best.weights_format,
         "storage": best.storage,
         "axes": _axes_text(best),
@@ -137,9 +152,11 @@ def _mesh_values(plan: Plan) -> dict[str, object]:
     }
 
 
-def _network_text(mesh: Mesh) -> str:
+def _network_text(mesh: Mesh, *, is_linked: bool) -> str:
     if mesh.n_devices == 1:
         kind = "one device"
+    elif is_linked:
+        kind = "the widest links of the pool"
     elif not mesh.is_torus:
         kind = "switched"
     else:
@@ -173,7 +190,7 @@ def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
         (
             limit_label(use.name),
             limit_text(use.name, use.limit, use.dimension),
-            show(use.used, use.dimension),
+            limited_text(use.used, use.dimension),
             _gain_text(use),
         )
         for use in limits

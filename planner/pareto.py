@@ -1,0 +1,253 @@
+"""`frontier`: from a request to every deployment that is the best for some worth of speed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from planner.certify import OBJECTIVE_UNITS, REASONS, in_si, referee_verdict
+from planner.describe import describe
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
+from planner.estimates.candidates import CandidateTable, candidate_table, machine_of
+from planner.estimates.steps import Machine
+from planner.explain import explain
+from planner.programs.deployment import pose
+from planner.programs.layout import Assignment
+from planner.programs.tradeoff import Tradeoff
+from planner.results import Deployment, Screen
+from planner.search import break_ties
+from planner.solvers.solution import Status
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import (
+    DEFAULT_WORKLOAD,
+    Request,
+    SolverOptions,
+    Targets,
+    make_request,
+)
+from planner.surveys import DEFAULT_ALPHA, X_AXES, Y_AXES, Frontier, FrontierPoint, FrontierProof
+from planner.tracing import Step, Trace, trace
+
+NO_TARGETS = Targets()
+DEFAULT_OPTIONS = SolverOptions()
+LEAST_TIME_S = 0.01
+TOLERANCE = 1e-9
+
+TARGETS = {"latency": "tpot_s", "ttft": "ttft_s", "cost": "usd_per_token"}
+"""The target that a quantity has."""
+
+
+def frontier(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    *,
+    x: str = "latency",
+    y: str = "cost",
+    alpha: float = DEFAULT_ALPHA,
+    workload: Workload = DEFAULT_WORKLOAD,
+    targets: Targets = NO_TARGETS,
+    weights_formats: Sequence[str] | None = None,
+    batches: Sequence[int] | None = None,
+    prefill_batches: Sequence[int] | None = None,
+    prefill: str | None = None,
+    options: SolverOptions = DEFAULT_OPTIONS,
+    on_points: Callable[[int, int], None] | None = None,
+) -> Frontier:
+    """Every deployment that no other is as good as in two quantities, with one proof for all.
+
+    Targets on the two quantities do not cut the frontier: its points say whether they meet
+    them. All other targets hold for every point.
+
+    Args:
+        x: what is kept short, `latency` (TPOT) or `ttft`.
+        y: what is set against it, `cost`, `rent` or `throughput`.
+        alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
+        on_points: called with how many points are verified, of how many.
+        model, cluster, workload, targets, weights_formats, batches, prefill_batches, prefill,
+            options: as `planning.plan` takes them; the gap of the options is not used.
+
+    Raises:
+        RequestError: the request cannot be read; every problem is listed.
+        NoPlanError: nothing satisfies it, whatever the two quantities.
+        OutOfTimeError: the time limit ended before a first point.
+        SolverError: a point failed its verification.
+
+    Source: [Erdil2025] Eq. 45 for the preferred point.
+    """
+    began_s = time.perf_counter()
+    request = _request(
+        (x, y, alpha),
+        model=model,
+        cluster=cluster,
+        workload=workload,
+        targets=targets,
+        weights_formats=weights_formats,
+        batches=batches,
+        prefill_batches=prefill_batches,
+        prefill=prefill,
+        objective=y,
+        options=options,
+    )
+    search = _Search(request, x=x, began_s=began_s)
+    points = search.points(on_points or (lambda done, of: None))
+    return Frontier(
+        request=request,
+        x_name=x,
+        y_name=y,
+        x_dimension=OBJECTIVE_UNITS[x][1],
+        y_dimension=OBJECTIVE_UNITS[y][1],
+        points=points,
+        alpha=alpha,
+        preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
+        proof=search.proof(),
+        provenance=(*model.provenance, *cluster.provenance, *cluster.device.provenance),
+    )
+
+
+def _request(axes: tuple[str, str, float], **asked: Any) -> Request:  # noqa: ANN401
+    """The request, or everything that is wrong with it and the axes."""
+    x, y, alpha = axes
+    problems = [
+        Problem(where=option, value=value, fact="no such axis", remedy=f"one of {', '.join(known)}")
+        for option, value, known in (("--x", x, X_AXES), ("--y", y, Y_AXES))
+        if value not in known
+    ]
+    if not (math.isfinite(alpha) and alpha >= 0):
+        fact = "is not a finite number from 0 on"
+        problems.append(Problem(where="--alpha", value=f"{alpha:g}", fact=fact))
+    try:
+        request = make_request(**{**asked, "objective": y if y in Y_AXES else "cost"})
+    except RequestError as error:
+        raise RequestError([*problems, *error.problems], hint=error.hint) from None
+    if problems:
+        raise RequestError(problems)
+    return request
+
+
+class _Search:
+    """One request on its way to a frontier."""
+
+    def __init__(self, request: Request, *, x: str, began_s: float) -> None:
+        self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
+        none = {TARGETS[axis]: None for axis in (x, self.y) if axis in TARGETS}
+        self.free = replace(request, targets=replace(request.targets, **none))
+        self.machine = machine_of(request.cluster, request.model)
+        self.table = table_of(self.free, self.machine)
+        self.posed = pose(self.table, self.free, objective=self.y)
+        context_delay, column_delay = self.posed.quantities[x]
+        self.tradeoff = Tradeoff(
+            program=self.posed.program, context_delay=context_delay, column_delay=column_delay
+        )
+        self.traced = self._traced()
+        self.columns_are_free = not self.posed.program.column_objective.any()
+        self.verified: tuple[str, ...] = ()
+
+    def _traced(self) -> Trace:
+        options = self.request.options
+        if options.time_limit_s is not None:
+            left_s = options.time_limit_s - (time.perf_counter() - self.began_s)
+            options = replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
+        traced = trace(self.tradeoff, options)
+        if traced.status is Status.INFEASIBLE:
+            raise NoPlanError(explain(self.free, self.machine))
+        if not traced.steps:
+            raise OutOfTimeError(time_limit_s=self.request.options.time_limit_s or 0.0, bound=0.0)
+        return traced
+
+    def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
+        """Every point, described and recounted by the referee."""
+        found = []
+        for step in self.traced.steps:
+            assignment = self._settled(step)
+            deployment = describe(self.table, self.posed, self.free, assignment)
+            self.verified = referee_verdict(
+                self.table, self.posed, self.free, assignment, deployment
+            )
+            found.append(self._point(step, deployment))
+            on_points(len(found), len(self.traced.steps))
+        return tuple(found)
+
+    def _settled(self, step: Step) -> Assignment:
+        """Where contexts alone have a price, the least cost per token decides what is free."""
+        if not self.columns_are_free:
+            return step.assignment
+        within = replace(self.posed, program=self.tradeoff.within(step.delay))
+        return break_ties(within, step.assignment, self.request.options)
+
+    def _point(self, step: Step, deployment: Deployment) -> FrontierPoint:
+        x, y = value_of(deployment, self.x), value_of(deployment, self.y)
+        for name, value, ours in ((self.x, x, step.delay), (self.y, y, step.price)):
+            if not math.isclose(value, in_si(name, ours), rel_tol=TOLERANCE):
+                raise SolverError(f"{name} {in_si(name, ours)!r} of a point is {value!r}")
+        bound = in_si(self.y, max(0.0, step.bound))
+        targets = self.request.targets
+        limits = [(x, getattr(targets, TARGETS[self.x]))]
+        if self.y in TARGETS:
+            limits.append((y, getattr(targets, TARGETS[self.y])))
+        return FrontierPoint(
+            deployment=deployment,
+            x=x,
+            y=y,
+            bound=bound,
+            gap=abs(y - bound) / abs(y) if y else 0.0,
+            meets_targets=all(
+                limit is None or value <= limit * (1 + TOLERANCE) for value, limit in limits
+            ),
+        )
+
+    def proof(self) -> FrontierProof:
+        """What was considered, rejected, solved and verified."""
+        table, posed, traced = self.table, self.posed, self.traced
+        n_too_large = table.n_too_large * (len(table.prefill.batches) + len(table.decode.batches))
+        rejected = {"weights": n_too_large, "memory": posed.n_unfit, **traced.rejected}
+        return FrontierProof(
+            status=traced.status.value,
+            solver=traced.solver,
+            n_candidates=posed.program.n_columns + posed.n_unfit + n_too_large,
+            n_contexts=posed.program.n_contexts,
+            screens=tuple(
+                Screen(
+                    name=name,
+                    n_candidates=count,
+                    reason=REASONS.get(name, f"they break `{name}` by themselves"),
+                )
+                for name, count in rejected.items()
+                if count
+            ),
+            n_solved=traced.n_solved,
+            verified=self.verified,
+            wall_s=time.perf_counter() - self.began_s,
+            solve_s=traced.solve_s,
+        )
+
+
+def table_of(request: Request, machine: Machine) -> CandidateTable:
+    """All candidates of a request."""
+    return candidate_table(
+        request.model,
+        machine,
+        request.workload,
+        formats=request.weights_formats,
+        batches=request.batches,
+        prefill_batches=request.prefill_batches,
+    )
+
+
+def value_of(deployment: Deployment, name: str) -> float:
+    """A quantity of a deployment, SI."""
+    return {
+        "latency": deployment.tpot_s,
+        "ttft": deployment.ttft_s,
+        "cost": deployment.usd_per_token,
+        "rent": deployment.usd_per_hour,
+        "throughput": deployment.output_tokens_per_s,
+    }[name]
+
+
+def _worth(point: FrontierPoint, y: str, alpha: float) -> float:
+    """Logarithm of (1/x)^alpha / price, where more throughput is a lower price."""
+    price = -math.log(point.y) if y == "throughput" else math.log(point.y)
+    return -alpha * math.log(point.x) - price

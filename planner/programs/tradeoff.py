@@ -1,0 +1,262 @@
+"""What is best in two quantities at once: the columns that matter, and good assignments.
+
+A *trade-off* is a layout program, whose objective is the *price*, and a *delay* that is linear
+in contexts and columns too. An assignment is *dominated* when another one is no worse in both
+and better in one; the others are the *frontier*, a staircase.
+
+`narrow` leaves what the frontier may need. In this order, each losing none of its points:
+
+    empty, rows    as in `screens`
+    dominated      another column of the same context and slot is no worse in price, in delay
+                   and in every row that still couples slots
+    bound          even with the least of the other slots, in price and in delay each by
+                   itself, the column is beyond the staircase of assignments in hand
+
+In hand are every column with good company, then, in few contexts, every combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+
+import numpy as np
+
+from planner.programs.dominance import dominated
+from planner.programs.layout import (
+    RELATIVE_TOLERANCE,
+    Assignment,
+    FloatArray,
+    IntArray,
+    LayoutProgram,
+    Limit,
+    objective,
+    restrict,
+)
+from planner.programs.rows import Row, first_least, rest_of_context, rows_of
+from planner.programs.screens import Field, is_idle, reject_over
+from planner.programs.stairs import Stairs, merged, no_stairs, stairs
+
+MOST_IN_GRID = 2_000_000  # assignments of a context that are looked at together
+MOST_ROUNDS = 5
+DELAY = "delay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tradeoff:
+    """A program and a second quantity to keep small.
+
+    Args:
+        program: its objective is the price, which is positive.
+        context_delay: the delay of each context [K], in a unit as harmless as the program's.
+        column_delay: what each column adds to it [J], not negative.
+
+    Raises:
+        ValueError: columns of more than one slot add to the delay.
+    """
+
+    program: LayoutProgram
+    context_delay: FloatArray
+    column_delay: FloatArray
+
+    def __post_init__(self) -> None:
+        slots = np.unique(self.program.column_slot[self.column_delay != 0])
+        if len(slots) > 1:
+            raise ValueError(f"columns of {len(slots)} slots add to the delay")
+
+    @property
+    def slot(self) -> int:
+        """The one slot whose columns add to the delay."""
+        slots = self.program.column_slot[self.column_delay != 0]
+        return int(slots[0]) if len(slots) else 0
+
+    def price(self, assignment: Assignment) -> float:
+        """The price of an assignment."""
+        return objective(self.program, assignment)
+
+    def delay(self, assignment: Assignment) -> float:
+        """The delay of an assignment."""
+        columns = self.column_delay[list(assignment.columns)]
+        return float(self.context_delay[assignment.context] + columns.sum())
+
+    def within(self, at_most: float) -> LayoutProgram:
+        """The program with the delay as a limit."""
+        limit = Limit(
+            name=DELAY, context=self.context_delay, column=self.column_delay, at_most=at_most
+        )
+        return replace(self.program, limits=(*self.program.limits, limit))
+
+    def restricted(self, *, contexts: IntArray, columns: IntArray) -> Tradeoff:
+        """The trade-off over some contexts and columns, see `layout.restrict`."""
+        return Tradeoff(
+            program=restrict(self.program, contexts=contexts, columns=columns),
+            context_delay=self.context_delay[contexts],
+            column_delay=self.column_delay[columns],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Narrowed:
+    """What is left of a trade-off.
+
+    Args:
+        tradeoff: over the contexts and columns that are left.
+        contexts, columns: original index of each that is left [K'], [J'].
+        rejected: columns and contexts that each screen rejected.
+        in_hand: assignments of `tradeoff` that keep every row.
+    """
+
+    tradeoff: Tradeoff
+    contexts: IntArray
+    columns: IntArray
+    rejected: Mapping[str, tuple[int, int]]
+    in_hand: Stairs
+
+    def original(self, assignment: Assignment) -> Assignment:
+        """An assignment of the reduced program in the original's indices."""
+        return Assignment(
+            context=int(self.contexts[assignment.context]),
+            columns=tuple(int(self.columns[j]) for j in assignment.columns),
+        )
+
+
+def narrow(tradeoff: Tradeoff) -> Narrowed:
+    """Reduce a trade-off without losing any point of its frontier."""
+    program = tradeoff.program
+    field, rows = Field(program), rows_of(program)
+    field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))
+    for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
+        reject_over(field, row, rest=None)
+    _reject_dominated(field, tradeoff, rows)
+    in_hand = _companies(field, tradeoff, rows)
+    _reject_beyond(field, tradeoff, in_hand)
+    in_hand = merged(in_hand, _grids(field, tradeoff, rows))
+    _reject_beyond(field, tradeoff, in_hand)
+    contexts = np.flatnonzero(field.contexts)
+    position = np.full(program.n_columns, -1, dtype=np.int64)
+    position[field.columns] = np.arange(len(field.columns))
+    return Narrowed(
+        tradeoff=tradeoff.restricted(contexts=contexts, columns=field.columns),
+        contexts=contexts,
+        columns=field.columns,
+        rejected=field.rejected,
+        in_hand=replace(in_hand, columns=position[in_hand.columns]),
+    )
+
+
+def _reject_dominated(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> None:
+    """Slot by slot, since what says nothing about a slot would only hide what is exact."""
+    program = tradeoff.program
+    coupling = [row.column for row in rows if not is_idle(field, row)]
+    gone = np.zeros(len(field.columns), dtype=np.bool_)
+    slot = field.group % program.n_slots
+    for s in range(program.n_slots):
+        here = np.flatnonzero(slot == s)
+        if len(here):
+            every = (tradeoff.column_delay, *coupling)
+            criteria = [field.of(values)[here] for values in every]
+            told = [values for values in criteria if values.min() < values.max()]
+            price = field.of(program.column_objective)[here]
+            gone[here] = dominated([price, *told], field.group[here], field.n_groups)
+    field.reject("dominated", gone)
+
+
+def _companies(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
+    """Each column with, in the other slots, the least in one quantity: of price, delay, a row."""
+    program = tradeoff.program
+    n_slots = program.n_slots
+    found = [no_stairs(n_slots)]
+    coupling = [row.column for row in rows if not is_idle(field, row)]
+    for favourite in (program.column_objective, tradeoff.column_delay, *coupling):
+        first = first_least(field.of(favourite), field.group, field.n_groups)
+        chosen = first.reshape(-1, n_slots)[field.group // n_slots]
+        chosen[np.arange(len(chosen)), field.group % n_slots] = np.arange(len(chosen))
+        found.append(_kept(field.columns[chosen], tradeoff, rows))
+    return reduce(merged, found)
+
+
+def _kept(columns: IntArray, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
+    """The staircase of those assignments that keep every row (P, S)."""
+    program = tradeoff.program
+    context = program.column_context[columns[:, 0]]
+    fits = np.ones(len(columns), dtype=np.bool_)
+    for row in rows:
+        fits &= row.column[columns].sum(axis=1) <= row.room[context]
+    columns, context = columns[fits], context[fits]
+    price = program.context_objective[context] + program.column_objective[columns].sum(axis=1)
+    delay = tradeoff.context_delay[context] + tradeoff.column_delay[columns].sum(axis=1)
+    return stairs(delay, price, columns)
+
+
+def _grids(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
+    """Every combination of the columns that are left, context by context."""
+    program = tradeoff.program
+    order = np.argsort(field.group, kind="stable")
+    ends = np.searchsorted(field.group[order], np.arange(field.n_groups + 1))
+    found = no_stairs(program.n_slots)
+    for k in np.flatnonzero(field.contexts).tolist():
+        groups = range(k * program.n_slots, (k + 1) * program.n_slots)
+        slots = [field.columns[order[ends[g] : ends[g + 1]]] for g in groups]
+        found = merged(found, _grid(k, _thinned(slots), tradeoff, rows))
+    return found
+
+
+def _thinned(slots: list[IntArray]) -> list[IntArray]:
+    """Evenly thinned where the combinations would be too many: fewer in hand, none lost."""
+    share = (MOST_IN_GRID / prod(len(slot) for slot in slots)) ** (1 / len(slots))
+    if share >= 1:
+        return slots
+    sizes = [max(1, int(len(slot) * share)) for slot in slots]
+    return [
+        slot[np.linspace(0, len(slot) - 1, size).astype(np.int64)]
+        for slot, size in zip(slots, sizes, strict=True)
+    ]
+
+
+def _grid(k: int, slots: list[IntArray], tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
+    """The staircase of a context's combinations; first over the slots that add no delay."""
+    program = tradeoff.program
+    adds = [bool(np.ptp(tradeoff.column_delay[slot])) for slot in slots]
+    slots_by_delay = sorted(range(len(slots)), key=lambda s: not adds[s])
+    ordered = [slots[s] for s in slots_by_delay]
+
+    def total(column: FloatArray) -> FloatArray:
+        grid = reduce(np.add.outer, [column[slot] for slot in ordered])
+        return np.asarray(grid).reshape(prod(len(slots[s]) for s in slots_by_delay if adds[s]), -1)
+
+    price = total(program.column_objective)
+    for row in rows:
+        price = np.where(total(row.column) <= row.room[k], price, np.inf)
+    best = price.argmin(axis=1)
+    fits = np.flatnonzero(np.isfinite(price[np.arange(len(price)), best]))
+    cells = np.unravel_index(fits * price.shape[1] + best[fits], [len(slot) for slot in ordered])
+    columns = np.empty((len(fits), len(slots)), dtype=np.int64)
+    for s, slot, cell in zip(slots_by_delay, ordered, cells, strict=True):
+        columns[:, s] = slot[cell]
+    return _kept(columns, tradeoff, rows)
+
+
+def _reject_beyond(field: Field, tradeoff: Tradeoff, in_hand: Stairs) -> None:
+    """Until no column goes any more: those that go raise the least of the others."""
+    program = tradeoff.program
+    for _ in range(MOST_ROUNDS):
+        price = field.of(program.column_objective) + _rest(
+            field, program.column_objective, program.context_objective
+        )
+        delay = field.of(tradeoff.column_delay) + _rest(
+            field, tradeoff.column_delay, tradeoff.context_delay
+        )
+        known = in_hand.price_at(delay)
+        beyond = price > known + RELATIVE_TOLERANCE * np.abs(known)
+        field.reject("bound", beyond)
+        if not beyond.any():
+            break
+
+
+def _rest(field: Field, column: FloatArray, context: FloatArray) -> FloatArray:
+    """For each column that is left, its context and the least of the other slots."""
+    n_slots = field.program.n_slots
+    rest = rest_of_context(field.least(column), n_slots) + np.repeat(context, n_slots)
+    return np.asarray(rest[field.group])

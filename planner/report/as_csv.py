@@ -1,0 +1,60 @@
+"""Frontiers as a table for machines: a row a point, SI units, keys that name them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+from planner.surveys import Curve, Frontier, FrontierPoint
+
+_COLUMNS: tuple[tuple[str, Callable[[FrontierPoint], object]], ...] = (
+    ("tpot_s", lambda p: p.deployment.tpot_s),
+    ("user_tokens_per_s", lambda p: 1 / p.deployment.tpot_s),
+    ("ttft_s", lambda p: p.deployment.ttft_s),
+    ("usd_per_token", lambda p: p.deployment.usd_per_token),
+    ("usd_per_hour", lambda p: p.deployment.usd_per_hour),
+    ("output_tokens_per_s", lambda p: p.deployment.output_tokens_per_s),
+    ("n_devices", lambda p: p.deployment.mesh.n_devices),
+    ("mesh", lambda p: p.deployment.mesh.label),
+    ("weights_format", lambda p: p.deployment.weights_format),
+    ("kv_format", lambda p: p.deployment.kv_format),
+    ("storage", lambda p: p.deployment.storage),
+    ("prefill_batch", lambda p: p.deployment.prefill.batch),
+    ("prefill_layout", lambda p: p.deployment.prefill.layout),
+    ("prefill_attention", lambda p: p.deployment.prefill.attention),
+    ("prefill_microbatches", lambda p: p.deployment.prefill.n_microbatches),
+    ("decode_batch", lambda p: p.deployment.decode.batch),
+    ("decode_layout", lambda p: p.deployment.decode.layout),
+    ("decode_attention", lambda p: p.deployment.decode.attention),
+    ("decode_microbatches", lambda p: p.deployment.decode.n_microbatches),
+    ("used_bytes", lambda p: p.deployment.memory.used_bytes),
+    ("x", lambda p: p.x),
+    ("y", lambda p: p.y),
+    ("bound", lambda p: p.bound),
+    ("gap", lambda p: p.gap),
+    ("meets_targets", lambda p: int(p.meets_targets)),
+)
+
+
+def frontiers_csv(curves: Sequence[Curve]) -> str:
+    """All points of all curves; a curve without points has no row."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    heads = ("model", "topology", "weights", "x_name", "y_name", "status", "preferred")
+    writer.writerow([*heads, *(name for name, _ in _COLUMNS)])
+    for curve in curves:
+        if curve.frontier is not None:
+            writer.writerows(_rows(curve, curve.frontier))
+    return stream.getvalue()
+
+
+def _rows(curve: Curve, frontier: Frontier) -> list[list[object]]:
+    case = curve.case
+    weights = case.weights or ",".join(frontier.request.weights_formats)
+    known = [case.model, case.topology, weights, frontier.x_name, frontier.y_name]
+    return [
+        [*known, frontier.proof.status, int(i == frontier.preferred)]
+        + [value(point) for _, value in _COLUMNS]
+        for i, point in enumerate(frontier.points)
+    ]

@@ -1,0 +1,102 @@
+"""Axes of a picture: what is drawn of a quantity, where, and which numbers stand beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+SPARE = 0.04  # of an axis, beyond its first and last value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """How a quantity in SI is drawn.
+
+    Args:
+        title: what the axis is called, with its unit.
+        drawn: the number drawn for a value, and back.
+        before: what stands before a number at the axis.
+    """
+
+    title: str
+    drawn: Callable[[float], float]
+    before: str = ""
+
+
+QUANTITIES: Mapping[str, Quantity] = {
+    "latency": Quantity(title="speed per user, tokens/s", drawn=lambda v: 1 / v),
+    "ttft": Quantity(title="time to first token, s", drawn=lambda v: v),
+    "cost": Quantity(title="cost per million output tokens", drawn=lambda v: v * 1e6, before="$"),
+    "rent": Quantity(title="rent per hour", drawn=lambda v: v, before="$"),
+    "throughput": Quantity(title="output tokens/s of all users", drawn=lambda v: v),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Numbers from `low` to `high` on pixels from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    is_log: bool
+
+    def at(self, number: float) -> float:
+        """The pixel of a number."""
+        if self.is_log:
+            share = math.log(number / self.low) / math.log(self.high / self.low)
+        else:
+            share = (number - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, most: int = 9) -> list[float]:
+        """At most so many round numbers within the axis, as many as can be."""
+        is_wide = self.is_log and self.high / self.low >= 3
+        candidates = _log_ticks if is_wide else _linear_ticks
+        for fineness in range(6):
+            found = candidates(self.low, self.high, fineness)
+            if len(found) <= most:
+                return found
+        return found
+
+
+def axis(numbers: Sequence[float], start: float, end: float, *, is_log: bool) -> Axis:
+    """An axis for positive numbers: from zero where it is linear, else with a little to spare."""
+    low, high = min(numbers), max(numbers)
+    if not is_log:
+        return Axis(low=0.0, high=high * (1 + SPARE), start=start, end=end, is_log=False)
+    spare = max((high / low) ** SPARE, 1.02)
+    return Axis(low=low / spare, high=high * spare, start=start, end=end, is_log=True)
+
+
+def _log_ticks(low: float, high: float, fineness: int) -> list[float]:
+    """Fewer and fewer numbers of each decade, then decades further and further apart."""
+    digits = ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,), (1,))[fineness]
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = 2 if fineness == 5 else 1
+    found = (digit * 10.0**decade for decade in decades if decade % every == 0 for digit in digits)
+    return [_clean(number) for number in found if low <= number <= high]
+
+
+def _linear_ticks(low: float, high: float, fineness: int) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 10))
+    step = power * (1, 2, 5, 10, 20, 50)[fineness]
+    first, last = math.ceil(low / step), math.floor(high / step + 1e-9)
+    return [_clean(i * step) for i in range(first, last + 1)]
+
+
+def _clean(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def tick_text(number: float, before: str = "") -> str:
+    """`$0.5`, `2000`: a number at an axis.
+
+    >>> tick_text(2000.0, "$"), tick_text(0.05)
+    ('$2000', '0.05')
+    """
+    text = f"{number:.0f}" if 1 <= number < 1e6 and number == round(number) else f"{number:g}"
+    return before + text

@@ -1,0 +1,242 @@
+"""Frontiers as one drawing: staircases with their points, targets and preferred points, in SVG.
+
+A point says what it is when the pointer rests on it. Curves differ in colour, in the shape
+of their points and in the dashes of their lines; colours are those of Okabe and Ito, which
+nearly everyone can tell apart, and follow a light or a dark page by `--c0` … `--c6`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import hypot
+
+from planner.report.axes import QUANTITIES, Axis, axis, tick_text
+from planner.report.survey_words import (
+    at_target,
+    axis_targets,
+    phase_text,
+    preferred_text,
+    speed_text,
+)
+from planner.report.words import headline, plural
+from planner.surveys import Frontier
+from planner.units import show
+
+WIDTH, HEIGHT = 960, 560
+LEFT, RIGHT, TOP, BOTTOM = 76, 24, 52, 56
+N_COLOURS = 7
+DASHES = ("", "7 3", "2 3", "9 3 2 3")
+SHAPES = (
+    '<circle r="3.6"/>',
+    '<path d="M-3-3h6v6h-6z"/>',
+    '<path d="M0-4 3.8 3h-7.6z"/>',
+    '<path d="M0-4.2 4.2 0 0 4.2-4.2 0z"/>',
+    '<path d="M0 4-3.8-3h7.6z"/>',
+)
+APART = 30  # pixels between two points that are drawn in the curve's shape; the others are dots
+STAR = "M0-9 2.6-3.2 8.8-2.6 4.1 1.5 5.5 7.6 0 4.4-5.5 7.6-4.1 1.5-8.8-2.6-2.6-3.2z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One frontier to draw, and what it is called."""
+
+    label: str
+    frontier: Frontier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """Where numbers are drawn."""
+
+    x_name: str
+    y_name: str
+    x: Axis
+    y: Axis
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """The pixels of a point given in SI."""
+        return (
+            self.x.at(QUANTITIES[self.x_name].drawn(x)),
+            self.y.at(QUANTITIES[self.y_name].drawn(y)),
+        )
+
+
+def chart(lines: Sequence[Line], *, is_log: bool, name: str) -> str:
+    """The drawing; ids begin with its name."""
+    plot = _plot(lines, is_log=is_log)
+    first = lines[0].frontier
+    title = f"{QUANTITIES[first.y_name].title} against {QUANTITIES[first.x_name].title}"
+    parts = [
+        f'<svg class="chart" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">',
+        f"<desc>{escape(title)}</desc>",
+        "<defs>",
+        *(f'<g id="{name}-s{i}">{shape}</g>' for i, shape in enumerate(SHAPES)),
+        f'<circle id="{name}-dot" r="1.7"/><path id="{name}-star" d="{STAR}"/>',
+        "</defs>",
+        *_frame(plot),
+        *_targets(plot, first),
+    ]
+    for i, line in enumerate(lines):
+        parts += _curve(plot, line, i, name)
+    if len(lines) == 1:
+        parts += _sizes(plot, first)
+    for i, line in enumerate(lines):  # above all curves
+        parts += _marks(plot, line, i, name)
+    return "\n".join([*parts, "</svg>"])
+
+
+def swatch(i: int) -> str:
+    """The line and point of a curve, for a legend."""
+    return (
+        f'<svg class="swatch c{i % N_COLOURS}" viewBox="-16 -7 32 14" width="32" height="14">'
+        f'<path class="line" d="M-16 0h32"{_dashes(i)}/>{SHAPES[i % len(SHAPES)]}</svg>'
+    )
+
+
+def point_text(line: Line, i: int) -> str:
+    """What a point is, in a few lines."""
+    frontier = line.frontier
+    best = frontier.points[i].deployment
+    lines = [
+        line.label,
+        f"{speed_text(best)} per user: {headline(best)}",
+        f"{plural(best.mesh.n_devices, 'device')} {best.mesh.label}, {best.weights_format} weights",
+        f"prefill {phase_text(best.prefill)}, decode {phase_text(best.decode)}",
+    ]
+    if i == frontier.preferred:
+        lines.append(preferred_text(frontier))
+    if i == at_target(frontier):
+        lines.append("the cheapest within the targets")
+    return "\n".join(lines)
+
+
+def _plot(lines: Sequence[Line], *, is_log: bool) -> Plot:
+    """Axes that hold all points and targets."""
+    first = lines[0].frontier
+    x, y = QUANTITIES[first.x_name].drawn, QUANTITIES[first.y_name].drawn
+    xs = [x(point.x) for line in lines for point in line.frontier.points]
+    ys = [y(point.y) for line in lines for point in line.frontier.points]
+    for is_x, value, _ in axis_targets(first):
+        (xs if is_x else ys).append((x if is_x else y)(value))
+    return Plot(
+        x_name=first.x_name,
+        y_name=first.y_name,
+        x=axis(xs, LEFT, WIDTH - RIGHT, is_log=is_log),
+        y=axis(ys, HEIGHT - BOTTOM, TOP, is_log=is_log),
+    )
+
+
+def _frame(plot: Plot) -> Iterator[str]:
+    """Grid, numbers and titles; speeds have the time per token above them."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    x_quantity, y_quantity = QUANTITIES[plot.x_name], QUANTITIES[plot.y_name]
+    yield '<g class="grid">'
+    yield from (f'<path d="M{plot.x.at(n):.1f} {TOP}V{bottom}"/>' for n in plot.x.ticks())
+    yield from (f'<path d="M{LEFT} {plot.y.at(n):.1f}H{right}"/>' for n in plot.y.ticks())
+    yield f'</g><rect class="frame" x="{LEFT}" y="{TOP}" width="{right - LEFT}" '
+    yield f'height="{bottom - TOP}"/>'
+    for number in plot.x.ticks():
+        text = tick_text(number, x_quantity.before)
+        yield f'<text x="{plot.x.at(number):.1f}" y="{bottom + 18}" {_MIDDLE}>{text}</text>'
+    for number in plot.y.ticks():
+        text = tick_text(number, y_quantity.before)
+        yield f'<text x="{LEFT - 8}" y="{plot.y.at(number) + 4:.1f}" {_END}>{text}</text>'
+    centre, middle = (LEFT + right) / 2, (TOP + bottom) / 2
+    yield f'<text class="title" x="{centre:.0f}" y="{HEIGHT - 12}" {_MIDDLE}>{x_quantity.title}'
+    yield f'</text><text class="title" x="18" y="{middle:.0f}" {_MIDDLE} '
+    yield f'transform="rotate(-90 18 {middle:.0f})">{y_quantity.title}</text>'
+    if plot.x_name == "latency":
+        yield from _times_above(plot)
+
+
+_MIDDLE, _END = 'text-anchor="middle"', 'text-anchor="end"'
+
+
+def _times_above(plot: Plot) -> Iterator[str]:
+    slowest = 1e3 / plot.x.low if plot.x.low else 1e3 / (plot.x.high / 20)
+    times = Axis(low=1e3 / plot.x.high, high=slowest, start=0, end=1, is_log=True)
+    yield f'<text class="faint" x="{LEFT - 8}" y="{TOP - 10}" {_END}>TPOT</text>'
+    last = float("inf")
+    for time_ms in times.ticks():
+        x = plot.x.at(1e3 / time_ms)
+        if last - x > 46 and x > LEFT + 24:  # numbers that would touch are left out
+            yield f'<path class="frame" d="M{x:.1f} {TOP}v-4"/>'
+            text = show(time_ms / 1e3, "s")
+            yield f'<text class="faint" x="{x:.1f}" y="{TOP - 10}" {_MIDDLE}>{text}</text>'
+            last = x
+
+
+def _targets(plot: Plot, frontier: Frontier) -> Iterator[str]:
+    """A line at each target on an axis, and a veil over what is beyond."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    for is_x, value, text in axis_targets(frontier):
+        if is_x:
+            x = plot.x.at(QUANTITIES[plot.x_name].drawn(value))
+            left, wide = (LEFT, x - LEFT) if plot.x_name == "latency" else (x, right - x)
+            yield f'<rect class="veil" x="{left:.1f}" y="{TOP}" width="{wide:.1f}" '
+            yield f'height="{bottom - TOP}"/><path class="target" d="M{x:.1f} {TOP}V{bottom}"/>'
+            side = _END if x > (LEFT + right) / 2 else ""
+            x += -6 if side else 6
+            yield f'<text class="target-text" x="{x:.1f}" y="{TOP + 16}" {side}>{text}</text>'
+        else:
+            y = plot.y.at(QUANTITIES[plot.y_name].drawn(value))
+            yield f'<rect class="veil" x="{LEFT}" y="{TOP}" width="{right - LEFT}" '
+            yield f'height="{y - TOP:.1f}"/><path class="target" d="M{LEFT} {y:.1f}H{right}"/>'
+            yield f'<text class="target-text" x="{LEFT + 6}" y="{y - 6:.1f}">{text}</text>'
+
+
+def _curve(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
+    """The staircase: at a demanded speed the next faster point is what serves it."""
+    frontier = line.frontier
+    places = [plot.place(point.x, point.y) for point in frontier.points]
+    slow_end = LEFT if plot.x_name == "latency" else WIDTH - RIGHT
+    path = f"M{slow_end} {places[0][1]:.1f}H{places[0][0]:.1f}"
+    path += "".join(f"V{y:.1f}H{x:.1f}" for x, y in places[1:])
+    yield f'<g class="c{i % N_COLOURS}"><path class="line" d="{path}"{_dashes(i)}/>'
+    shape, last = f"{name}-s{i % len(SHAPES)}", None
+    for j, (x, y) in enumerate(places):
+        is_far = last is None or hypot(x - last[0], y - last[1]) >= APART
+        last = (x, y) if is_far else last
+        drawn = shape if is_far else f"{name}-dot"
+        yield f'<use class="p" href="#{drawn}" x="{x:.1f}" y="{y:.1f}">'
+        yield f"<title>{escape(point_text(line, j))}</title></use>"
+    yield "</g>"
+
+
+def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
+    """Where the devices or the format change along a curve, as far as there is room."""
+    before, last = "", (0.0, 0.0)
+    for point in frontier.points:
+        best = point.deployment
+        text = f"{plural(best.mesh.n_devices, 'device')}, {best.weights_format}"
+        x, y = plot.place(point.x, point.y)
+        if text != before and hypot(x - last[0], y - last[1]) > 3 * APART:
+            side = _END if x > LEFT + 90 else ""
+            yield f'<text class="faint" x="{x - 8 if side else x:.1f}" y="{y - 9:.1f}" {side}>'
+            yield f"{text}</text>"
+            last = x, y
+        before = text
+
+
+def _marks(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
+    """A star at the preferred point, a ring at the cheapest within the targets."""
+    frontier = line.frontier
+    yield f'<g class="c{i % N_COLOURS}">'
+    cheapest = at_target(frontier)
+    if cheapest is not None:
+        point = frontier.points[cheapest]
+        x, y = plot.place(point.x, point.y)
+        yield f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="8"/>'
+    x, y = plot.place(frontier.best.x, frontier.best.y)
+    text = escape(point_text(line, frontier.preferred))
+    yield f'<use class="star p" href="#{name}-star" x="{x:.1f}" y="{y:.1f}">'
+    yield f"<title>{text}</title></use></g>"
+
+
+def _dashes(i: int) -> str:
+    dashes = DASHES[i % len(DASHES)]
+    return f' stroke-dasharray="{dashes}"' if dashes else ""

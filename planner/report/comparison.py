@@ -1,0 +1,128 @@
+"""Plans of several cases side by side: what to run, what it does, what it loses to the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.report.lines import columns, percent, section, wrapped
+from planner.report.survey_words import case_label, cases_text, phase_text
+from planner.report.terminal import request_lines
+from planner.report.words import OBJECTIVE_WORDS, headline, limit_label
+from planner.results import Plan
+from planner.surveys import Comparison, Row
+from planner.units import show
+
+_RUN = ("devices", "weights", "prefill", "decode")
+_DOES = ("TPOT", "TTFT", "cost", "tokens/s", "binds", "loses")
+
+
+def comparison_text(comparison: Comparison, width: int) -> str:
+    """The whole report; two tables where one would be wider than `width` columns."""
+    rows = comparison.rows
+    cases = [row.case for row in rows]
+    found = [row.plan for row in rows if row.plan is not None]
+    head = f"{cases_text(cases)}: {OBJECTIVE_WORDS[comparison.objective]}"
+    parts = ["\n".join(wrapped(head, width))]
+    if comparison.best is not None:
+        parts[0] = "\n".join([parts[0], *wrapped(best_line(comparison), width)])
+        without = {"model", "pool"} if len(rows) > 1 else set()
+        lines = request_lines(found[0].request, width, without={*without, "weights"})
+        parts.append(section("request", lines))
+    return "\n\n".join([*parts, *_tables(rows, width), *_certificates(found, width)])
+
+
+def best_line(comparison: Comparison) -> str:
+    """The best of all rows, in one line."""
+    if comparison.best is None:
+        return "no plan"
+    row = comparison.rows[comparison.best]
+    assert row.plan is not None
+    best = row.plan.deployment
+    label = case_label(row.case, [one.case for one in comparison.rows])
+    return f"{label}: {best.summary}: {headline(best)}"
+
+
+def _tables(rows: Sequence[Row], width: int) -> list[str]:
+    """One table where it fits, else what to run above what it does."""
+    cases = [row.case for row in rows]
+    names = [case_label(row.case, cases) for row in rows]
+    run = [_run(row.plan) if row.plan else () for row in rows]
+    does = [_does(row) if row.plan else () for row in rows]
+    reasons = [f"no plan: {row.reason}" for row in rows]
+    whole = [(*one, *other) for one, other in zip(run, does, strict=True)]
+    wide = _table(("", *_RUN, *_DOES), names, whole, reasons, width)
+    if max(map(len, wide)) + 2 <= width:
+        return [section("plans", wide)]
+    return [
+        section("what to run", _table(("", *_RUN), names, run, reasons, width)),
+        section("what it does", _table(("", *_DOES), names, does, [""] * len(rows), width)),
+    ]
+
+
+def _table(
+    heads: tuple[str, ...],
+    names: Sequence[str],
+    cells: Sequence[tuple[str, ...]],
+    reasons: Sequence[str],
+    width: int,
+) -> list[str]:
+    """Rows with cells aligned; a row without cells is its name and its reason."""
+    side = max(len(name) for name in names)
+    rows = [heads, *((f"{n:<{side}}", *c) for n, c in zip(names, cells, strict=True) if c)]
+    aligned = iter(columns(rows, "<" * len(heads)))
+    head = next(aligned)
+    lines = [head] if any(cells) else []
+    for name, row, reason in zip(names, cells, reasons, strict=True):
+        if row:
+            lines.append(next(aligned))
+        elif reason:
+            first, *rest = wrapped(reason, max(30, width - side - 4))
+            lines += [f"{name:<{side}}  {first}", *(" " * (side + 2) + line for line in rest)]
+    return lines
+
+
+def _run(plan: Plan) -> tuple[str, ...]:
+    best = plan.deployment
+    return (
+        f"{best.mesh.n_devices} {best.mesh.label}",
+        best.weights_format,
+        phase_text(best.prefill),
+        phase_text(best.decode),
+    )
+
+
+def _does(row: Row) -> tuple[str, ...]:
+    assert row.plan is not None
+    best = row.plan.deployment
+    return (
+        show(best.tpot_s, "s"),
+        show(best.ttft_s, "s"),
+        show(best.usd_per_token, "USD/token"),
+        show(best.output_tokens_per_s, "1"),
+        ", ".join(limit_label(use.name) for use in row.plan.limits if use.binds) or "nothing",
+        _loss_text(row.loss_fraction),
+    )
+
+
+def _loss_text(loss_fraction: float | None) -> str:
+    """`33.3 %`, and from twice on `2.5 times`."""
+    if not loss_fraction:
+        return "best"
+    return percent(loss_fraction) if loss_fraction < 1 else f"{1 + loss_fraction:.3g} times"
+
+
+def _certificates(found: Sequence[Plan], width: int) -> list[str]:
+    """One line for all plans, where all are optimal."""
+    if not found:
+        return []
+    proofs = [plan.certificate for plan in found]
+    optimal = sum(proof.status == "optimal" for proof in proofs)
+    solvers = ", ".join(dict.fromkeys(proof.solver for proof in proofs))
+    worst = max(proof.gap for proof in proofs)
+    wall_s = sum(proof.wall_s for proof in proofs)
+    words = (
+        f"{optimal} of {len(found)} optimal, largest gap {percent(worst)}, {solvers}, "
+        f"{sum(proof.n_candidates for proof in proofs):,} candidates, every plan verified; "
+        f"{show(wall_s, 's')}"
+    )
+    return [section("certificates", wrapped(words, width - 2))]

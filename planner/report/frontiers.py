@@ -1,0 +1,171 @@
+"""Frontiers for people: what was asked, the points of each curve, what proves them.
+
+Where there are more points than one reads, the table keeps both ends, the preferred point, the
+cheapest within the targets, and others at equal distances along the curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import hypot, log
+
+from planner.report.lines import columns, labelled, percent, section, wrapped
+from planner.report.survey_words import (
+    at_target,
+    axis_targets,
+    case_label,
+    cases_text,
+    phase_text,
+    preferred_text,
+    speed_text,
+    survey_title,
+)
+from planner.report.terminal import request_lines
+from planner.report.words import headline, plural
+from planner.results import Deployment
+from planner.surveys import Curve, Frontier
+from planner.units import show
+
+MOST_POINTS = 20  # of all curves together
+FEWEST_POINTS = 6  # of one of many
+
+_Cell = Callable[[Deployment], str]
+_CELLS: Mapping[str, _Cell] = {
+    "TPOT": lambda best: show(best.tpot_s, "s"),
+    "speed": speed_text,
+    "TTFT": lambda best: show(best.ttft_s, "s"),
+    "cost": lambda best: show(best.usd_per_token, "USD/token"),
+    "rent": lambda best: show(best.usd_per_hour, "USD/h"),
+    "tokens/s": lambda best: show(best.output_tokens_per_s, "1"),
+    "devices": lambda best: f"{best.mesh.n_devices} {best.mesh.label}",
+    "weights": lambda best: best.weights_format,
+    "prefill": lambda best: phase_text(best.prefill),
+    "decode": lambda best: phase_text(best.decode),
+}
+_OF_ONE_AXIS = {"rent": "rent", "throughput": "tokens/s"}
+_FIRST_TO_GO = ("speed", "weights", "prefill", "TTFT", "cost")  # where a line would be too long
+_PREFERRED, _CHEAPEST = "*", "o"
+
+
+def frontiers_text(curves: Sequence[Curve], width: int, *, show_all: bool) -> str:
+    """The whole report, in lines of at most `width` columns where points fit in that.
+
+    Args:
+        curves: at least one.
+        width: columns, 60 or more.
+        show_all: whether every point has its line.
+    """
+    cases = [curve.case for curve in curves]
+    found = [curve.frontier for curve in curves if curve.frontier is not None]
+    if not found:
+        return "\n\n".join(
+            ["no frontier", *(_missing(c, cases_text([c.case]), width) for c in curves)]
+        )
+    title = "\n".join(wrapped(survey_title(cases, found[0]), width))
+    share = max(FEWEST_POINTS, MOST_POINTS // len(found))
+    parts = [title, section("request", _request_lines(curves, found[0], width))]
+    for curve in curves:
+        label = case_label(curve.case, cases)
+        if curve.frontier is None:
+            parts.append(_missing(curve, label, width))
+        else:
+            most = len(curve.frontier.points) if show_all else share
+            parts.append(section(label, _curve_lines(curve.frontier, width, most=most)))
+    return "\n\n".join(parts)
+
+
+def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:
+    """The preferred plan of a curve, or why there is none."""
+    if curve.frontier is None:
+        words = f"no plan: {curve.reason}"
+    else:
+        best = curve.frontier.best.deployment
+        words = f"{best.summary}: {headline(best)}"
+    if len(curves) == 1:
+        return words
+    return f"{case_label(curve.case, [one.case for one in curves])}: {words}"
+
+
+def _request_lines(curves: Sequence[Curve], first: Frontier, width: int) -> list[str]:
+    """What all curves share; of a single one, everything."""
+    left_out = {"objective"} if len(curves) == 1 else {"objective", "model", "pool", "weights"}
+    return request_lines(first.request, width, without=left_out)
+
+
+def _missing(curve: Curve, label: str, width: int) -> str:
+    return section(label, wrapped(f"no plan: {curve.reason}", width - 2))
+
+
+def _curve_lines(frontier: Frontier, width: int, *, most: int) -> list[str]:
+    """The points that are shown, what their marks mean, and the proof."""
+    shown = shown_points(frontier, most)
+    marks = {frontier.preferred: _PREFERRED}
+    cheapest = at_target(frontier)
+    if cheapest is not None:
+        marks[cheapest] = marks.get(cheapest, "") + _CHEAPEST
+    legend = labelled(_legend(frontier, len(shown)), width)
+    return [*_table(frontier, shown, marks, width - 2), "", *legend]
+
+
+def _table(frontier: Frontier, shown: list[int], marks: Mapping[int, str], width: int) -> list[str]:
+    """A line a point, with as many columns as there is room for."""
+    other = set(_OF_ONE_AXIS.values()) - {_OF_ONE_AXIS.get(frontier.y_name)}
+    heads = [head for head in _CELLS if head not in other]
+    for spare in ("", *(head for head in _FIRST_TO_GO if head.lower() != frontier.x_name)):
+        heads = [head for head in heads if head != spare]
+        rows = [["", *heads]]
+        for i in shown:
+            best = frontier.points[i].deployment
+            rows.append([marks.get(i, ""), *(_CELLS[head](best) for head in heads)])
+        lines = columns(rows, "<" * len(rows[0]))
+        if max(map(len, lines)) <= width:
+            break
+    return lines
+
+
+def _legend(frontier: Frontier, n_shown: int) -> list[tuple[str, str]]:
+    proof = frontier.proof
+    n_points, gap = len(frontier.points), max(point.gap for point in frontier.points)
+    hidden = "" if n_shown == n_points else f"; {n_shown} shown, `--all` shows every one"
+    rows = [
+        ("points", f"{n_points}{hidden}"),
+        ("*", f"{preferred_text(frontier)}: {headline(frontier.best.deployment)}"),
+    ]
+    if axis_targets(frontier):
+        found = at_target(frontier)
+        text = " and ".join(text for _, _, text in axis_targets(frontier))
+        best = None if found is None else headline(frontier.points[found].deployment)
+        rows.append(("o", f"the cheapest within {text}: {best or 'no point is'}"))
+    if proof.status == "optimal":
+        status = "optimal: no point is missing, and no deployment is better than one"
+    else:
+        status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
+    solved = plural(proof.n_solved, "candidate")
+    return [
+        *rows,
+        ("status", status),
+        (
+            "solver",
+            f"{proof.solver}, {solved} left by the screens of {proof.n_candidates:,} in "
+            f"{plural(proof.n_contexts, 'way')} to use the pool; "
+            f"{show(proof.solve_s, 's')} of {show(proof.wall_s, 's')}",
+        ),
+        ("verified", f"every point: {'; '.join(proof.verified)}"),
+    ]
+
+
+def shown_points(frontier: Frontier, most: int) -> list[int]:
+    """Indices of at most so many points, and of those that have a mark."""
+    points = frontier.points
+    if len(points) <= most:
+        return list(range(len(points)))
+    place = [(log(point.x), log(point.y)) for point in points]
+    length = [0.0]
+    for (x, y), (next_x, next_y) in pairwise(place):
+        length.append(length[-1] + hypot(next_x - x, next_y - y))
+    marked = {0, len(points) - 1, frontier.preferred, at_target(frontier) or 0}
+    n_others = max(2, most - len(marked) + 2)
+    wanted = [length[-1] * i / (n_others - 1) for i in range(n_others)]
+    nearest = {min(range(len(points)), key=lambda i: abs(length[i] - at)) for at in wanted}
+    return sorted(marked | nearest)

@@ -1,0 +1,113 @@
+"""What the reports of several plans call things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.report.lines import percent
+from planner.report.words import PREFILL_WORDS, plural
+from planner.results import Deployment, PhasePlan
+from planner.specs.request import Request
+from planner.specs.spans import span_text
+from planner.surveys import Case, Frontier
+from planner.units import show
+
+AXIS_WORDS = {
+    "latency": "speed per user",
+    "ttft": "time to first token",
+    "cost": "cost per token",
+    "rent": "rent per hour",
+    "throughput": "throughput",
+}
+
+
+def case_label(case: Case, cases: Sequence[Case]) -> str:
+    """What tells a case from the others; of a single one, its model and pool."""
+    parts = (
+        (case.model, {one.model for one in cases}),
+        (case.topology, {one.topology for one in cases}),
+        (case.weights, {one.weights for one in cases}),
+    )
+    told = [text for text, seen in parts if len(seen) > 1]
+    return ", ".join(told) or f"{case.model} on {case.topology}"
+
+
+def cases_text(cases: Sequence[Case]) -> str:
+    """All models and pools: `llama-3.1-70b on h100-nvl8-x4, h200-nvl8-x4`."""
+    models = ", ".join(dict.fromkeys(case.model for case in cases))
+    return f"{models} on {', '.join(dict.fromkeys(case.topology for case in cases))}"
+
+
+def survey_title(cases: Sequence[Case], frontier: Frontier) -> str:
+    """`palm-540b on tpu-v4-4x8x8: cost per token against speed per user`."""
+    axes = f"{AXIS_WORDS[frontier.y_name]} against {AXIS_WORDS[frontier.x_name]}"
+    return f"{cases_text(cases)}: {axes}"
+
+
+def shared_words(request: Request) -> list[str]:
+    """What is the same for all cases, defaults included."""
+    workload = request.workload
+    return [
+        f"{workload.n_input_tokens} tokens in, {workload.n_output_tokens} out; "
+        f"prefill by {request.prefill}: {PREFILL_WORDS.get(request.prefill, '')}; "
+        f"batches: decode {span_text(request.batches)}, "
+        f"prefill {span_text(request.prefill_batches)}",
+    ]
+
+
+def speed_text(deployment: Deployment) -> str:
+    """`43.9 token/s`, of each user."""
+    return show(1 / deployment.tpot_s, "token/s")
+
+
+def phase_text(phase: PhasePlan) -> str:
+    """`WS 2D × 64`: layout and batch."""
+    return f"{phase.layout} × {phase.batch}"
+
+
+def preferred_text(frontier: Frontier) -> str:
+    """Why a point is preferred."""
+    speed = "speed" if frontier.x_name == "latency" else "(1/TTFT)"
+    price = "price" if frontier.y_name != "throughput" else "time of all devices per token"
+    return f"preferred: the most {speed}^{frontier.alpha:g} / {price}"
+
+
+def axis_targets(frontier: Frontier) -> list[tuple[bool, float, str]]:
+    """Targets on the axes: whether on x, the value in SI, and its text."""
+    targets = frontier.request.targets
+    known = {
+        "latency": (targets.tpot_s, "TPOT ≤ {}"),
+        "ttft": (targets.ttft_s, "TTFT ≤ {}"),
+        "cost": (targets.usd_per_token, "cost ≤ {}"),
+    }
+    sides = (
+        (True, frontier.x_name, frontier.x_dimension),
+        (False, frontier.y_name, frontier.y_dimension),
+    )
+    found = []
+    for is_x, name, dimension in sides:
+        value, text = known.get(name, (None, ""))
+        if value is not None:
+            found.append((is_x, value, text.format(show(value, dimension))))
+    return found
+
+
+def at_target(frontier: Frontier) -> int | None:
+    """Index of the cheapest point within targets on the axes; `None` without such targets too."""
+    return frontier.at_target if axis_targets(frontier) else None
+
+
+def proof_text(frontier: Frontier) -> str:
+    """Why no point is missing and none is beaten, in a few sentences."""
+    proof, gap = frontier.proof, max(point.gap for point in frontier.points)
+    counted = (
+        f"{plural(len(frontier.points), 'point')} from {proof.n_candidates:,} candidates in "
+        f"{plural(proof.n_contexts, 'way')} to use the pool"
+    )
+    if proof.status != "optimal":
+        return f"{counted}; time ended before the proof: a point may be {percent(gap)} off"
+    return (
+        f"{counted}; no deployment lies below the staircase, as {proof.solver} proves on the "
+        f"{plural(proof.n_solved, 'candidate')} that the screens left; every point recounted by "
+        "an independent scalar model"
+    )

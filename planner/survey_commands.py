@@ -1,0 +1,174 @@
+"""`plan pareto` and `plan compare`: options to a call of the library, its answer to streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from planner.errors import NoPlanError, Problem, RequestError
+from planner.options.arguments import Arguments
+from planner.options.written import WrittenPareto, WrittenSurvey
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.options.several import AskedSurvey
+    from planner.specs.records import ClusterSpec, ModelSpec
+    from planner.surveys import Curve
+
+FOUND, NOTHING_FOUND = 0, NoPlanError.exit_code
+STDOUT = "-"
+
+_ALL_DEFAULT = WrittenPareto()
+_NOTHING_ASKED = WrittenSurvey()
+_Said = Annotated[Arguments, Parameter(parse=False)]
+_Specs = tuple["list[ModelSpec]", "list[ClusterSpec]"]
+
+
+def pareto(
+    written: Annotated[WrittenPareto, Parameter(name="*")] = _ALL_DEFAULT, *, said: _Said
+) -> int:
+    """Find every deployment that is the best for some worth of speed: the exact frontier."""
+    from planner.comparing import frontiers
+    from planner.report.progress import SurveyLine
+
+    files = {"--csv": written.csv, "--html": written.html}
+    (models, clusters), asked = _asked(written, said, files)
+    line = SurveyLine(sys.stderr)
+    try:
+        curves = frontiers(
+            models,
+            clusters,
+            **asked.keywords,
+            on_case=line.on_case,
+            on_points=line.on_points,
+        )
+    finally:
+        line.clear()
+    found = any(curve.frontier for curve in curves)
+    _print_frontiers(curves, written)
+    if written.csv not in (None, STDOUT):
+        from planner.report.as_csv import frontiers_csv
+
+        _save(str(written.csv), frontiers_csv(curves))
+    if written.html is not None and found:
+        from planner.report.page import page
+
+        _save(written.html, page(curves))
+    return FOUND if found else NOTHING_FOUND
+
+
+def compare(
+    written: Annotated[WrittenSurvey, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
+) -> int:
+    """Set the best plans of several models, pools or weights formats side by side."""
+    from planner.comparing import compare as find
+    from planner.report.progress import SurveyLine
+
+    (models, clusters), asked = _asked(written, said, {})
+    line = SurveyLine(sys.stderr)
+    try:
+        comparison = find(models, clusters, **asked.keywords, on_case=line.on_case)
+    finally:
+        line.clear()
+    if written.json:
+        from planner.report.as_json import comparison_json, dumps
+
+        write_data(dumps(comparison_json(comparison)), sys.stdout)
+    else:
+        from planner.report.comparison import best_line, comparison_text
+
+        text = best_line(comparison) if written.quiet else comparison_text(comparison, width())
+        write(text, sys.stdout)
+    return FOUND if comparison.best is not None else NOTHING_FOUND
+
+
+def _print_frontiers(curves: Sequence[Curve], written: WrittenPareto) -> None:
+    """On stdout, in the form that was asked for."""
+    if written.json:
+        from planner.report.as_json import dumps, frontiers_json
+
+        write_data(dumps(frontiers_json(curves)), sys.stdout)
+    elif written.csv == STDOUT:
+        from planner.report.as_csv import frontiers_csv
+
+        write_data(frontiers_csv(curves).rstrip("\n"), sys.stdout)
+    else:
+        from planner.report.frontiers import frontiers_text, preferred_line
+
+        if written.quiet:
+            text = "\n".join(preferred_line(curve, curves) for curve in curves)
+        else:
+            text = frontiers_text(curves, width(), show_all=written.all)
+        write(text, sys.stdout)
+
+
+def _asked(
+    written: WrittenSurvey, said: Arguments, files: dict[str, str | None]
+) -> tuple[_Specs, AskedSurvey]:
+    """Everything that was asked for, or everything that is wrong with it.
+
+    Raises:
+        RequestError: with the problems of words, options and files together.
+    """
+    from planner.options.several import read_survey
+    from planner.specs.reading import load_cluster, load_model
+
+    asked, problems = read_survey(written)
+    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    models = [found.collect(partial(load_model, name)) for name in asked.models]
+    clusters = [found.collect(partial(load_cluster, name)) for name in asked.topologies]
+    for option, text in files.items():
+        if text is not None and (option, text) != ("--csv", STDOUT):
+            found.problems += _unwritable(option, text)
+    loaded = [one for one in models if one], [one for one in clusters if one]
+    if len(loaded[0]) == len(models) and len(loaded[1]) == len(clusters):
+        found.problems += _request_problems(*loaded, asked)
+    found.check()
+    return loaded, asked
+
+
+def _request_problems(
+    models: list[ModelSpec], clusters: list[ClusterSpec], asked: AskedSurvey
+) -> list[Problem]:
+    """What is wrong with the request whatever the case, each problem once."""
+    from planner.comparing import OF_ONE_MODEL
+    from planner.specs.request import make_request
+
+    of_survey = ("by_weights", "x", "y", "alpha")
+    keywords = {name: value for name, value in asked.keywords.items() if name not in of_survey}
+    keywords.setdefault("objective", "cost")
+    is_alone = len(models) * len(clusters) == 1 and not asked.keywords["by_weights"]
+    problems: list[Problem] = []
+    for model, cluster in product(models, clusters):
+        try:
+            make_request(model, cluster, **keywords)
+        except RequestError as error:
+            problems += [p for p in error.problems if is_alone or p.where not in OF_ONE_MODEL]
+    return list(dict.fromkeys(problems))
+
+
+def _unwritable(option: str, text: str) -> list[Problem]:
+    """Why a file cannot be written, as far as one can know before."""
+    path, fact = Path(text), ""
+    if not text.strip() or text == STDOUT:
+        fact = "is no file"
+    elif path.is_dir():
+        fact = "is a folder"
+    elif not path.absolute().parent.is_dir():
+        fact = "its folder does not exist"
+    elif not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        fact = "permission denied"
+    return [Problem(where=option, value=text, fact=fact)] if fact else []
+
+
+def _save(name: str, text: str) -> None:
+    """Write a file, and say so."""
+    Path(name).write_text(text, encoding="utf-8", newline="\n")
+    write(f"wrote {name}", sys.stderr)

@@ -1,0 +1,163 @@
+"""Answers that are several plans: frontiers and comparisons, as frozen records in SI units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.results import Deployment, Plan, Screen
+from planner.specs.records import Provenance
+from planner.specs.request import Request
+
+X_AXES = ("latency", "ttft")
+"""What a frontier may keep short: time per output token, time to first token."""
+
+Y_AXES = ("cost", "rent", "throughput")
+"""What a frontier may set against it."""
+
+DEFAULT_ALPHA = 3.0
+"""Worth of speed against price at the preferred point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierPoint:
+    """A deployment that no other is as good as in both quantities.
+
+    Args:
+        deployment: what to run.
+        x, y: the two quantities of it.
+        bound: no deployment whose x is at most this one's has a better y.
+        gap: |y − bound| / y.
+        meets_targets: whether it is within the targets on the two axes; those on other
+            quantities hold for every point.
+    """
+
+    deployment: Deployment
+    x: float
+    y: float
+    bound: float
+    gap: float
+    meets_targets: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierProof:
+    """Why these points are the frontier: no deployment lies below their staircase.
+
+    Args:
+        status: `optimal`, or `feasible` when time ended before the proof.
+        solver: backend and version of the one program that proves all points.
+        n_candidates: (layout, format, batch) choices of both phases that were considered.
+        n_contexts: ways to use the pool that were considered.
+        screens: what was rejected before the solver, and why that loses no point.
+        n_solved: candidates that reached the solver.
+        verified: checks that every point passed, none of them by the code that found it.
+        wall_s: time from request to frontier.
+        solve_s: part of it spent in the solver.
+    """
+
+    status: str
+    solver: str
+    n_candidates: int
+    n_contexts: int
+    screens: tuple[Screen, ...]
+    n_solved: int
+    verified: tuple[str, ...]
+    wall_s: float
+    solve_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontier:
+    """All deployments of a request that are not dominated in two quantities.
+
+    Args:
+        request: what was asked; its objective is `y_name`.
+        x_name, y_name: the quantities, of `X_AXES` and `Y_AXES`.
+        x_dimension, y_dimension: their dimensions, as `units.show` takes them.
+        points: the cheapest first, and so the slowest.
+        alpha: worth of speed against price.
+        preferred: index of the point with the largest (1/x)^alpha / price.
+        proof: that no point is missing and none too many.
+        provenance: where the constants come from.
+    """
+
+    request: Request
+    x_name: str
+    y_name: str
+    x_dimension: str
+    y_dimension: str
+    points: tuple[FrontierPoint, ...]
+    alpha: float
+    preferred: int
+    proof: FrontierProof
+    provenance: tuple[Provenance, ...]
+
+    @property
+    def best(self) -> FrontierPoint:
+        """The preferred point."""
+        return self.points[self.preferred]
+
+    @property
+    def at_target(self) -> int | None:
+        """Index of the cheapest point within the targets on both axes, if one is."""
+        return next((i for i, point in enumerate(self.points) if point.meets_targets), None)
+
+    @property
+    def n_assumed(self) -> int:
+        """Constants of the inputs that have no published source."""
+        return sum(value.is_assumed for value in self.provenance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One of several requests that differ in model, pool or formats.
+
+    Args:
+        model, topology: names.
+        weights: formats of the weights, joined by commas; empty for all that the model has.
+    """
+
+    model: str
+    topology: str
+    weights: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The frontier of a case, or why it has none."""
+
+    case: Case
+    frontier: Frontier | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The plan of a case, or why it has none.
+
+    Args:
+        case: what was asked.
+        plan: the best plan.
+        loss_fraction: how much worse its objective is than that of the best row.
+        reason: why there is no plan.
+    """
+
+    case: Case
+    plan: Plan | None
+    loss_fraction: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Plans for the same targets, side by side.
+
+    Args:
+        objective: what every plan is best in.
+        rows: in the order asked.
+        best: index of the row whose plan is the best; `None` where none has a plan.
+    """
+
+    objective: str
+    rows: tuple[Row, ...]
+    best: int | None
