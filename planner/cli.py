@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import App, CycloptsError, Parameter
@@ -28,7 +29,7 @@ from planner.errors import (
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written
 from planner.report.helptext import HelpText
-from planner.report.paint import width, write, write_data
+from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
 from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
@@ -62,18 +63,20 @@ def main(argv: list[str] | None = None) -> int:
         The exit code.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    open_closed_streams()
+    code = FOUND
     try:
         try:
             code = _run(words)
+        except BrokenPipeError:
+            raise
         except (Exception, KeyboardInterrupt) as error:
-            if isinstance(error, BrokenPipeError):
-                raise
-            code = _fail(error, words)
+            code = _code(error)
+            _fail(error, words)
         sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FOUND
+    except OSError:  # the reader has seen enough, or nothing more can be written
+        drop_unwritten()
+    return code
 
 
 def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said) -> int:
@@ -84,7 +87,10 @@ def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, s
         said: problems of the words that are no options.
     """
     model, cluster, asked = _request(written, said)
-    best = _find(model, cluster, asked)
+    try:
+        best = _find(model, cluster, asked)
+    except NoPlanError as error:
+        raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
     if written.json:
         from planner.report.as_json import dumps, plan_json
 
@@ -228,23 +234,43 @@ def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:
         line.clear()
 
 
-def _fail(error: BaseException, words: list[str]) -> int:
-    """Say what went wrong; the exit code that says the same."""
-    code = error.exit_code if isinstance(error, PlannerError) else DEFECT
+def _as_written(conflict: Conflict, written: Written) -> Conflict:
+    """The conflict, with files in its command named by their paths, as the request did."""
+    from planner.specs.finding import is_path
+
+    words, request = shlex.split(conflict.command), conflict.request
+    for option, text, name in (
+        ("--model", written.model, request.model.name),
+        ("--topology", written.topology, request.cluster.name),
+    ):
+        if not words or not is_path(text):
+            continue
+        if option not in words:  # the file has the name that is the default
+            words[1:1] = [option, text]
+        elif words[words.index(option) + 1] == name:
+            words[words.index(option) + 1] = text
+    return replace(conflict, command=shlex.join(words))
+
+
+def _code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
-        code = INTERRUPTED
+        return INTERRUPTED
+    return error.exit_code if isinstance(error, PlannerError) else DEFECT
+
+
+def _fail(error: BaseException, words: list[str]) -> None:
+    """Say what went wrong."""
     if "--json" in words:
         from planner.report.as_json import conflict_json, dumps, error_json
 
         conflict = _conflict(error)
-        record = conflict_json(conflict) if conflict else error_json(error, exit_code=code)
+        record = conflict_json(conflict) if conflict else error_json(error, exit_code=_code(error))
         write_data(dumps(record), sys.stdout)
     write(_message(error, words), sys.stderr)
     if os.environ.get(TRACEBACK):
         import traceback
 
         traceback.print_exception(error)
-    return code
 
 
 def _conflict(error: BaseException) -> Conflict | None:
@@ -272,5 +298,7 @@ def _message(error: BaseException, words: list[str]) -> str:
         return failures.solver_text(error, width())
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
+    if isinstance(error, OSError):
+        return failures.refused_text(error)
     command = f"{TRACEBACK}=1 {shlex.join(['plan', *words])}"
     return failures.defect_text(error, command=command, width=width())

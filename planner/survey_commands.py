@@ -56,11 +56,11 @@ def pareto(
     if written.csv not in (None, STDOUT):
         from planner.report.as_csv import frontiers_csv
 
-        _save("--csv", str(written.csv), frontiers_csv(curves))
+        _save(str(written.csv), frontiers_csv(curves))
     if written.html is not None and found:
         from planner.report.page import page
 
-        _save("--html", written.html, page(curves))
+        _save(written.html, page(curves))
     return FOUND if found else NOTHING_FOUND
 
 
@@ -181,15 +181,7 @@ def _unwritable(option: str, text: str) -> list[Problem]:
     return [Problem(where=option, value=text, fact=fact)] if fact else []
 
 
-def _save(option: str, name: str, text: str) -> None:
-    """Write a file, and say so.
-
-    Raises:
-        RequestError: the file cannot be written.
-    """
-    try:
-        Path(name).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        fact = (error.strerror or "cannot be written").lower()
-        raise RequestError([Problem(where=option, value=name, fact=fact)]) from error
+def _save(name: str, text: str) -> None:
+    """Write a file, and say so."""
+    Path(name).write_text(text, encoding="utf-8", newline="\n")
     write(f"wrote {name}", sys.stderr)

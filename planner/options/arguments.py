@@ -145,7 +145,8 @@ def _unknown_option(said: Arguments, name: str, value: str, *, known: tuple[str,
     remedy = f"did you mean `{near}`?" if near else ""
     said.problems.append(Problem(where=name, value=value, fact="no such option", remedy=remedy))
     if not near:
-        said.hints.append("`plan --help` lists the options")
+        command = " ".join(["plan", *(word for word in said.tokens[:1] if word in SURVEYS)])
+        said.hints.append(f"`{command} --help` lists the options")
 
 
 def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
@@ -161,6 +162,9 @@ def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
 
 
 def _closest(word: str, known: tuple[str, ...]) -> str:
+    begun = [name for name in known if name.startswith(word)]
+    if len(begun) == 1:
+        return begun[0]
     from difflib import get_close_matches  # only a mistake needs it
 
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.7)), "")

@@ -53,7 +53,8 @@ class Axis:
 
     def ticks(self, most: int = 9) -> list[float]:
         """At most so many round numbers within the axis, as many as can be."""
-        candidates = _log_ticks if self.is_log else _linear_ticks
+        is_wide = self.is_log and self.high / self.low >= 3
+        candidates = _log_ticks if is_wide else _linear_ticks
         for fineness in range(6):
             found = candidates(self.low, self.high, fineness)
             if len(found) <= most:
@@ -72,8 +73,6 @@ def axis(numbers: Sequence[float], start: float, end: float, *, is_log: bool) ->
 
 def _log_ticks(low: float, high: float, fineness: int) -> list[float]:
     """Fewer and fewer numbers of each decade, then decades further and further apart."""
-    if fineness == 0 and high / low < 3:
-        return _linear_ticks(low, high, 0)
     digits = ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,), (1,))[fineness]
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     every = 2 if fineness == 5 else 1

@@ -22,13 +22,13 @@ def comparison_text(comparison: Comparison, width: int) -> str:
     cases = [row.case for row in rows]
     found = [row.plan for row in rows if row.plan is not None]
     head = f"{cases_text(cases)}: {OBJECTIVE_WORDS[comparison.objective]}"
-    parts = [head]
+    parts = ["\n".join(wrapped(head, width))]
     if comparison.best is not None:
-        parts[0] += f"\n{best_line(comparison)}"
+        parts[0] = "\n".join([parts[0], *wrapped(best_line(comparison), width)])
         without = {"model", "pool"} if len(rows) > 1 else set()
         lines = request_lines(found[0].request, width, without={*without, "weights"})
         parts.append(section("request", lines))
-    return "\n\n".join([*parts, *_tables(rows, width), *_certificates(found)])
+    return "\n\n".join([*parts, *_tables(rows, width), *_certificates(found, width)])
 
 
 def best_line(comparison: Comparison) -> str:
@@ -111,7 +111,7 @@ def _loss_text(loss_fraction: float | None) -> str:
     return percent(loss_fraction) if loss_fraction < 1 else f"{1 + loss_fraction:.3g} times"
 
 
-def _certificates(found: Sequence[Plan]) -> list[str]:
+def _certificates(found: Sequence[Plan], width: int) -> list[str]:
     """One line for all plans, where all are optimal."""
     if not found:
         return []
@@ -125,4 +125,4 @@ def _certificates(found: Sequence[Plan]) -> list[str]:
         f"{sum(proof.n_candidates for proof in proofs):,} candidates, every plan verified; "
         f"{show(wall_s, 's')}"
     )
-    return [section("certificates", [words])]
+    return [section("certificates", wrapped(words, width - 2))]

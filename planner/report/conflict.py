@@ -13,9 +13,8 @@ hint: this has a plan: `plan --latency-target 20ms`
 from __future__ import annotations
 
 from planner.report.lines import columns, wrapped
-from planner.report.words import headline, limit_label, limit_text
+from planner.report.words import headline, limit_label, limit_text, limited_text
 from planner.results import Conflict, Obstacle
-from planner.units import show
 
 _HEADS = {
     "tpot": "no plan decodes {model} on {pool} in {asked} a token",
@@ -25,7 +24,7 @@ _HEADS = {
     "batch": "no plan decodes {asked} sequences of {model} together on {pool}",
     "hbm": "no plan fits {model} into the memory of {pool}",
 }
-_SEVERAL = "no plan serves {model} on {pool} within {limits} together"
+_SEVERAL = "no plan serves {model} on {pool} within {limits}"
 
 
 def conflict_text(conflict: Conflict, width: int) -> str:
@@ -33,7 +32,7 @@ def conflict_text(conflict: Conflict, width: int) -> str:
     hint = f"hint: this has a plan: `{conflict.command}`" if conflict.command else ""
     parts = (
         "\n".join(wrapped(f"error: {_head(conflict)}", width)),
-        _reasons(conflict.obstacles, width),
+        _reasons(conflict.obstacles, width, most_offered=max(conflict.request.batches)),
         _reachable(conflict.obstacles),
         _closest(conflict, width),
         _indented(_search_text(conflict), width),
@@ -50,23 +49,25 @@ def _head(conflict: Conflict) -> str:
         model=f"`{request.model.name}`",
         pool=f"`{request.cluster.name}`",
         n_input=request.workload.n_input_tokens,
-        asked=show(alone.asked, alone.dimension) if alone else "",
-        limits=_and([_limit(obstacle) for obstacle in obstacles]) or "its memory",
+        asked=limited_text(alone.asked, alone.dimension) if alone else "",
+        limits=_and(list(dict.fromkeys(map(_limit, obstacles)))) or "its memory",
     )
 
 
-def _reasons(obstacles: tuple[Obstacle, ...], width: int) -> str:
+def _reasons(obstacles: tuple[Obstacle, ...], width: int, *, most_offered: int) -> str:
     """A paragraph of facts and consequences, in the order in which limits were named."""
+    reasons = dict.fromkeys(_reason(obstacle, most_offered) for obstacle in obstacles)
     sentences = [
-        f"{'And because' if i else 'Because'} {_reason(obstacle)}."
-        for i, obstacle in enumerate(obstacles)
+        f"{'And because' if i else 'Because'} {reason}." for i, reason in enumerate(reasons)
     ]
     return "\n".join(_indented(sentence, width) for sentence in sentences)
 
 
-def _reason(obstacle: Obstacle) -> str:
+def _reason(obstacle: Obstacle, most_offered: int) -> str:
     """A fact, its consequence, and the detail that the fact has after a semicolon."""
     fact, _, detail = obstacle.reason.rstrip(".").partition("; ")
+    if obstacle.name == "batch" and obstacle.asked > most_offered:
+        detail = f"`--batch` offers at most {most_offered}"
     fails = "nothing fits" if obstacle.name == "hbm" else f"{_limit(obstacle)} is out of reach"
     return f"{fact}, {fails}" + (f": {detail}" if detail else "")
 
@@ -77,9 +78,10 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> str:
     rows = [("limit", "asked", head)]
     for obstacle in obstacles:
         name, dimension = obstacle.name, obstacle.dimension
-        reachable = show(obstacle.reachable, dimension)
+        reachable = limited_text(obstacle.reachable, dimension)
         rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
-    return "\n".join(f"  {line}" for line in columns(rows, "<<<"))
+    distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
+    return "\n".join(f"  {line}" for line in columns(distinct, "<<<"))
 
 
 def _closest(conflict: Conflict, width: int) -> str:

@@ -36,6 +36,13 @@ def solver_text(error: SolverError, width: int) -> str:
     return f"error: the answer failed its verification\n\n{reason}\n\n{hint}"
 
 
+def refused_text(error: OSError) -> str:
+    """The system did not let the planner read or write: a full disk, a folder that is closed."""
+    reason = error.strerror or str(error)
+    where = f": `{shown(str(error.filename))}`" if error.filename else ""
+    return f"error: {reason[:1].lower()}{reason[1:]}{where}"
+
+
 def defect_text(error: BaseException, *, command: str, width: int) -> str:
     """Something that should not happen, without a traceback.
 

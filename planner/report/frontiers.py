@@ -62,7 +62,7 @@ def frontiers_text(curves: Sequence[Curve], width: int, *, show_all: bool) -> st
         return "\n\n".join(
             ["no frontier", *(_missing(c, cases_text([c.case]), width) for c in curves)]
         )
-    title = survey_title(cases, found[0])
+    title = "\n".join(wrapped(survey_title(cases, found[0]), width))
     share = max(FEWEST_POINTS, MOST_POINTS // len(found))
     parts = [title, section("request", _request_lines(curves, found[0], width))]
     for curve in curves:

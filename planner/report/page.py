@@ -181,8 +181,9 @@ _HEADS = (
 def _points(line: Line, i: int) -> Iterable[str]:
     """All points of a curve, in a table that opens."""
     frontier = line.frontier
-    yield f"<details><summary>{swatch(i)} {escape(line.label)}: all "
-    yield f'{plural(len(frontier.points), "point")}</summary><div class="scroll"><table>'
+    counted = f"{line.label}: all {plural(len(frontier.points), 'point')}"
+    yield f"<details><summary>{swatch(i)} {escape(counted)}</summary>"
+    yield '<div class="scroll"><table>'
     yield _row(_HEADS, "th")
     for j, point in enumerate(frontier.points):
         best = point.deployment

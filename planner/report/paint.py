@@ -6,7 +6,9 @@ All text is composed without colour and reads so. Colour is laid over it by what
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _STYLES = (
 _IN_ASCII = str.maketrans(
     {
         "×": "x", "≤": "<=", "≥": ">=", "·": "-", "–": "-", "−": "-", "…": "...", "█": "#",
-        "▏": "", "▎": "", "▍": "", "▌": "#", "▋": "#", "▊": "#", "▉": "#", "µ": "u", "→": "->",
+        "▏": " ", "▎": " ", "▍": " ", "▌": "#", "▋": "#", "▊": "#", "▉": "#", "µ": "u", "→": "->",
     }
 )  # fmt: skip
 
@@ -61,7 +63,6 @@ def painted(text: str) -> Text:
 
 def picture(text: str, *, title: str, columns: int) -> str:
     """A terminal that shows the text, as SVG that fetches nothing."""
-    import re
     from io import StringIO
 
     from rich.console import Console
@@ -79,6 +80,22 @@ def write_data(text: str, stream: IO[str]) -> None:
     stream.flush()
 
 
+def open_closed_streams() -> None:
+    """Let streams that the caller closed go nowhere: libraries write to them unasked."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def drop_unwritten() -> None:
+    """Drop what cannot be written, so that it does not fail again when Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def is_coloured(stream: IO[str]) -> bool:
     """Whether a stream is a terminal that wants colour (see no-color.org)."""
     is_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -89,6 +106,6 @@ def _encodable(text: str, encoding: str | None) -> str:
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:
-        ascii_only = text.translate(_IN_ASCII).encode("ascii", "replace")
-        return ascii_only.decode("ascii")
+        ascii_only = text.translate(_IN_ASCII).encode("ascii", "replace").decode("ascii")
+        return re.sub(r" +$", "", ascii_only, flags=re.MULTILINE)  # of bars too short for a `#`
     return text

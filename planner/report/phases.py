@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from planner.report.lines import LABEL, bar
+import math
+
+from planner.report.lines import LABEL, bar, labelled
 from planner.report.words import plural
-from planner.results import Deployment, DraftPlan, Memory, PhasePlan
+from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
 from planner.units import show
 
 _WIDEST_BAR = 20
 _FIGURE, _SHARE = 9, 7  # columns of a time or a size, and of its share
+_NOTES = (
+    ("overlap", "compute and weights run at once; the longer is charged for most of both"),
+    ("by itself", "TTFT and TPOT are of one pass: no queue, no pass of the other phase between"),
+)
 
 
-def phase_lines(best: Deployment, width: int) -> list[str]:
-    """A row for each fact, a column for each phase."""
+def phase_lines(
+    best: Deployment, offered: tuple[tuple[int, ...], tuple[int, ...]], width: int
+) -> list[str]:
+    """A row for each fact, a column for each phase.
+
+    Args:
+        best: the deployment.
+        offered: batches that prefill and decode could choose from.
+        width: columns.
+    """
     block = (width - 2 - LABEL) // 2
     phases = (best.prefill, best.decode)
     rows = [
         ("", [phase.phase for phase in phases]),
-        ("batch", [str(phase.batch) for phase in phases]),
+        ("batch", [_batch_text(*pair) for pair in zip(phases, offered, strict=True)]),
     ]
     if best.mesh.n_stages > 1:
         rows.append(
@@ -25,14 +39,15 @@ def phase_lines(best: Deployment, width: int) -> list[str]:
         )
     rows += [
         ("layout", [f"{phase.layout}  {best.storage}" for phase in phases]),
-        ("attention", [_attention_text(phase) for phase in phases]),
+        ("attention", [f"over {phase.attention}" for phase in phases]),
+        ("KV cache", [_kv_text(phase, best.mesh) for phase in phases]),
         ("pass", _pass_texts(best)),
         *_step_rows(phases, min(_WIDEST_BAR, block - _FIGURE - _SHARE - 4)),
         ("MFU", [_share(phase.mfu_fraction) for phase in phases]),
         ("tokens/s", [show(phase.tokens_per_s, "1") for phase in phases]),
     ]
-    lines = [f"{label:<{LABEL}}{left:<{block}}{right}" for label, (left, right) in rows]
-    return [*lines, *_draft_lines(best.draft)]
+    table = [f"{label:<{LABEL}}{left:<{block}}{right}" for label, (left, right) in rows]
+    return [*table, *_draft_lines(best.draft), *labelled(_NOTES, width)]
 
 
 def _pass_texts(best: Deployment) -> list[str]:
@@ -59,8 +74,17 @@ def _draft_lines(draft: DraftPlan | None) -> list[str]:
     return [f"{label:<{LABEL}}{text}" for label, text in rows]
 
 
-def _attention_text(phase: PhasePlan) -> str:
-    return f"over {phase.attention}, KV cut {plural(phase.n_kv_ways, 'way')}"
+def _batch_text(phase: PhasePlan, offered: tuple[int, ...]) -> str:
+    """The batch, and whether one could not go further because no larger one was offered."""
+    at_the_end = len(offered) > 1 and phase.batch == max(offered)
+    return f"{phase.batch}{', largest offered' if at_the_end else ''}"
+
+
+def _kv_text(phase: PhasePlan, mesh: Mesh) -> str:
+    """`cut 8 ways, 4 copies`: devices of a tensor group that outnumber the ways hold copies."""
+    n_copies = math.prod(mesh.axes) // phase.n_kv_ways
+    cut = f"cut {phase.n_kv_ways} ways" if phase.n_kv_ways > 1 else "not cut"
+    return f"{cut}, {n_copies} copies" if n_copies > 1 else cut
 
 
 def _step_rows(phases: tuple[PhasePlan, PhasePlan], bar_width: int) -> list[tuple[str, list[str]]]:

@@ -106,10 +106,10 @@ def _domains(fabric: NodesFabric) -> list[tuple[str, str]]:
 
 def _linked(fabric: LinkedFabric) -> Figures:
     rates = sorted({link.bytes_per_s for link in fabric.links})
-    slowest, fastest = show(rates[0], "B/s"), show(rates[-1], "B/s")
-    span = slowest if slowest == fastest else f"{slowest} to {fastest}"
+    ends = dict.fromkeys(show(rate, "B/s") for rate in (*rates[:1], *rates[-1:]))
+    span = f"{len(fabric.links)}, {' to '.join(ends)}" if rates else "none"
     return [
-        ("links", f"{len(fabric.links)}, {span}", "link[0].bandwidth"),
+        ("links", span, "link[0].bandwidth"),
         ("activations", fabric.activation_network, "linked.activation_network"),
         ("weights", fabric.bulk_network, "linked.bulk_network"),
     ]

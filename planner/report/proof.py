@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 from planner.report.lines import labelled, percent, wrapped
 from planner.report.words import limit_label, plural
 from planner.results import Certificate, Plan
 from planner.units import show
 
 _NO_GAP = 1e-9
+_INDEX = re.compile(r"\[\d+\]")  # of one entry of many: `link[7].latency`
 
 
 def certificate_lines(proof: Certificate, width: int) -> list[str]:
@@ -35,7 +39,7 @@ def _status_text(proof: Certificate) -> str:
         return f"{proof.status}: not proven to be the best"
     if proof.gap > _NO_GAP:
         return f"within {percent(proof.gap)} of the best, as the gap allows"
-    return "optimal: no plan is better"
+    return "optimal: no plan with the batches offered is better"
 
 
 def _screen_lines(proof: Certificate, width: int) -> list[str]:
@@ -57,7 +61,8 @@ def _screen_lines(proof: Certificate, width: int) -> list[str]:
 
 def constant_lines(plan: Plan, width: int) -> list[str]:
     """How many values the inputs hold, and which of them nobody published."""
-    assumed = ", ".join(value.key for value in plan.provenance if value.is_assumed)
+    keys = Counter(_INDEX.sub("", v.key) for v in plan.provenance if v.is_assumed)
+    assumed = ", ".join(f"{n} × {key}" if n > 1 else key for key, n in keys.items())
     rows = [
         ("in all", str(len(plan.provenance))),
         ("assumed", f"{plan.n_assumed}: {assumed}" if assumed else "none"),

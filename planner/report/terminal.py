@@ -20,11 +20,13 @@ from planner.report.words import (
     headline,
     limit_label,
     limit_text,
+    limited_text,
     plural,
     target_texts,
 )
 from planner.results import Alternative, Deployment, LimitUse, Mesh, Plan
-from planner.specs.request import Request, SolverOptions
+from planner.specs.records import LinkedFabric
+from planner.specs.request import Request, SolverOptions, default_prefill_batches
 from planner.specs.spans import span_text
 from planner.units import show
 
@@ -33,7 +35,7 @@ Rows = tuple[tuple[str, str], ...]
 _REQUEST: Rows = (
     ("model", "{model}: {title}, {n_params} parameters{padding}"),
     ("pool", "{pool}: {n_pool} × {device}"),
-    ("tokens", "{n_input} in, {n_output} out"),
+    ("tokens", "{n_input} in, {n_output} out{no_decode}"),
     ("targets", "{targets}"),
     ("objective", "{objective}: {objective_words}"),
     ("prefill", "{prefill}: {prefill_words}"),
@@ -43,14 +45,14 @@ _REQUEST: Rows = (
 )
 _DEPLOYMENT: Rows = (
     ("devices", "{n_devices} of {n_pool} × {device}"),
-    ("mesh", "{mesh}, {network}; fits the pool in {places}"),
+    ("mesh", "{mesh}, {network}{places}"),
     ("weights", "{weights_format}, at rest {storage}   {axes}"),
     ("KV cache", "{kv_format}"),
 )
 _COST: Rows = (
     ("rent", "{rent}: {n_devices} at {price} each, price {price_date}"),
     ("output token", "{cost}, of which prefill {prefill_cost} ({prefill_share})"),
-    ("throughput", "{throughput} output tokens per second, the phases taking turns"),
+    ("throughput", "{throughput} output tokens per second, the phases taking turns, never idle"),
 )
 
 
@@ -67,11 +69,12 @@ def plan_text(plan: Plan, width: int) -> str:
         width: columns, 60 or more.
     """
     best, request = plan.deployment, plan.request
+    offered = (request.prefill_batches, request.batches)
     sections = (
         f"{best.summary}\n{headline(best)}",
         section("request", request_lines(request, width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
-        section("phases", phase_lines(best, width)),
+        section("phases", phase_lines(best, offered, width)),
         section("memory of a device", memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
         section("limits", _limit_lines(plan.limits)),
@@ -105,16 +108,22 @@ def _request_values(request: Request) -> dict[str, object]:
         "device": cluster.device.title,
         "n_input": workload.n_input_tokens,
         "n_output": workload.n_output_tokens,
+        "no_decode": "" if workload.n_decode_steps else ": prefill writes it, decode never runs",
         "targets": ", ".join(target_texts(request.targets)) or "none",
         "objective": request.objective,
         "objective_words": OBJECTIVE_WORDS.get(request.objective, ""),
         "prefill": request.prefill,
-        "prefill_words": PREFILL_WORDS.get(request.prefill, ""),
+        "prefill_words": _prefill_words(request),
         "batches": span_text(request.batches),
         "prefill_batches": span_text(request.prefill_batches),
         "formats": " or ".join(request.weights_formats),
         "solver": _solver_text(request.options),
     }
+
+
+def _prefill_words(request: Request) -> str:
+    usual = request.prefill_batches == tuple(default_prefill_batches(request.prefill))
+    return PREFILL_WORDS.get(request.prefill, "") if usual else "in the batches asked for"
 
 
 def _solver_text(options: SolverOptions) -> str:
@@ -127,13 +136,15 @@ def _solver_text(options: SolverOptions) -> str:
 
 def _mesh_values(plan: Plan) -> dict[str, object]:
     best = plan.deployment
+    is_linked = isinstance(plan.request.cluster.fabric, LinkedFabric)  # one place was looked for
+    places = plural(best.mesh.n_positions, "place")
     return {
         "n_devices": best.mesh.n_devices,
         "n_pool": plan.request.cluster.n_devices,
         "device": plan.request.cluster.device.title,
         "mesh": best.mesh.label,
-        "network": _network_text(best.mesh),
-        "places": plural(best.mesh.n_positions, "place"),
+        "network": _network_text(best.mesh, is_linked=is_linked),
+        "places": "" if is_linked else f"; fits the pool in {places}",
         "weights_format": best.weights_format,
         "storage": best.storage,
         "axes": _axes_text(best),
@@ -141,9 +152,11 @@ def _mesh_values(plan: Plan) -> dict[str, object]:
     }
 
 
-def _network_text(mesh: Mesh) -> str:
+def _network_text(mesh: Mesh, *, is_linked: bool) -> str:
     if mesh.n_devices == 1:
         kind = "one device"
+    elif is_linked:
+        kind = "the widest links of the pool"
     elif not mesh.is_torus:
         kind = "switched"
     else:
@@ -177,7 +190,7 @@ def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
         (
             limit_label(use.name),
             limit_text(use.name, use.limit, use.dimension),
-            show(use.used, use.dimension),
+            limited_text(use.used, use.dimension),
             _gain_text(use),
         )
         for use in limits

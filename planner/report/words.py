@@ -48,7 +48,17 @@ def limit_label(name: str) -> str:
 def limit_text(name: str, value: float, dimension: str) -> str:
     """`≤ 30 ms`, `≥ 16`."""
     sign = "≥" if name in _AT_LEAST else "≤"
-    return f"{sign} {show(value, dimension)}"
+    return f"{sign} {limited_text(value, dimension)}"
+
+
+def limited_text(value: float, dimension: str) -> str:
+    """A quantity that can be limited: devices and sequences are counted, not rounded.
+
+    >>> limited_text(1024.0, "1"), limited_text(0.0301234, "s")
+    ('1024', '30.1 ms')
+    """
+    counted = dimension == "1" and float(value).is_integer()
+    return f"{value:.0f}" if counted else show(value, dimension)
 
 
 def target_texts(targets: Targets) -> list[str]:

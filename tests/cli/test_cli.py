@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.metadata import version
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import planner.planning
 from planner.cli import main
 from planner.errors import NoPlanError, OutOfTimeError, SolverError
+from tests.cli.files import LINKED
 from tests.report.examples import CONFLICT, PLAN
 
 
@@ -94,6 +96,28 @@ class TestFailures:
         answer(error)
         monkeypatch.setenv("PLANNER_TRACEBACK", "1")
         assert "Traceback (most recent call last)" in plan("").err
+
+
+@pytest.mark.parametrize(
+    ("line", "pool", "said", "told"),
+    [
+        ("", "mine", "plan --topology mine --weights int8", ""),
+        ("--topology box.toml", "mine", "plan --topology mine --weights int8", "box.toml"),
+        ("--topology box.toml", "tpu-v4-4x8x8", "plan --weights int8", "box.toml"),
+        ("--topology box.toml", "mine", "plan --topology tpu-v4-4x8x8", ""),
+        ("--topology box.toml", "mine", "", ""),
+    ],
+    ids=["a name", "a file", "a file named as the default", "another pool", "no command"],
+)
+def test_a_hint_names_a_file_by_its_path(plan, folder, answer, line, pool, said, told):
+    """A name is looked up in other folders than a path: it would not find the file."""
+    (folder / "box.toml").write_text(LINKED, encoding="utf-8")
+    request = replace(CONFLICT.request, cluster=replace(CONFLICT.request.cluster, name=pool))
+    answer(NoPlanError(replace(CONFLICT, request=request, command=said)))
+    command = json.loads(plan(f"{line} --json").out)["command"]
+    if told:
+        said = said.replace(" --topology mine", "").replace("plan", f"plan --topology {told}", 1)
+    assert command == said
 
 
 def test_out_of_time_repeats_the_request_with_more_time(plan, answer):

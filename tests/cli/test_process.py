@@ -98,6 +98,59 @@ def test_a_terminal_gets_colour():
     os.close(leader)
 
 
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("models >&-", 0),
+        ("--batch 0 >&-", 2),
+        ("--batch 0 2>&-", 2),
+        ("--batch 0 --json >&- 2>&-", 2),
+    ],
+)
+def test_a_stream_that_the_caller_closed_is_no_defect(line, code):
+    shell = f'"{sys.executable}" -c "{_MAIN}" {line}'
+    ran = subprocess.run(
+        ["sh", "-c", shell],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+    assert "defect" not in ran.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_full_disk_is_said_in_one_line():
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-c", _MAIN, "models"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=60,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (4, "error: no space left on device\n")
+
+
+def test_a_closed_pipe_does_not_turn_an_error_into_a_success():
+    process = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, "--batch", "0"],
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stderr is not None
+    process.stderr.close()
+    assert process.wait(timeout=60) == 2
+
+
 def test_a_closed_pipe_ends_the_command_quietly():
     process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, "topologies", "tpu-v4-16x16x16"],

@@ -33,6 +33,11 @@ def test_an_unknown_option_takes_its_value_along():
     assert tidy(["--bacth", "4"]).problems[0].remedy == "did you mean `--batch`?"
 
 
+def test_the_beginning_of_one_option_is_that_option():
+    """By its letters alone `--lat` looks more like `--batch`."""
+    assert tidy(["--lat", "30ms"]).problems[0].remedy == "did you mean `--latency-target`?"
+
+
 def test_an_option_unlike_any_other_points_to_the_help():
     said = tidy(["--xyzzy"])
     assert said.problems[0].remedy == ""

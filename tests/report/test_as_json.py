@@ -13,14 +13,23 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.as_json import (
     Json,
+    comparison_json,
     conflict_json,
     dumps,
     error_json,
+    frontiers_json,
     plan_json,
 )
-from planner.report.schema import conflict_schema, error_schema, plan_schema
+from planner.report.schema import (
+    comparison_schema,
+    conflict_schema,
+    error_schema,
+    frontiers_schema,
+    plan_schema,
+)
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.surveys import COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 ERROR = RequestError([Problem(where="--batch", value="0", fact="is zero")], hint="more")
@@ -33,7 +42,13 @@ def read(name: str) -> Json:
 
 @pytest.mark.parametrize(
     ("name", "generated"),
-    [("plan", plan_schema), ("conflict", conflict_schema), ("error", error_schema)],
+    [
+        ("plan", plan_schema),
+        ("conflict", conflict_schema),
+        ("error", error_schema),
+        ("frontiers", frontiers_schema),
+        ("comparison", comparison_schema),
+    ],
 )
 def test_the_committed_schema_is_what_the_records_say(name, generated):
     """A field that comes or goes shows in docs/schema, or here.
@@ -51,6 +66,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("conflict", conflict_json(replace(CONFLICT, closest=None))),
         ("error", error_json(ERROR, exit_code=2)),
         ("error", error_json(KeyboardInterrupt(), exit_code=130)),
+        ("frontiers", frontiers_json([CURVE, MISSING])),
+        ("comparison", comparison_json(COMPARISON)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -143,7 +160,13 @@ def test_the_text_passes_through_any_terminal():
 
 
 @pytest.mark.parametrize(
-    ("name", "record"), [("plan", plan_json(PLAN)), ("conflict", conflict_json(CONFLICT))]
+    ("name", "record"),
+    [
+        ("plan", plan_json(PLAN)),
+        ("conflict", conflict_json(CONFLICT)),
+        ("frontiers", frontiers_json([CURVE])),
+        ("comparison", comparison_json(COMPARISON)),
+    ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):
     closed = _closed(read(name))
@@ -176,6 +199,8 @@ def _write_schemas() -> None:
         ("plan", plan_schema()),
         ("conflict", conflict_schema()),
         ("error", error_schema()),
+        ("frontiers", frontiers_schema()),
+        ("comparison", comparison_schema()),
     ):
         (SCHEMAS / f"{name}.schema.json").write_text(_text(schema), encoding="utf-8")
 

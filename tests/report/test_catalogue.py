@@ -85,3 +85,10 @@ def test_listed_links_show_the_widest_groups():
     text = cluster_text(replace(CLUSTER, fabric=fabric), 100)
     assert "2, 1 GB/s to 2 GB/s" in text
     assert re.search(r"groups +2 at 2 GB/s", text)
+
+
+def test_a_device_without_links_is_described_too():
+    fabric = LinkedFabric(devices=("a",), links=(), activation_network="ring", bulk_network="ring")
+    text = cluster_text(replace(CLUSTER, fabric=fabric), 100)
+    assert re.search(r"links +none\n", text)
+    assert "no two devices are linked" in text

@@ -37,8 +37,7 @@ def test_the_message_is_fact_consequence_and_a_command():
 def test_several_limits_are_named_together_and_each_has_its_reason():
     text = conflict_text(CONFLICT, 100)
     assert text.startswith(
-        "error: no plan serves `tiny-7b` on `toy-4x4x4` within TPOT ≤ 5 ms and "
-        "cost ≤ $20/Mtoken together\n"
+        "error: no plan serves `tiny-7b` on `toy-4x4x4` within TPOT ≤ 5 ms and cost ≤ $20/Mtoken\n"
     )
     assert "  Because a decode step" in text
     assert "  And because every batch" in text
@@ -60,13 +59,35 @@ def test_what_does_not_fit_is_not_called_out_of_reach():
         ("devices", 2, "1", "serves `tiny-7b` on 2 devices of `toy-4x4x4`"),
         ("batch", 900, "1", "decodes 900 sequences of `tiny-7b` together on `toy-4x4x4`"),
         ("hbm", 32e9, "B", "fits `tiny-7b` into the memory of `toy-4x4x4`"),
-        ("novel", 1.0, "1", "serves `tiny-7b` on `toy-4x4x4` within novel ≤ 1 together"),
+        ("novel", 1.0, "1", "serves `tiny-7b` on `toy-4x4x4` within novel ≤ 1"),
     ],
 )
 def test_one_limit_is_named_in_plain_words(name, asked, dimension, head):
     only = Obstacle(name=name, asked=asked, reachable=2.0, dimension=dimension, reason="so it is")
     text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
     assert text.splitlines()[0] == f"error: no plan {head}"
+
+
+def test_a_limit_of_several_conflicts_is_named_once():
+    text = conflict_text(replace(CONFLICT, obstacles=(TPOT, COST, TPOT)), 100)
+    assert text.startswith(conflict_text(CONFLICT, 100).partition("Closest")[0])
+
+
+def test_sequences_are_counted_to_the_last_one():
+    """Three significant digits would make 1030 and 1020 of them."""
+    only = Obstacle(name="batch", asked=1025, reachable=1024, dimension="1", reason="so it is")
+    text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
+    assert "decodes 1025 sequences" in text
+    assert "decode batch  ≥ 1025  1024" in text
+
+
+def test_a_batch_that_was_not_offered_is_not_called_impossible_alone():
+    """The request offers 1 to 128: a batch of 129 fails for that reason, not for the devices'."""
+    only = Obstacle(name="batch", asked=129, reachable=128, dimension="1", reason="so it is; why")
+    text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
+    assert "decode batch ≥ 129 is out of reach: `--batch` offers at most 128." in text
+    within = replace(only, asked=128)
+    assert "`--batch`" not in conflict_text(replace(CONFLICT, obstacles=(within,)), 100)
 
 
 def test_detail_after_a_semicolon_follows_the_consequence():

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from planner.errors import OutOfTimeError, SolverError
-from planner.report.failures import defect_text, out_of_time_text, solver_text
+from planner.report.failures import defect_text, out_of_time_text, refused_text, solver_text
 
 COMMAND = "plan --time-limit=8s"
 
@@ -31,6 +31,13 @@ def test_a_failed_verification_offers_another_solver():
     text = solver_text(SolverError("objective 1 is 2"), 80)
     assert text.startswith("error: the answer failed its verification\n\n  objective 1 is 2\n")
     assert "hint: `--solver cpsat`" in text
+
+
+def test_what_the_system_refuses_is_no_defect():
+    assert refused_text(OSError(28, "No space left on device")) == "error: no space left on device"
+    missing = FileNotFoundError(2, "No such file or directory", "/proc/me")
+    assert refused_text(missing) == "error: no such file or directory: `/proc/me`"
+    assert refused_text(OSError("odd")) == "error: odd"
 
 
 def test_a_defect_names_itself_and_how_to_see_more():

@@ -53,6 +53,14 @@ def test_an_ascii_stream_gets_ascii():
     assert raw.getvalue() == b"error: no plan\n\n  TPOT <= 5 ms on 4x4x4 ###\n"
 
 
+def test_a_bar_keeps_its_columns_in_ascii_and_leaves_no_blank_behind():
+    """What is too short for a `#` is a blank, so that the next column stays in its place."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    write("0.8 %  ▏   5.5 %\n1.5 %  █▎\n0.4 %  ▎", stream)
+    stream.seek(0)
+    assert stream.read() == "0.8 %      5.5 %\n1.5 %  #\n0.4 %\n"
+
+
 def test_data_is_written_as_it_is():
     stream = Terminal()
     write_data('{"a": 1}', stream)

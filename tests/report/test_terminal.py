@@ -11,6 +11,7 @@ import pytest
 from planner.report.paint import write
 from planner.report.terminal import plan_line, plan_text
 from planner.results import LimitUse
+from planner.specs.records import Link, LinkedFabric, Provenance, Workload
 from planner.specs.request import Targets
 from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, REQUEST
 
@@ -107,11 +108,66 @@ def test_a_plan_within_a_gap_claims_no_more_than_the_gap():
     proof = replace(CERTIFICATE, gap=0.02, bound=39.2e-6)
     text = plan_text(replace(PLAN, certificate=proof), 100)
     assert "within 2 % of the best" in text
-    assert "no plan is better" not in text
+    assert "is better" not in text
 
 
 def test_assumed_constants_are_counted_and_named():
     assert re.search(r"assumed +2: memory.reserve, torus.hop", plan_text(PLAN, 100))
+
+
+def test_a_constant_of_many_links_is_named_once():
+    links = tuple(Provenance(key=f"link[{i}].latency", source="assumed") for i in range(28))
+    text = plan_text(replace(PLAN, provenance=(*PLAN.provenance, *links)), 100)
+    assert re.search(r"assumed +30: memory.reserve, torus.hop, 28 × link.latency", text)
+
+
+def test_copies_of_the_cache_are_those_that_its_ways_leave():
+    """32 devices: 8 ways leave 4 copies, 32 ways none, one way is a copy on each device."""
+    decode = replace(DECODE, n_kv_ways=8)
+    text = plan_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
+    assert re.search(r"KV cache +not cut, 32 copies +cut 8 ways, 4 copies\n", text)
+
+
+def test_the_columns_of_the_phases_do_not_touch_where_lines_are_narrowest():
+    phases = plan_text(PLAN, 60).partition("phases\n")[2].partition("  overlap")[0]
+    assert [line for line in phases.splitlines()[:5] if not re.match(r".{37} \S", line)] == []
+
+
+def test_the_largest_batch_offered_says_so_because_a_larger_one_may_be_better():
+    decode = replace(DECODE, batch=128)  # of 1 to 128; prefill had no choice
+    text = plan_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
+    assert re.search(r"batch +1 +128, largest offered\n", text)
+    assert "largest" not in plan_text(PLAN, 100)
+
+
+def test_one_output_token_leaves_nothing_to_decode():
+    alone = replace(REQUEST, workload=Workload(n_input_tokens=2048, n_output_tokens=1))
+    text = plan_text(replace(PLAN, request=alone), 100)
+    assert "2048 in, 1 out: prefill writes it, decode never runs" in text
+
+
+def test_prefill_batches_of_the_request_are_not_called_the_policys():
+    asked = replace(REQUEST, prefill_batches=(7,))
+    text = plan_text(replace(PLAN, request=asked), 100)
+    assert "latency: in the batches asked for" in text
+    assert "each request alone" not in text
+
+
+def test_listed_links_are_not_called_switched_nor_their_places_counted():
+    fabric = LinkedFabric(
+        devices=("a", "b"),
+        links=(Link(a="a", b="b", bytes_per_s=5e10, latency_s=1e-6),),
+        activation_network="ring",
+        bulk_network="ring",
+    )
+    pool = replace(REQUEST.cluster, fabric=fabric)
+    mesh = replace(MESH, label="TP 2", axes=(2, 1, 1), is_torus=False, n_devices=2, n_positions=1)
+    plan = replace(
+        PLAN,
+        request=replace(REQUEST, cluster=pool),
+        deployment=replace(DEPLOYMENT, mesh=mesh, decode=replace(DECODE, n_kv_ways=2)),
+    )
+    assert "  mesh          TP 2, the widest links of the pool\n" in plan_text(plan, 100)
 
 
 def test_a_pipeline_prints_its_stages_and_micro_batches():

@@ -1,0 +1,108 @@
+"""The report of frontiers as text, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import pytest
+
+from planner.report.as_csv import frontiers_csv
+from planner.report.frontiers import frontiers_text, preferred_line, shown_points
+from planner.surveys import Curve
+from tests.report.surveys import CASE, CURVE, MANY, MISSING, PROOF, THREE
+
+LONG = Curve(case=CASE, frontier=MANY, reason="")
+
+
+def test_a_short_frontier_is_shown_whole_with_its_marks():
+    text = frontiers_text([CURVE], 100, show_all=False)
+    assert text.startswith("tiny-7b on toy-4x4x4: cost per token against speed per user")
+    assert re.search(r"\n +100 ms +10 token/s +200 ms +\$20/Mtoken", text)
+    assert re.search(r"\n +\*o +25 ms +40 token/s +200 ms +\$40/Mtoken", text)
+    assert re.search(r"\n +10 ms +100 token/s", text)
+    assert re.search(r"points +3\n", text)
+    assert re.search(r"o +the cheapest within TPOT ≤ 30 ms and cost ≤ \$50/Mtoken: TPOT 25", text)
+
+
+def test_the_prefill_policy_and_the_proof_are_said():
+    text = " ".join(frontiers_text([CURVE], 100, show_all=False).split())
+    assert "prefill latency: each request alone" in text
+    assert "optimal: no point is missing" in text
+    assert "highs 1.13.1, 45 candidates left by the screens of 12,345 in 27 ways" in text
+    assert "every point: every constraint holds; seconds and bytes recounted" in text
+
+
+def test_a_long_frontier_is_thinned_and_says_so():
+    text = frontiers_text([LONG], 100, show_all=False)
+    assert re.search(r"points +200; \d\d shown, `--all` shows every one", text)
+    assert len(re.findall(r"× 1 +WS 2D × \d+", text)) <= 20
+    everything = frontiers_text([LONG], 100, show_all=True)
+    assert len(re.findall(r"× 1 +WS 2D × \d+", everything)) == 200
+    assert "--all" not in everything
+
+
+@pytest.mark.parametrize("most", [6, 20, 60])
+def test_both_ends_and_the_marked_points_are_always_shown(most):
+    shown = shown_points(MANY, most)
+    assert {0, 199, MANY.preferred} <= set(shown)
+    assert shown == sorted(set(shown))
+    assert len(shown) <= most
+
+
+def test_out_of_time_is_said_with_what_is_left():
+    late = replace(
+        THREE,
+        proof=replace(PROOF, status="feasible"),
+        points=tuple(replace(point, gap=0.05) for point in THREE.points),
+    )
+    text = frontiers_text([replace(CURVE, frontier=late)], 100, show_all=False)
+    assert "time ended before the proof, a point may be 5 % off" in text
+
+
+@pytest.mark.parametrize("width", [72, 80, 100, 120])
+def test_no_line_is_wider_than_asked(width):
+    lines = frontiers_text([LONG, MISSING], width, show_all=False).splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_several_are_labelled_and_one_without_a_plan_says_why():
+    text = frontiers_text([CURVE, MISSING], 100, show_all=False)
+    assert "\ntiny-7b\n" in text
+    assert "big & <bold>\n  no plan: HBM ≤ 32 GB is out of reach: 90 GB" in text
+    assert "request" in text
+
+
+def test_without_any_frontier_there_are_only_reasons():
+    text = frontiers_text([MISSING], 100, show_all=False)
+    assert text.startswith("no frontier")
+    assert "90 GB" in text
+
+
+def test_the_preferred_plan_fits_one_line():
+    assert preferred_line(CURVE, [CURVE]).startswith("32 devices 2×4×4, int8 weights")
+    assert preferred_line(CURVE, [CURVE, MISSING]).startswith("tiny-7b: 32 devices")
+    assert "no plan" in preferred_line(MISSING, [CURVE, MISSING])
+
+
+@pytest.mark.parametrize(("y_name", "head"), [("rent", "rent"), ("throughput", "tokens/s")])
+def test_the_other_axis_has_its_column(y_name, head):
+    other = replace(THREE, y_name=y_name, y_dimension="1")
+    text = frontiers_text([replace(CURVE, frontier=other)], 120, show_all=False)
+    assert re.search(rf"TPOT .*{head} ", text)
+
+
+def test_csv_has_every_point_in_si_units():
+    rows = list(csv.DictReader(io.StringIO(frontiers_csv([CURVE, LONG, MISSING]))))
+    assert len(rows) == 203
+    assert float(rows[1]["tpot_s"]) == 0.025
+    assert float(rows[1]["user_tokens_per_s"]) == 40.0
+    assert float(rows[1]["usd_per_token"]) == 40e-6
+    assert [row["preferred"] for row in rows[:3]] == ["0", "1", "0"]
+    assert [row["meets_targets"] for row in rows[:3]] == ["0", "1", "0"]
+    assert {row["status"] for row in rows} == {"optimal"}
+    assert rows[0]["decode_batch"] == "256"
+    assert rows[0]["weights"] == "bf16,int8"
