@@ -7,7 +7,11 @@ of queries, complete it among themselves. Over batch, each device keeps the KV o
 sequences: queries, keys and values travel there by an all-to-all, and the results travel
 back.
 
-Source: [Pope2022] §3.3, figures 4 and 5.
+A cached latent is one head. It is made in pieces, as queries' own latent is, and gathered by
+the devices that need all of it: those of its sequence, and where keys and values are made
+those of all heads.
+
+Source: [Pope2022] §3.3, figures 4 and 5; latents: [DeepSeek2024] §2.1.
 """
 
 from __future__ import annotations

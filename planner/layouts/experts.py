@@ -8,6 +8,9 @@ dimension of each over the axes that are left. Two ways bring the tokens:
     dispatched  attention is data parallel over some axes: each device sends its tokens to
                 the devices of their experts, and takes the outputs back, two all-to-alls
 
+Shared experts are cut like attention. What the router says of a token, a few numbers beside
+its E, is left out.
+
 Routing is taken as uniform and independent: T tokens touch E (1 − (1 − K/E)^T) of E experts.
 
 Source: [Erdil2025] Eq. 22, with E/K exact; dispatch and combine: [DeepSeek2024] §3.

@@ -36,11 +36,11 @@ from tests.estimates.drawn import (
 
 RELATIVE = 1e-9
 EXAMPLES = settings(
-    max_examples=60,
+    max_examples=45,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # an example is big: shrinking is slow
 )
-MANY_EXAMPLES = settings(EXAMPLES, max_examples=150)
+MANY_EXAMPLES = settings(EXAMPLES, max_examples=120)
 
 
 def as_table(mesh: RefereeMesh) -> MeshTable:

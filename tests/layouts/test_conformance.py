@@ -296,12 +296,16 @@ def raw_layouts(mesh: int) -> LayoutTable:
 
 
 def costs(cluster, meshes, layouts) -> np.ndarray:
+    return costs_of(MULTI_QUERY, cluster, meshes, layouts)
+
+
+def costs_of(model, cluster, meshes, layouts) -> np.ndarray:
     """Rows of everything that a plan is chosen by: times and bytes of both phases [N, …]."""
     batches, columns = np.array([[1.0, 3.0, 8.0, 64.0]]), []
     shape = geometry(layouts, meshes)
     for work in (PREFILL, DECODE):
-        columns.append(times(MULTI_QUERY, cluster, meshes, layouts, work, batches))
-        memory = held(MULTI_QUERY, shape, work, batches)
+        columns.append(times(model, cluster, meshes, layouts, work, batches))
+        memory = held(model, shape, work, batches)
         columns += [memory.kv_bytes, memory.activation_bytes, memory.gather_bytes]
     rows = np.concatenate([np.broadcast_to(c, (len(layouts), c.shape[1])) for c in columns], axis=1)
     scale = np.abs(rows).max(axis=0)

@@ -8,7 +8,8 @@ mesh, one layout, one batch, and formulas that can be followed with a pocket cal
     pass  = (M + S − 1) stage
 
 Axes are numbered 0, 1, 2; a set of axes is a bit mask (1, 2, 4). Everything is counted for
-the busiest device. Source: [Pope2022] §2-3 and appendix A; pipelines: [Huang2019].
+the busiest device. Source: [Pope2022] §2-3 and appendix A; pipelines: [Huang2019]; latents
+and dispatch: [DeepSeek2024] §2-3; experts that a batch touches: [Erdil2025] Eq. 22.
 """
 
 from planner.estimates.referee.memory import RefereeBytes, held_bytes
