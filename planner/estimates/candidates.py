@@ -71,7 +71,7 @@ class CandidateTable:
         formats: names of the weights formats.
         arms: layouts, (N,); `weights_format` and `context` index formats and contexts.
         prefill, decode: seconds and bytes of each phase.
-        n_too_large: arms left out because their weights alone exceed the memory.
+        n_too_large: arms left out because their weights alone do not fit.
     """
 
     machine: Machine
@@ -129,7 +129,7 @@ def candidate_table(
     formats: Sequence[str],
     batches: Sequence[int],
     prefill_batches: Sequence[int],
-    enforce_memory: bool = True,
+    weights_within: tuple[float, float] = (0.0, 1.0),
 ) -> CandidateTable:
     """Evaluate every layout in every format at every batch of both phases.
 
@@ -138,15 +138,16 @@ def candidate_table(
         formats: weights formats to choose from.
         batches: decode batches to choose from.
         prefill_batches: prefill batches to choose from.
-        enforce_memory: leave out arms whose weights alone do not fit; an explanation of a
-            conflict looks at them too.
+        weights_within: multiples of a device's memory: only arms whose weights alone need
+            more than the first and at most the second. An explanation looks beyond one.
     """
     layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES)
     n_layouts, n_formats = len(layouts), len(formats)
     rows = np.tile(np.arange(n_layouts), n_formats)
     weights_format = np.repeat(np.arange(n_formats), n_layouts)
     weight_bytes = _weight_bytes(model, machine.meshes, layouts, formats)
-    fits = weight_bytes <= usable_bytes(machine) if enforce_memory else weight_bytes > 0
+    more, most = (usable_bytes(machine, scale=scale) for scale in weights_within)
+    fits = (weight_bytes > more) & (weight_bytes <= most)
     arms, weights_format = layouts.take(rows[fits]), weights_format[fits]
     contexts, context = _contexts(machine, arms, weights_format, weight_bytes[fits])
     widths = np.array([FORMAT_BYTES[name] for name in formats])[weights_format]
@@ -165,7 +166,7 @@ def candidate_table(
         contexts=contexts,
         prefill=phase("prefill", prefill_batches),
         decode=phase("decode", batches),
-        n_too_large=int(np.count_nonzero(~fits)),
+        n_too_large=int(np.count_nonzero(weight_bytes > most)),
     )
 
 

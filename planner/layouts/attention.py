@@ -27,9 +27,13 @@ def kv_head_ways(model: ModelSpec, shape: Geometry, batch: Spread) -> FloatArray
 
 
 def held_kv_bytes(model: ModelSpec, shape: Geometry, batch: Spread, n_tokens: float) -> FloatArray:
-    """Keys and values of one layer that the busiest device holds and reads [bytes]."""
-    per_token = 2 * model.d_kv * FORMAT_BYTES[model.kv_format]
-    return batch.n_device_sequences * (n_tokens * per_token / kv_head_ways(model, shape, batch))
+    """Keys and values of one layer that the busiest device holds and reads [bytes].
+
+    A head is never cut: where the heads do not divide, the busiest device has one more.
+    """
+    n_heads = np.ceil(model.n_kv_heads / kv_head_ways(model, shape, batch))
+    per_token = n_heads * (2 * model.d_head * FORMAT_BYTES[model.kv_format])
+    return batch.n_device_sequences * (n_tokens * per_token)
 
 
 def query_head_ways(model: ModelSpec, shape: Geometry, batch: Spread) -> FloatArray:
@@ -42,8 +46,9 @@ def attention_flop(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass)
 
     Each new token meets its whole context, masked or not: 4 × heads × width.
     """
-    per_sequence = 4.0 * model.d_query * work.n_new_tokens * work.n_context_tokens
-    return batch.n_device_sequences * (per_sequence / query_head_ways(model, shape, batch))
+    n_heads = np.ceil(model.n_heads_served / query_head_ways(model, shape, batch))
+    per_head = 4.0 * model.d_head * work.n_new_tokens * work.n_context_tokens
+    return batch.n_device_sequences * (n_heads * per_head)
 
 
 def messages(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> tuple[Message, ...]:

@@ -6,6 +6,8 @@ the families of this folder.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.equations.arrays import FloatArray
@@ -95,11 +97,12 @@ def residence(
     """Memory of the busiest device during a pass, (N, B) [bytes].
 
     Keys and values are held for every sequence of the batch, activations for the
-    micro-batch in work.
+    micro-batch in work. A sequence rests where attention reads it, so its cache is cut in the
+    ways of its micro-batch, not of the batch; micro-batches take turns in who has one more.
     """
     n_layers = np.ceil(model.n_layers / shape.n_stages)
-    held = spread(shape, n_sequences)
     active = spread(shape, microbatch(shape, n_sequences))
+    held = replace(active, n_device_sequences=np.ceil(n_sequences / active.n_batch_ways))
     return Residence(
         weight_bytes=resident_weight_bytes(model, shape, weight_bytes_per_number),
         kv_bytes=n_layers * attention.held_kv_bytes(model, shape, held, work.n_cached_tokens),

@@ -36,8 +36,8 @@ def held_bytes(
 ) -> RefereeBytes:
     """Memory of the busiest device while the pass runs; arguments as in `step_time`.
 
-    `n_cached_tokens` of each sequence of the whole batch are held; only the micro-batch in
-    work has activations.
+    `n_cached_tokens` of each sequence of the whole batch are held, over the axes that cut its
+    micro-batch; only the micro-batch in work has activations.
     """
     layout = Layout(
         model=model,
@@ -51,7 +51,8 @@ def held_bytes(
     n_sequences = ceil(batch / n_microbatches)
     return RefereeBytes(
         weights_bytes=_weights_at_rest(layout),
-        kv_bytes=layout.n_layers * kv_layer_bytes(layout, batch, n_cached_tokens),
+        kv_bytes=layout.n_layers
+        * kv_layer_bytes(layout, batch, n_cached_tokens, cut=layout.batch_axes(n_sequences)),
         activation_bytes=_activations(layout, n_sequences, n_new_tokens),
         gather_bytes=_gather_buffers(layout),
     )
@@ -66,12 +67,15 @@ def _weights_at_rest(layout: Layout) -> float:
     return params * FORMAT_BYTES[layout.weights_format] / mesh.n_devices
 
 
-def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float) -> float:
-    """Keys and values in one layer; a head is never cut, devices beyond the heads hold copies."""
+def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float, *, cut: int) -> float:
+    """Keys and values in one layer, sequences cut over the axes `cut`.
+
+    A head is never cut: devices beyond the heads hold copies, and where the heads do not
+    divide, the busiest device has one more than others.
+    """
     model, mesh = layout.model, layout.mesh
-    cut = layout.batch_axes(n_sequences)
     n_own_sequences = ceil(n_sequences / mesh.size(cut))
-    n_own_heads = model.n_kv_heads / min(model.n_kv_heads, mesh.size(~cut & 7))
+    n_own_heads = ceil(model.n_kv_heads / mesh.size(~cut & 7))
     per_token = 2 * n_own_heads * model.d_head * FORMAT_BYTES[model.kv_format]
     return n_own_sequences * n_tokens * per_token
 

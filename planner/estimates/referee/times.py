@@ -110,9 +110,9 @@ def _attention_s(
     model, mesh = layout.model, layout.mesh
     cut = layout.batch_axes(n_sequences)
     own_sequences = ceil(n_sequences / mesh.size(cut))
-    own_heads = model.n_heads_served / min(model.n_heads_served, mesh.size(~cut & 7))
+    own_heads = ceil(model.n_heads_served / mesh.size(~cut & 7))
     flop = 4 * own_heads * model.d_head * n_pairs * own_sequences
-    kv = kv_layer_bytes(layout, n_sequences, n_context_tokens)
+    kv = kv_layer_bytes(layout, n_sequences, n_context_tokens, cut=cut)
     return layout.n_layers * max(flop / _flop_per_s(layout, device), kv / _hbm_bytes_per_s(device))
 
 
