@@ -30,6 +30,7 @@ from planner.specs.request import Request
 from planner.topology.meshes import MeshTable
 
 TOLERANCE = 1e-9
+TIE_TOLERANCE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
 OBJECTIVE_UNITS = {
     "cost": (1.0 / USD_PER_MTOKEN, "USD/token"),
@@ -106,8 +107,10 @@ def referee_verdict(
     held_bytes += deployment.memory.reserve_bytes
     if not math.isclose(held_bytes, deployment.memory.used_bytes, rel_tol=TOLERANCE):
         wrong.append(f"memory {deployment.memory.used_bytes!r} is {held_bytes!r}")
-    if held_bytes > deployment.memory.capacity_bytes * (1 + TOLERANCE):
-        wrong.append(f"memory {held_bytes!r} exceeds {deployment.memory.capacity_bytes!r}")
+    wrong += _beyond_capacity(held_bytes, deployment)
+    # a decode pass has its working set beside its own cache alone
+    peak_bytes = decode.all_bytes + draft_bytes + deployment.memory.reserve_bytes
+    wrong += _beyond_capacity(peak_bytes, deployment)
     wrong += _broken_targets(request, deployment, prefill.time.total_s, token_s)
     if wrong:
         raise SolverError("the referee disagrees with the plan: " + "; ".join(wrong))
@@ -116,6 +119,12 @@ def referee_verdict(
         "seconds and bytes recounted by an independent scalar model",
         "targets hold by that recount",
     )
+
+
+def _beyond_capacity(held_bytes: float, deployment: Deployment) -> list[str]:
+    capacity_bytes = deployment.memory.capacity_bytes
+    exceeds = held_bytes > capacity_bytes * (1 + TOLERANCE)
+    return [f"memory {held_bytes!r} exceeds {capacity_bytes!r}"] if exceeds else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,18 +259,39 @@ def limit_uses(
     )
 
 
+def _reached(objective: str, deployment: Deployment) -> float:
+    """What a deployment comes to in an objective, SI."""
+    values: dict[str, float] = {
+        "cost": deployment.usd_per_token,
+        "rent": deployment.usd_per_hour,
+        "latency": deployment.tpot_s,
+        "ttft": deployment.ttft_s,
+        "throughput": deployment.output_tokens_per_s,
+        "devices": deployment.mesh.n_devices,
+    }
+    return values[objective]
+
+
 def certificate(
     table: CandidateTable,
     posed: PosedProgram,
     request: Request,
     found: Found,
     *,
+    deployment: Deployment,
     verified: tuple[str, ...],
     wall_s: float,
 ) -> Certificate:
-    """The proof in numbers, in SI units."""
+    """The proof in numbers, in SI units.
+
+    Raises:
+        SolverError: what was optimised is not what the deployment comes to.
+    """
     solution, screened = found.solution, found.screened
     objective = in_si(request.objective, solution.objective)
+    reached = _reached(request.objective, deployment)
+    if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
+        raise SolverError(f"{request.objective} {objective!r} is {reached!r} in the deployment")
     bound = in_si(request.objective, min(solution.bound, solution.objective, screened.bound))
     n_decodes = len(table.variants) * len(table.decode.batches)
     n_too_large = table.n_too_large * (len(table.prefill.batches) + n_decodes)

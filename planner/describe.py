@@ -12,7 +12,7 @@ from planner.estimates.candidates import CandidateTable, NumberFormats, passes
 from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts import attention, naming
 from planner.layouts.geometry import Geometry, Pass, geometry, spread
-from planner.layouts.layer import residence
+from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
 from planner.programs.deployment import DECODE, PREFILL, PosedProgram
@@ -217,8 +217,8 @@ class _Point:
         return naming.layout_name(meshes, self.layout, 0)
 
     def _kv_ways(self) -> int:
-        held = spread(self.shape, self._batches())
-        ways = held.n_batch_ways * attention.kv_head_ways(self.model, self.shape, held)
+        part = spread(self.shape, microbatch(self.shape, self._batches()))
+        ways = part.n_batch_ways * attention.kv_head_ways(self.model, self.shape, part)
         return round(_scalar(ways))
 
 

@@ -19,7 +19,7 @@ from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import MS, USD_PER_MTOKEN, PosedProgram, pose
 from planner.results import Conflict, Deployment, Obstacle
-from planner.search import is_feasible, optimum, search
+from planner.search import is_feasible, optimum, search, time_left
 from planner.solvers.solution import Solution, Status
 from planner.specs.listing import list_clusters
 from planner.specs.reading import load_cluster
@@ -55,21 +55,43 @@ def limits_of(request: Request) -> dict[str, float]:
 
 
 def gains(
-    table: CandidateTable, request: Request, solution: Solution
+    table: CandidateTable, request: Request, solution: Solution, began_s: float
 ) -> Mapping[str, tuple[float, float | None]]:
     """(relief, share of the objective gained) for each limit, loosened one at a time.
 
-    The share is `None` where it is not known: the plan itself was not proved optimal.
+    The share is `None` where it is not known: the plan, or the better one, is not proved
+    optimal in the time that is left since `began_s`, or only within a gap.
     """
-    if solution.status is not Status.OPTIMAL:
-        return {name: (RELIEF[name], None) for name in limits_of(request)}
-    objective, found = solution.objective, {}
+    objective = solution.objective
+    found: dict[str, tuple[float, float | None]] = {}
     for name in limits_of(request):
-        posed = _relieved(table, request, name, RELIEF[name])
-        better = optimum(posed.program, request.options)
-        gain = 0.0 if better is None or not objective else (objective - better) / abs(objective)
-        found[name] = (RELIEF[name], max(gain, 0.0))
+        found[name] = RELIEF[name], None
+        if solution.status is Status.OPTIMAL and not request.options.gap and objective:
+            better = _optimum_with_more(table, request, name, began_s)
+            if better is not None:
+                found[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
     return found
+
+
+def _optimum_with_more(
+    table: CandidateTable, request: Request, name: str, began_s: float
+) -> float | None:
+    """The optimum with a limit loosened; `None` if time ends before it is proved.
+
+    More memory also lets in weights that did not fit; no context has both sorts.
+    """
+    posed = [_relieved(table, request, name, RELIEF[name])]
+    if name == "hbm":
+        heavier = table_of(request, table.machine, weights_within=(1.0, RELIEF[name]))
+        posed += [_relieved(heavier, request, name, RELIEF[name])] if len(heavier.arms) else []
+    best = math.inf
+    for each in posed:
+        options = time_left(request.options, began_s)
+        solution = optimum(each.program, options)
+        if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            return None
+        best = min(best, solution.objective)
+    return best
 
 
 def _relieved(table: CandidateTable, request: Request, name: str, relief: float) -> PosedProgram:
@@ -88,8 +110,12 @@ def explain(request: Request, machine: Machine) -> Conflict:
 
     One irreducible set after the other: the first limit of each that an option can loosen
     yields, until what is left has a plan. Its values make the command of the hint.
+
+    An explanation is proved, so it has neither a gap nor a time limit.
     """
-    table = table_of(request, machine, enforce_memory=False)
+    proved = replace(request.options, gap=0.0, time_limit_s=None)
+    request = replace(request, options=proved)
+    table = table_of(request, machine, weights_within=(0.0, math.inf))
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
     while not _holds(table, request, yielding):
@@ -109,7 +135,7 @@ def explain(request: Request, machine: Machine) -> Conflict:
         command=_command(request, yielding, closest),
         n_candidates=len(table.arms) * n_batches,
         verified=(
-            "each limit of the conflict was left out in turn, and a plan was found",
+            "each limit of a conflict was left out in turn, and the others of it could be met",
             "what is reachable is proved optimal",
         ),
     )
@@ -156,7 +182,7 @@ def _obstacle(
         asked=limits_of(request)[name],
         reachable=deployment.memory.used_bytes if name == "hbm" else reachable,
         dimension=dimension,
-        reason=_reason(name, deployment),
+        reason=_reason(name, deployment, _within(request, left_out)),
     )
 
 
@@ -211,29 +237,38 @@ def _rounded_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
-def _reason(name: str, deployment: Deployment) -> str:
+def _within(request: Request, left_out: list[str]) -> str:
+    """Which limits an obstacle's best value keeps, in words; the first left out is its own."""
+    kept = [name for name in limits_of(request) if name not in left_out]
+    others = {*limits_of(request)} - {left_out[0]}
+    if others <= set(kept):
+        return " within the other limits" if others else ""
+    return f" with only {', '.join(f'`{name}`' for name in kept)} kept" if kept else " by itself"
+
+
+def _reason(name: str, deployment: Deployment, within: str) -> str:
     """The fact that stands in the way, in one sentence."""
     where = f"{deployment.mesh.n_devices} devices {deployment.mesh.label}"
     if name in ("tpot", "ttft"):
         phase = deployment.decode if name == "tpot" else deployment.prefill
         largest, seconds = max(phase.step.parts(), key=lambda part: part[1])
         return (
-            f"the fastest {phase.phase} pass within the other limits takes "
+            f"the fastest {phase.phase} pass{within} takes "
             f"{show(phase.step.total_s, 's')} ({phase.layout}, batch {phase.batch}, on {where}); "
             f"{show(seconds, 's')} of it is {largest}"
         )
     if name == "hbm":
         memory = deployment.memory
         return (
-            f"the plan that needs least memory takes {show(memory.used_bytes, 'B')} of each "
-            f"device on {where}, {show(memory.weights_bytes, 'B')} of it weights in "
+            f"the plan that needs least memory{within} takes {show(memory.used_bytes, 'B')} of "
+            f"each device on {where}, {show(memory.weights_bytes, 'B')} of it weights in "
             f"{deployment.weights_format}; a device has {show(memory.capacity_bytes, 'B')}"
         )
     if name == "cost":
         return (
-            "the cheapest plan within the other limits takes "
+            f"the cheapest plan{within} takes "
             f"{show(deployment.usd_per_token, 'USD/token')} on {where}"
         )
     if name == "devices":
-        return f"the smallest plan within the other limits takes {where}"
-    return f"the largest batch within the other limits is {deployment.decode.batch} on {where}"
+        return f"the smallest plan{within} takes {where}"
+    return f"the largest batch to choose from{within} is {deployment.decode.batch} on {where}"

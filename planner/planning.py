@@ -14,7 +14,7 @@ from planner.estimates.requested import table_of
 from planner.explain import explain, gains
 from planner.programs.deployment import PosedProgram, pose
 from planner.results import Alternative, Plan
-from planner.search import Found, search
+from planner.search import Found, search, time_left
 from planner.solvers.solution import Progress, Status
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -28,7 +28,6 @@ from planner.specs.request import (
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
-LEAST_TIME_S = 0.01
 
 
 def plan(
@@ -89,7 +88,7 @@ def plan(
     machine = machine_of(cluster, model)
     table = table_of(request, machine)
     posed = pose(table, request, objective=objective)
-    left = _time_left(options, began_s)
+    left = time_left(options, began_s)
     found = search(posed, left, on_progress=_progress_in_si(on_progress, objective))
     if found.solution.status is Status.INFEASIBLE:
         raise NoPlanError(explain(request, machine))
@@ -99,14 +98,6 @@ def plan(
             bound=in_si(objective, found.solution.bound),
         )
     return _answer(request, table, posed, found, began_s)
-
-
-def _time_left(options: SolverOptions, began_s: float) -> SolverOptions:
-    """The time limit counts from the request; the solver gets what building has left."""
-    if options.time_limit_s is None:
-        return options
-    left_s = options.time_limit_s - (time.perf_counter() - began_s)
-    return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
 
 
 def _progress_in_si(
@@ -151,12 +142,13 @@ def _answer(
         request=request,
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(request, best, gains(table, request, found.solution)),
+        limits=limit_uses(request, best, gains(table, request, found.solution, began_s)),
         certificate=certificate(
             table,
             posed,
             request,
             found,
+            deployment=best,
             verified=verified,
             wall_s=time.perf_counter() - began_s,
         ),

@@ -5,6 +5,7 @@ The order is lexicographic: first the objective, then, among its optima, the cos
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -13,22 +14,25 @@ import numpy as np
 from planner.errors import SolverError
 from planner.programs.deployment import PosedProgram
 from planner.programs.layout import (
-    RELATIVE_TOLERANCE,
     Assignment,
     LayoutProgram,
     Limit,
+    ceiling,
+    choosable,
+    exceeds,
     lower_bounds,
     objective,
     restrict,
     violations,
 )
 from planner.programs.screens import Screening, screen
-from planner.solvers import solve
+from planner.solvers import exhaustive, solve
 from planner.solvers.solution import Progress, Solution, Status, relative_gap
 from planner.specs.request import SolverOptions
 
 N_ALTERNATIVES = 3
 PRIMARY = "primary"
+LEAST_TIME_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,56 +64,66 @@ def search(
     Raises:
         SolverError: an answer fails `violations` on the unscreened program.
     """
+    began_s = time.perf_counter()
     screened = screen(posed.program, n_best=1 + n_alternatives)
-    solution = _solve(screened.program, options, on_progress)
-    if solution.assignment is None:
-        return _early(posed.program, screened, solution)
-    best = screened.original(solution.assignment)
-    _verify(posed.program, best)
-    if solution.status is not Status.OPTIMAL:  # out of time: what is in hand goes out at once
+    solution = _solve(screened.program, time_left(options, began_s), on_progress)
+    solution, best = _in_hand(posed.program, screened, solution)
+    if best is None or solution.status is not Status.OPTIMAL:  # it goes out at once
         return Found(solution=solution, assignment=best, alternatives=(), screened=screened)
-    alternatives = _alternatives(
-        posed.program, screened, solution.assignment, options, n_alternatives
-    )
+    others = _alternatives(posed.program, screened, best, (options, began_s), n_alternatives)
+    if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
+        ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
+        (best, value), *others = ranked
+        solution = _at(solution, value)
     if posed.tie_breaker is not None:
-        best = break_ties(posed, best, options)
-    return Found(solution=solution, assignment=best, alternatives=alternatives, screened=screened)
+        best = break_ties(posed, best, time_left(options, began_s))
+    return Found(solution=solution, assignment=best, alternatives=tuple(others), screened=screened)
 
 
-def _early(program: LayoutProgram, screened: Screening, solution: Solution) -> Found:
-    """Without an assignment: infeasible, or out of time with what the screens met on the way."""
-    met = screened.incumbent
-    if solution.status is not Status.UNKNOWN or met is None:
-        return Found(solution=solution, assignment=None, alternatives=(), screened=screened)
-    _verify(program, met)
-    value = objective(program, met)
-    least = float(lower_bounds(program).min())
-    bound = min(value, max(solution.bound, least))
-    known = replace(
-        solution,
-        status=Status.FEASIBLE,
-        objective=value,
-        bound=bound,
-        gap=relative_gap(value, bound),
-    )
-    return Found(solution=known, assignment=met, alternatives=(), screened=screened)
+def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
+    """The options with what is left of the time limit since `began_s` [s]."""
+    if options.time_limit_s is None:
+        return options
+    left_s = options.time_limit_s - (time.perf_counter() - began_s)
+    return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
 
 
-def optimum(program: LayoutProgram, options: SolverOptions) -> float | None:
-    """The least objective, or `None` when nothing satisfies the program.
+def _in_hand(
+    program: LayoutProgram, screened: Screening, solution: Solution
+) -> tuple[Solution, Assignment | None]:
+    """The better of the solver's answer and of what the screens met on the way, verified.
 
-    Raises:
-        SolverError: the time limit came first.
+    A solver that may stop early, for time or within a gap, may miss what is in hand.
     """
-    solution = _solve(screen(program, n_best=1).program, options, None)
-    if solution.status is Status.UNKNOWN:
-        raise SolverError("the time limit ended before feasibility was known")
-    return None if solution.assignment is None else solution.objective
+    found = screened.original(solution.assignment) if solution.assignment is not None else None
+    met = screened.incumbent
+    if met is not None and (found is None or exceeds(solution.objective, objective(program, met))):
+        if solution.status is Status.INFEASIBLE:
+            raise SolverError(f"{solution.solver} calls infeasible what has a plan")
+        found = met
+        bound = max(solution.bound, float(lower_bounds(program).min()))
+        solution = _at(replace(solution, bound=bound), objective(program, met))
+    if found is not None:
+        _verify(program, found)
+    return solution, found
+
+
+def _at(solution: Solution, value: float) -> Solution:
+    """The same proof for a better assignment."""
+    bound = min(value, solution.bound)
+    status = Status.FEASIBLE if solution.status is Status.UNKNOWN else solution.status
+    gap = relative_gap(value, bound)
+    return replace(solution, status=status, objective=value, bound=bound, gap=gap)
+
+
+def optimum(program: LayoutProgram, options: SolverOptions) -> Solution:
+    """The least objective of a program, without runners-up and ties."""
+    return _solve(screen(program, n_best=1).program, options, None)
 
 
 def is_feasible(program: LayoutProgram, options: SolverOptions) -> bool:
-    """Whether anything satisfies the program."""
-    return optimum(program, options) is not None
+    """Whether anything satisfies the program; the options set no time limit."""
+    return optimum(program, options).assignment is not None
 
 
 def _solve(
@@ -117,7 +131,12 @@ def _solve(
     options: SolverOptions,
     on_progress: Callable[[Progress], None] | None,
 ) -> Solution:
-    return solve(
+    """Solve; that nothing satisfies a program is confirmed by looking at every assignment.
+
+    Raises:
+        SolverError: one of them satisfies it.
+    """
+    solution = solve(
         program,
         solver=options.solver,
         time_limit_s=options.time_limit_s,
@@ -126,6 +145,12 @@ def _solve(
         seed=options.seed,
         on_progress=on_progress,
     )
+    doubtful = solution.status is Status.INFEASIBLE and choosable(program).any()
+    if doubtful and exhaustive.n_assignments(program) <= exhaustive.MOST_ASSIGNMENTS:
+        missed = solve(program, solver="exhaustive").assignment
+        if missed is not None:
+            raise SolverError(f"{solution.solver} calls infeasible what {missed} satisfies")
+    return solution
 
 
 def _verify(program: LayoutProgram, assignment: Assignment) -> None:
@@ -135,14 +160,17 @@ def _verify(program: LayoutProgram, assignment: Assignment) -> None:
 
 
 def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
-    """Among plans with the optimal objective, the cheapest; the optimum becomes a limit."""
+    """Among plans with the optimal objective, the cheapest; the optimum becomes a limit.
+
+    Out of time, or within a gap, the solver may return a dearer one: then the first stays.
+    """
     program = posed.program
     assert posed.tie_breaker is not None
     primary = Limit(
         name=PRIMARY,
         context=program.context_objective,
         column=program.column_objective,
-        at_most=objective(program, best) * (1 + RELATIVE_TOLERANCE),
+        at_most=ceiling(objective(program, best)),
     )
     context, column = posed.quantities[posed.tie_breaker]
     second = replace(
@@ -157,27 +185,32 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
         return best
     cheapest = screened.original(solution.assignment)
     _verify(second, cheapest)
-    return cheapest
+    return best if exceeds(objective(second, cheapest), objective(second, best)) else cheapest
 
 
 def _alternatives(
     program: LayoutProgram,
     screened: Screening,
     best: Assignment,
-    options: SolverOptions,
+    effort: tuple[SolverOptions, float],
     n_alternatives: int,
-) -> tuple[tuple[Assignment, float], ...]:
-    """The best plans in other contexts, one after the other, each context once."""
+) -> list[tuple[Assignment, float]]:
+    """The best plans in other contexts, one after the other, each context once.
+
+    Args:
+        best: in the unscreened program.
+        effort: options, and when their time limit began [s].
+    """
     left = np.arange(screened.program.n_contexts)
-    used, found = best.context, []
+    used, found = int(np.searchsorted(screened.contexts, best.context)), []
     for _ in range(n_alternatives):
         left = left[left != used]
         columns = np.flatnonzero(np.isin(screened.program.column_context, left))
         if not len(left) or not len(columns):
             break
         rest = restrict(screened.program, contexts=left, columns=columns)
-        solution = _solve(rest, options, None)
-        if solution.assignment is None:
+        solution = _solve(rest, time_left(*effort), None)
+        if solution.assignment is None or solution.status is not Status.OPTIMAL:
             break
         used = int(left[solution.assignment.context])
         chosen = Assignment(
@@ -186,4 +219,4 @@ def _alternatives(
         assignment = screened.original(chosen)
         _verify(program, assignment)
         found.append((assignment, solution.objective))
-    return tuple(found)
+    return found

@@ -121,7 +121,7 @@ class CandidateTable:
         prefill: seconds and bytes of prefill.
         variants: ways to decode; the first is without a draft.
         drafts: the draft's layouts, `None` without one.
-        n_too_large: arms left out because their weights alone exceed the memory.
+        n_too_large: arms left out because their weights alone do not fit.
     """
 
     machine: Machine
@@ -194,7 +194,7 @@ def candidate_table(
     formats: Sequence[NumberFormats],
     batches: Sequence[int],
     prefill_batches: Sequence[int],
-    enforce_memory: bool = True,
+    weights_within: tuple[float, float] = (0.0, 1.0),
 ) -> CandidateTable:
     """Evaluate every layout in every format at every batch of both phases.
 
@@ -203,8 +203,8 @@ def candidate_table(
         formats: pairs of number formats to choose from.
         batches: decode batches to choose from.
         prefill_batches: prefill batches to choose from.
-        enforce_memory: leave out arms whose weights alone do not fit; an explanation of a
-            conflict looks at them too.
+        weights_within: multiples of a device's memory: only arms whose weights alone need
+            more than the first and at most the second. An explanation looks beyond one.
     """
     layouts = all_layouts(
         machine.meshes, microbatches=MICROBATCHES, has_experts=model.moe is not None
@@ -213,7 +213,8 @@ def candidate_table(
     rows = np.tile(np.arange(n_layouts), n_formats)
     arm_formats = np.repeat(np.arange(n_formats), n_layouts)
     weight_bytes = _weight_bytes(model, machine.meshes, layouts, formats)
-    fits = weight_bytes <= usable_bytes(machine) if enforce_memory else weight_bytes > 0
+    more, most = (usable_bytes(machine, scale=scale) for scale in weights_within)
+    fits = (weight_bytes > more) & (weight_bytes <= most)
     arms, arm_formats = layouts.take(rows[fits]), arm_formats[fits]
     contexts, context = _contexts(machine, arms, arm_formats, weight_bytes[fits])
     costs = format_costs(machine.device, formats)[:, arm_formats]
@@ -233,7 +234,7 @@ def candidate_table(
         prefill=phase("prefill", prefill_batches),
         variants=(DecodeVariant(n_drafted=0, rank=0, candidates=phase("decode", batches)),),
         drafts=None,
-        n_too_large=int(np.count_nonzero(~fits)),
+        n_too_large=int(np.count_nonzero(weight_bytes > most)),
     )
 
 

@@ -8,13 +8,15 @@ from planner.estimates.steps import Machine
 from planner.specs.request import Request
 
 
-def table_of(request: Request, machine: Machine, *, enforce_memory: bool = True) -> CandidateTable:
+def table_of(
+    request: Request, machine: Machine, *, weights_within: tuple[float, float] = (0.0, 1.0)
+) -> CandidateTable:
     """Every layout, format, batch and lookahead of a request, evaluated.
 
     Args:
         request: what was asked.
         machine: the pool's meshes and network.
-        enforce_memory: leave out what is too large by its weights alone.
+        weights_within: see `candidate_table`.
     """
     table = candidate_table(
         request.model,
@@ -23,7 +25,7 @@ def table_of(request: Request, machine: Machine, *, enforce_memory: bool = True)
         formats=format_pairs(request.weights_formats, request.kv_formats),
         batches=request.batches,
         prefill_batches=request.prefill_batches,
-        enforce_memory=enforce_memory,
+        weights_within=weights_within,
     )
     if request.speculation is None:
         return table

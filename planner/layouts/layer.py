@@ -6,7 +6,7 @@ the families of this folder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -163,11 +163,11 @@ def residence(
     """Memory of the busiest device during a pass, (N, B) [bytes].
 
     Keys and values are held for every sequence of the batch, activations for the
-    micro-batch in work.
+    micro-batch in work. A sequence rests where attention reads it, so its cache is cut in the
+    ways of its micro-batch, not of the batch; micro-batches take turns in who has one more.
     """
-    held = spread(shape, n_sequences)
-    parts = microbatch(shape, n_sequences)
-    active = held if parts is n_sequences else spread(shape, parts)
+    active = spread(shape, microbatch(shape, n_sequences))
+    held = replace(active, n_device_sequences=np.ceil(n_sequences / active.n_batch_ways))
     cached = _cache_width(model, kv_bytes_per_number)
     kv_bytes = np.zeros((1, 1))
     for kind in layer_kinds(model, shape.n_stages):

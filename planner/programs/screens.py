@@ -175,13 +175,20 @@ def _lower(field: Field) -> FloatArray:
     return np.asarray(field.program.context_objective + least.sum(axis=1))
 
 
+def _rounding(program: LayoutProgram) -> float:
+    """What sums of objectives may be off by: not nothing where they cancel."""
+    terms = (program.context_objective, program.column_objective)
+    largest = max(float(np.abs(values).max(initial=0.0)) for values in terms)
+    return 8 * float(np.finfo(np.float64).eps) * largest
+
+
 def _reject_beyond(field: Field, good: float) -> float:
     """Reject columns whose best assignment is dearer than `good`; the cheapest of those."""
     program = field.program
     rest = rest_of_context(field.least(program.column_objective), program.n_slots)
     rest += np.repeat(program.context_objective, program.n_slots)
     reach = field.of(program.column_objective) + rest[field.group]
-    beyond = reach > good
+    beyond = reach > good + _rounding(program)
     cheapest = float(reach[beyond].min(initial=np.inf))
     field.reject("bound", beyond)
     return cheapest

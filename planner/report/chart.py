@@ -16,6 +16,7 @@ from planner.report.axes import QUANTITIES, Axis, axis, tick_text
 from planner.report.survey_words import (
     at_target,
     axis_targets,
+    best_text,
     phase_text,
     preferred_text,
     speed_text,
@@ -110,7 +111,7 @@ def point_text(line: Line, i: int) -> str:
     if i == frontier.preferred:
         lines.append(preferred_text(frontier))
     if i == at_target(frontier):
-        lines.append("the cheapest within the targets")
+        lines.append(f"{best_text(frontier)} within the targets")
     return "\n".join(lines)
 
 
@@ -223,7 +224,7 @@ def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
 
 
 def _marks(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
-    """A star at the preferred point, a ring at the cheapest within the targets."""
+    """A star at the preferred point, a ring at the best within the targets."""
     frontier = line.frontier
     yield f'<g class="c{i % N_COLOURS}">'
     cheapest = at_target(frontier)

@@ -14,6 +14,7 @@ from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.survey_words import (
     at_target,
     axis_targets,
+    best_text,
     case_label,
     cases_text,
     phase_text,
@@ -136,9 +137,9 @@ def _legend(frontier: Frontier, n_shown: int) -> list[tuple[str, str]]:
         found = at_target(frontier)
         text = " and ".join(text for _, _, text in axis_targets(frontier))
         best = None if found is None else headline(frontier.points[found].deployment)
-        rows.append(("o", f"the cheapest within {text}: {best or 'no point is'}"))
+        rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
     if proof.status == "optimal":
-        status = "optimal: no point is missing, and no deployment is better than one"
+        status = "optimal: no point is missing, and none is beaten"
     else:
         status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
     solved = plural(proof.n_solved, "candidate")

@@ -14,16 +14,16 @@ from planner.report.chart import Line, chart, swatch
 from planner.report.survey_words import (
     at_target,
     axis_targets,
+    best_text,
     case_label,
+    end_text,
     phase_text,
     preferred_text,
     proof_text,
     shared_words,
-    speed_text,
     survey_title,
 )
 from planner.report.words import headline, plural
-from planner.results import Deployment
 from planner.surveys import Curve
 from planner.units import show
 
@@ -52,7 +52,7 @@ svg{display:block}.chart{width:100%;height:auto;fill:var(--ink)}
 label{margin-right:1rem}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;width:100%}
 td,th{padding:.2rem .6rem .2rem 0;text-align:left;border-bottom:1px solid var(--rule);
-white-space:nowrap}th{font-weight:600}td.words{white-space:normal}
+white-space:nowrap}th{font-weight:600;white-space:normal}td.words{white-space:normal}
 .scroll{overflow-x:auto}tr.mark td{font-weight:600}summary{cursor:pointer}
 #tip{position:fixed;display:none;pointer-events:none;white-space:pre-line;background:var(--box);
 border:1px solid var(--faint);border-radius:4px;padding:.4rem .6rem;font-size:13px;
@@ -136,13 +136,17 @@ def page(curves: Sequence[Curve]) -> str:
 
 
 def _legend(lines: Sequence[Line], curves: Sequence[Curve]) -> Iterable[str]:
-    """What each curve is, its preferred point, and the cheapest within the targets."""
+    """What each curve is, its preferred point, and the best within the targets."""
     yield '<div class="scroll"><table>'
-    yield _row(("", "", "fastest", "cheapest", f"★ {preferred_text(lines[0].frontier)}"), "th")
+    yield _row(("", "", "fastest", "slowest", f"★ {preferred_text(lines[0].frontier)}"), "th")
     for i, line in enumerate(lines):
         points = line.frontier.points
         best = line.frontier.best.deployment
-        cells = (line.label, _ends(points[-1].deployment), _ends(points[0].deployment))
+        cells = (
+            line.label,
+            end_text(line.frontier, points[-1]),
+            end_text(line.frontier, points[0]),
+        )
         yield f"<tr><td>{swatch(i)}</td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         yield f'<td class="words">{escape(f"{headline(best)}: {best.summary}")}</td></tr>'
     for curve in curves:
@@ -158,13 +162,8 @@ def _legend(lines: Sequence[Line], curves: Sequence[Curve]) -> Iterable[str]:
             found = at_target(frontier)
             chosen = None if found is None else frontier.points[found].deployment
             words = f"{chosen.summary}: {headline(chosen)}" if chosen else "no point"
-            yield f"<p>○ {escape(line.label)}, cheapest within {escape(text)}: {escape(words)}</p>"
-
-
-def _ends(deployment: Deployment) -> str:
-    """Speed and cost of one end of a curve."""
-    cost = show(deployment.usd_per_token, "USD/token")
-    return f"{speed_text(deployment)} at {cost}"
+            label = f"{line.label}, {best_text(frontier)} within {text}"
+            yield f"<p>○ {escape(label)}: {escape(words)}</p>"
 
 
 def _proofs(lines: Sequence[Line]) -> Iterable[str]:

@@ -9,7 +9,7 @@ from planner.report.words import PREFILL_WORDS, plural
 from planner.results import Deployment, PhasePlan
 from planner.specs.request import Request
 from planner.specs.spans import span_text
-from planner.surveys import Case, Frontier
+from planner.surveys import Case, Frontier, FrontierPoint
 from planner.units import show
 
 AXIS_WORDS = {
@@ -90,6 +90,18 @@ def axis_targets(frontier: Frontier) -> list[tuple[bool, float, str]]:
         if value is not None:
             found.append((is_x, value, text.format(show(value, dimension))))
     return found
+
+
+def best_text(frontier: Frontier) -> str:
+    """What is best of the points within the targets."""
+    return "the most throughput" if frontier.y_name == "throughput" else "the cheapest"
+
+
+def end_text(frontier: Frontier, point: FrontierPoint) -> str:
+    """Both quantities of a point: `43.9 token/s at $234/Mtoken`."""
+    is_speed = frontier.x_name == "latency"
+    x = speed_text(point.deployment) if is_speed else f"TTFT {show(point.x, 's')}"
+    return f"{x} at {show(point.y, frontier.y_dimension)}"
 
 
 def at_target(frontier: Frontier) -> int | None:

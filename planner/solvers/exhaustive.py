@@ -26,10 +26,10 @@ def solve(program: LayoutProgram, effort: Effort) -> Solution:
     """
     del effort
     clock = Clock()
+    n_points = n_assignments(program)
+    if n_points > MOST_ASSIGNMENTS:
+        raise SolverError(f"{n_points} assignments are too many to look at each")
     groups = [_groups(program, k) for k in range(program.n_contexts)]
-    n_assignments = sum(math.prod(len(group) for group in slots) for slots in groups)
-    if n_assignments > MOST_ASSIGNMENTS:
-        raise SolverError(f"{n_assignments} assignments are too many to look at each")
     values = [_values(program, k, slots) for k, slots in enumerate(groups)]
     best = min((float(array.min()) for array in values if array.size), default=math.inf)
     found = None if best == math.inf else _first(values, groups, best)
@@ -40,8 +40,16 @@ def solve(program: LayoutProgram, effort: Effort) -> Solution:
         bound=best,
         solver=("exhaustive", np.__version__),
         clock=clock,
-        n_nodes=n_assignments,
+        n_nodes=n_points,
     )
+
+
+def n_assignments(program: LayoutProgram) -> int:
+    """How many there are: over contexts the products of their slots' columns."""
+    place = program.column_context * program.n_slots + program.column_slot
+    n_columns = np.bincount(place, minlength=program.n_contexts * program.n_slots).tolist()
+    starts = range(0, len(n_columns), program.n_slots or 1)
+    return sum(math.prod(n_columns[start : start + program.n_slots]) for start in starts)
 
 
 def _groups(program: LayoutProgram, k: int) -> list[IntArray]:

@@ -266,6 +266,32 @@ def test_kv_heads_are_copied_where_devices_outnumber_them(n_kv_heads, ways):
     np.testing.assert_allclose(kv, whole / ways)
 
 
+@pytest.mark.parametrize(("n_parts", "n_held"), [(1, 1), (2, 2), (4, 4), (8, 8)])
+def test_a_cache_is_cut_only_as_far_as_its_micro_batch_is(n_parts, n_held):
+    """Eight sequences on 2×2×2 are cut 8 ways; in fours 4 ways, in pairs 2, one by one not at all.
+
+    A device holds what it reads: in the end every device holds all eight.
+    """
+    meshes = mesh_table(torus(4, 4, 4))
+    mesh = meshes.label.index("2×2×2")
+    parts = replace(layout(mesh, attention=OVER_BATCH), n_microbatches=np.array([n_parts]))
+    shape, eight = geometry(parts, meshes), np.array([[8.0]])
+    kv = held(MULTI_QUERY, shape, DECODE, eight).kv_bytes.item()
+    assert kv == n_held * DECODE.n_cached_tokens * MULTI_QUERY.kv_bytes_per_token
+
+
+def test_a_head_is_never_cut():
+    """40 heads on 32 devices: the busiest has two of them, not one and a quarter."""
+    meshes = mesh_table(torus(4, 4, 4))
+    mesh = meshes.label.index("2×4×4")
+    model = replace(MULTI_HEAD, n_heads=40, n_heads_served=40, n_kv_heads=40)
+    shape = geometry(layout(mesh, attention=OVER_HEADS), meshes)
+    kv = held(model, shape, DECODE).kv_bytes
+    np.testing.assert_allclose(kv * 40, 2 * BATCHES * 64 * model.kv_bytes_per_token)
+    flop = one_layer(model, shape, DECODE).attention_flop
+    np.testing.assert_allclose(flop, BATCHES * 40 * 4 * 2 * model.d_head)
+
+
 def test_query_heads_are_worked_on_twice_where_devices_outnumber_them():
     """32 query heads on 64 devices: each is computed by two, after they complete it."""
     meshes, mesh = mesh_444()

@@ -60,10 +60,12 @@ def held_bytes(
         kv_format=kv_format,
     )
     n_sequences = ceil(batch / n_microbatches)
+    cut = layout.batch_axes(n_sequences)  # a sequence rests where its micro-batch is worked on
     return RefereeBytes(
         weights_bytes=_weights_at_rest(layout),
         kv_bytes=sum(
-            layers.n_layers * kv_layer_bytes(layout, batch, min(n_cached_tokens, layers.window))
+            layers.n_layers
+            * kv_layer_bytes(layout, batch, min(n_cached_tokens, layers.window), cut=cut)
             for layers in stage_layers(layout)
         ),
         activation_bytes=_activations(layout, n_sequences, n_new_tokens),
@@ -90,10 +92,12 @@ def _weights_at_rest(layout: Layout) -> float:
     return params * layout.weight_bytes
 
 
-def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float) -> float:
-    """Keys and values in one layer; a head is never cut, devices beyond the heads hold copies."""
+def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float, *, cut: int) -> float:
+    """Keys and values in one layer, sequences cut over the axes `cut`.
+
+    A head is never cut, devices beyond the heads hold copies.
+    """
     model, mesh = layout.model, layout.mesh
-    cut = layout.batch_axes(n_sequences)
     n_heads = cached_heads(model)
     one_head = cached_width(model) / n_heads * layout.kv_bytes
     per_token = own_heads(n_heads, mesh.size(~cut & 7)) * one_head

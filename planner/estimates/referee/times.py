@@ -138,7 +138,7 @@ def _attention_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> float:
     on_latents = meets_latents(model, tokens.n_new, tokens.n_context)
     flop_of_pair = 2 * n_heads * pair_width(model, on_latents=on_latents)
     flop = flop_of_pair * tokens.n_new * tokens.n_context * own_sequences
-    kv = kv_layer_bytes(layout, tokens.n_sequences, tokens.n_context)
+    kv = kv_layer_bytes(layout, tokens.n_sequences, tokens.n_context, cut=cut)
     attained_flop_per_s = _flop_per_s(device, model.activation_format)
     return max(flop / attained_flop_per_s, kv / _hbm_bytes_per_s(device))
 

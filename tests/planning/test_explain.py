@@ -1,0 +1,85 @@
+"""What limits cost, and what a conflict says: every figure and every sentence is checked."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner import NoPlanError, SolverOptions, Targets, plan
+from planner.explain import RELIEF
+from tests import requests
+from tests.requests import MODEL, WORKLOAD, torus
+
+CHOICES = {"workload": WORKLOAD, "batches": (1, 3, 8, 21, 64), "prefill_batches": (1, 4, 16)}
+
+
+def solve(cluster, **choices):
+    return plan(MODEL, cluster, **(CHOICES | choices))
+
+
+def conflict(cluster, **choices):
+    with pytest.raises(NoPlanError) as caught:
+        solve(cluster, **choices)
+    return caught.value.conflict
+
+
+def gain(found, name):
+    return next(use.gain_fraction for use in found.limits if use.name == name)
+
+
+@pytest.mark.parametrize("hbm_bytes", [2.35e9, 3.4e9, 5.0e9])
+@pytest.mark.parametrize("objective", ["devices", "cost"])
+def test_more_memory_gains_what_devices_with_more_memory_give(hbm_bytes, objective):
+    """Also where weights fit only then: 3 GB of int8 on 2 devices of 2.35 GB, 1 of it reserved."""
+    small = requests.with_memory(torus(2, 2, 2), hbm_bytes)
+    large = requests.with_memory(torus(2, 2, 2), hbm_bytes * RELIEF["hbm"])
+    one, more = (solve(cluster, objective=objective) for cluster in (small, large))
+    expected = 1 - more.certificate.objective / one.certificate.objective
+    assert gain(one, "hbm") == pytest.approx(expected, abs=1e-9)
+
+
+def test_weights_that_fit_only_with_more_memory_halve_the_devices():
+    """What the test above rests on: somewhere a tenth more memory is half the devices."""
+    sizes = [requests.with_memory(torus(2, 2, 2), n * 1e8) for n in range(15, 60)]
+    found = [each for each in map(feasible, sizes) if each is not None]
+    assert any(gain(each, "hbm") == pytest.approx(0.5) for each in found)
+
+
+def feasible(cluster):
+    try:
+        return solve(cluster, objective="devices", batches=(1,), prefill_batches=(1,))
+    except NoPlanError:
+        return None
+
+
+def test_within_a_gap_no_gain_is_known():
+    """What a looser limit gains cannot be told from what the gap has left on the table."""
+    found = solve(torus(2, 2, 2), targets=Targets(tpot_s=0.004), options=SolverOptions(gap=0.3))
+    assert [use.gain_fraction for use in found.limits] == [None] * len(found.limits)
+    assert not any(use.binds for use in found.limits)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cpsat"])
+def test_a_time_limit_that_is_over_costs_no_plan(solver):
+    """The limit ends before the solver begins; the plan that the screens met is kept."""
+    hurry = SolverOptions(time_limit_s=1e-6, solver=solver)
+    found = solve(torus(2, 2, 4), targets=Targets(tpot_s=0.004), options=hurry)
+    assert found.certificate.bound <= found.certificate.objective * (1 + 1e-9)
+
+
+def test_an_explanation_is_proved_whatever_time_and_gap_the_search_was_given():
+    hurry = SolverOptions(time_limit_s=1e-6, gap=0.9)
+    targets = Targets(tpot_s=1e-4)
+    one, other = (
+        conflict(torus(2, 2, 2), targets=targets, options=o) for o in (hurry, SolverOptions())
+    )
+    assert one.obstacles == other.obstacles
+
+
+def test_what_is_reachable_says_which_limits_it_keeps():
+    """Each of three limits is out of reach by itself, so the others cannot be kept."""
+    targets = Targets(tpot_s=1e-4, usd_per_token=1e-12)
+    several = conflict(torus(2, 2, 2), targets=targets)
+    assert {obstacle.name for obstacle in several.obstacles} == {"tpot", "cost"}
+    assert all("with only `hbm` kept" in obstacle.reason for obstacle in several.obstacles)
+    (alone,) = conflict(torus(2, 2, 2), targets=Targets(tpot_s=1e-4)).obstacles
+    assert "within the other limits" in alone.reason
