@@ -207,7 +207,8 @@ class _Search:
     def proof(self) -> FrontierProof:
         """What was considered, rejected, solved and verified."""
         table, posed, traced = self.table, self.posed, self.traced
-        n_too_large = table.n_too_large * (len(table.prefill.batches) + len(table.decode.batches))
+        n_decodes = len(table.variants) * len(table.decode.batches)
+        n_too_large = table.n_too_large * (len(table.prefill.batches) + n_decodes)
         rejected = {"weights": n_too_large, "memory": posed.n_unfit, **traced.rejected}
         return FrontierProof(
             status=traced.status.value,

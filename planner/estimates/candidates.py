@@ -20,7 +20,6 @@ from planner.layouts.layer import residence, resident_weight_bytes
 from planner.layouts.options import all_layouts
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, Workload
-from planner.specs.request import Request
 from planner.topology.meshes import MeshTable, mesh_table
 
 MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -171,19 +170,6 @@ def machine_of(cluster: ClusterSpec, model: ModelSpec) -> Machine:
 def usable_bytes(machine: Machine, *, scale: float = 1.0) -> float:
     """Memory of a device that a plan may fill, had it `scale` times as much [bytes]."""
     return machine.device.hbm_bytes * scale - machine.device.reserve_bytes
-
-
-def table_of(request: Request, machine: Machine, *, enforce_memory: bool = True) -> CandidateTable:
-    """All candidates of a request; see `candidate_table`."""
-    return candidate_table(
-        request.model,
-        machine,
-        request.workload,
-        formats=format_pairs(request.weights_formats, request.kv_formats),
-        batches=request.batches,
-        prefill_batches=request.prefill_batches,
-        enforce_memory=enforce_memory,
-    )
 
 
 def candidate_table(

@@ -9,7 +9,10 @@ from planner.specs.request import Request
 
 
 def table_of(
-    request: Request, machine: Machine, *, weights_within: tuple[float, float] = (0.0, 1.0)
+    request: Request,
+    machine: Machine,
+    *,
+    weights_within: tuple[float, float] = (0.0, 1.0),
 ) -> CandidateTable:
     """Every layout, format, batch and lookahead of a request, evaluated.
 

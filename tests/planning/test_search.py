@@ -25,6 +25,7 @@ def posed(layout, tie=None):
         program=layout,
         arm=nowhere,
         batch=nowhere,
+        variant=nowhere,
         quantities={} if tie is None else {"cost": (np.zeros(layout.n_contexts), np.array(tie))},
         tie_breaker=None if tie is None else "cost",
         n_unfit=0,
@@ -96,16 +97,19 @@ def test_no_runner_up_is_better_than_the_plan(monkeypatch):
 
 
 def test_out_of_time_gives_what_the_screens_met_and_a_bound_below_it(monkeypatch):
+    """Of the columns at 1, only one fits beside one at 3: 4 in all, and no less than 1 + 1."""
+    layout = program([(0, 0, 10)], [(0, s, cost, 11 - 3 * cost) for s in (0, 1) for cost in (1, 3)])
+
     def late(layout, solution):
         return replace(
             solution, status=Status.UNKNOWN, assignment=None, objective=math.inf, bound=-math.inf
         )
 
     answers(monkeypatch, late)
-    found = search.search(posed(TWO), SolverOptions(time_limit_s=1.0))
+    found = search.search(posed(layout), SolverOptions(time_limit_s=1.0))
     assert found.solution.status is Status.FEASIBLE
-    assert (found.solution.objective, found.solution.bound) == (10.0, 10.0)
-    assert found.alternatives == ()
+    assert (found.solution.objective, found.solution.bound) == (4.0, 2.0)
+    assert (found.solution.gap, found.alternatives) == (0.5, ())
 
 
 @pytest.mark.parametrize("incumbent", [True, False])
