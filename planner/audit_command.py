@@ -41,7 +41,7 @@ def audit(
     from planner.audit import audit as find
     from planner.options.drafts import drafted
     from planner.options.reading import read, read_drafting, read_pool
-    from planner.report.audit import audit_text
+    from planner.report.audit import audit_line, audit_text
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
 
@@ -76,8 +76,7 @@ def audit(
 
         write_data(dumps(audit_json(answer)), sys.stdout)
     else:
-        text = audit_text(answer, width())
-        write(text.splitlines()[0] if written.quiet else text, sys.stdout)
+        write(audit_line(answer) if written.quiet else audit_text(answer, width()), sys.stdout)
     return FOUND
 
 

@@ -19,7 +19,7 @@ _BAR = 20
 def audit_text(audit: Audit, width: int) -> str:
     """The whole report, in lines of at most `width` columns."""
     sections = (
-        "\n".join(wrapped(_verdict(audit), width)),
+        "\n".join(wrapped(audit_line(audit), width)),
         section("distance from the frontier", _distance_lines(audit)),
         section("where the time goes", _time_lines(audit)),
         section("what would help, at this speed or better", _change_lines(audit)),
@@ -27,7 +27,8 @@ def audit_text(audit: Audit, width: int) -> str:
     return "\n\n".join(filter(None, sections))
 
 
-def _verdict(audit: Audit) -> str:
+def audit_line(audit: Audit) -> str:
+    """The verdict in one line."""
     seen, best = audit.observed, audit.equal_speed
     who = f"{audit.request.model.name} on {audit.request.cluster.name}"
     if best is None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -132,6 +133,7 @@ def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
         if not news and math.isfinite(progress.incumbent):
             news.append(progress)
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(1.0)  # else a quick solver ends before a busy machine hears the signal
 
     optimum = solve(layout, solver="exhaustive").objective
     solution = solve(layout, solver=name, on_progress=interrupt)
