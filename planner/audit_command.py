@@ -26,6 +26,7 @@ MEANINGLESS = (
     "prefill_batch",
     "time_limit",
     "gap",
+    "cost_model",
 )
 """Options of `plan` that an audit has no use for."""
 

@@ -87,6 +87,8 @@ def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, s
         said: problems of the words that are no options.
     """
     model, cluster, asked = _request(written, said)
+    if written.cost_model == "economics":
+        return _plan_economics(written, model, cluster, asked)
     try:
         best = _find(model, cluster, asked)
     except NoPlanError as error:
@@ -205,6 +207,10 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(written)
     wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
+    if written.cost_model not in ("layouts", "economics"):
+        remedy = "it is layouts or economics"
+        value, fact = written.cost_model, "no such cost model"
+        wrong.append(Problem(where="--cost-model", value=value, fact=fact, remedy=remedy))
     found = Arguments(problems=wrong, hints=said.hints)
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
@@ -220,6 +226,32 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     assert model is not None
     assert cluster is not None
     return model, cluster, asked
+
+
+def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> int:
+    """Plan by the cost model of [Erdil2025]: it knows decode only."""
+    from planner.economics.planning import plan_economics
+    from planner.report.economics import economics_line, economics_text
+
+    best = plan_economics(
+        model,
+        cluster,
+        workload=asked.workload,
+        targets=asked.targets,
+        weights_formats=asked.weights_formats,
+        kv_formats=asked.kv_formats,
+        batches=asked.batches,
+        objective=asked.objective,
+        speculation=asked.speculation,
+        options=asked.options,
+    )
+    if written.json:
+        from planner.report.as_json import dumps, economics_json
+
+        write_data(dumps(economics_json(best)), sys.stdout)
+    else:
+        write(economics_line(best) if written.quiet else economics_text(best, width()), sys.stdout)
+    return FOUND
 
 
 def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:

@@ -130,6 +130,9 @@ def _asked(
     if allowed:
         fact = "is read by `plan` only: name formats by `--weights` and `--kv`"
         wrong.append(Problem(where="--allow-formats", value=",".join(allowed), fact=fact))
+    if written.cost_model != "layouts":
+        fact = "is read by `plan` only"
+        wrong.append(Problem(where="--cost-model", value=written.cost_model, fact=fact))
     found = Arguments(problems=wrong, hints=said.hints)
     asked.keywords["speculation"] = drafted(drafting, found)
     models = [found.collect(partial(load_model, name)) for name in asked.models]

@@ -115,6 +115,15 @@ class Written:
         ),
     ] = None
 
+    cost_model: Annotated[
+        str,
+        _text(
+            _SEARCH,
+            "NAME",
+            "layouts: this planner's own. economics: decode only, as the paper of that name.",
+        ),
+    ] = "layouts"
+
     solver: Annotated[str, _text(_SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
     time_limit: Annotated[
         str | None, _text(_SOLVER, "TIME", "Stop after this, with the best plan so far, like 10s.")
@@ -195,6 +204,7 @@ class WrittenAudit(Written):
     prefill_batch: Annotated[str | None, Parameter(show=False)] = None
     time_limit: Annotated[str | None, Parameter(show=False)] = None
     gap: Annotated[str, Parameter(show=False)] = "0"
+    cost_model: Annotated[str, Parameter(show=False)] = "layouts"
 
 
 def option(name: str) -> str:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.economics_results import EconomicsPlan
 from planner.errors import PlannerError, RequestError
 from planner.results import Audit, Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
@@ -23,7 +24,7 @@ Json = dict[str, Any]
 
 PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1"
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
-AUDIT = "planner.audit/1"
+AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -62,6 +63,10 @@ def comparison_json(comparison: Comparison) -> Json:
 
 def audit_json(audit: Audit) -> Json:
     return {"schema": AUDIT, **_record(audit)}
+
+
+def economics_json(plan: EconomicsPlan) -> Json:
+    return {"schema": ECONOMICS, **_record(plan)}
 
 
 def error_json(error: BaseException, *, exit_code: int) -> Json:

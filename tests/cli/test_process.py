@@ -50,8 +50,8 @@ def test_lists_load_no_solver():
 
 
 def test_help_takes_little_processor_time():
-    """User and system time, the best of three: what a machine under load adds is not ours."""
-    assert min(_cpu_s("--help") for _ in range(3)) < HELP_CPU_S
+    """User and system time, the best of eight: what a machine under load adds is not ours."""
+    assert min(_cpu_s("--help") for _ in range(8)) < HELP_CPU_S
 
 
 def _cpu_s(*argv: str) -> float:

@@ -1,0 +1,132 @@
+"""A request of `plan` in the reference model's records, and its conflicts back in ours."""
+
+from __future__ import annotations
+
+import math
+
+from planner.economics_results import EconomicsConflict
+from planner.equations.economics.records import DecodePass, EconomicsDevice
+from planner.errors import Problem, RequestError
+from planner.estimates.economics.conversion import economics_device, economics_model, left_out
+from planner.estimates.economics.request import (
+    MEMORY_RULES,
+    OBJECTIVES,
+    Drafting,
+    EconomicsRequest,
+    Served,
+)
+from planner.results import Conflict
+from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.request import LIMIT_OPTIONS, Request, command_of
+
+COST_MODEL = ("--cost-model", "economics")
+
+
+def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> EconomicsRequest:
+    """What is asked, as the reference model can be asked it.
+
+    Raises:
+        RequestError: it knows no prefill, no cache in a format of its own, and no such pool.
+    """
+    problems = _problems(request, memory)
+    if problems:
+        raise RequestError(problems)
+    speculation = request.speculation
+    drafts = speculation.draft.weights_formats if speculation else ()
+    device = economics_device(request.cluster, (*request.weights_formats, *drafts))
+    notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
+    drafting = Drafting()
+    if speculation:
+        notes += [f"{speculation.draft.name}: {phrase}" for phrase in left_out(speculation.draft)]
+        drafting = Drafting(
+            acceptance=speculation.acceptance,
+            lookaheads=speculation.lookaheads,
+            convention=speculation.convention,
+        )
+    return EconomicsRequest(
+        served=tuple(_served(request, name, device) for name in request.weights_formats),
+        n_devices=request.cluster.n_devices,
+        batches=request.batches,
+        n_cached_tokens=float(request.workload.n_cached_tokens),
+        drafting=drafting,
+        targets=request.targets,
+        objective=request.objective,
+        memory=memory,
+        options=request.options,
+        notes=tuple(notes),
+    )
+
+
+def _served(request: Request, weights_format: str, device: EconomicsDevice) -> Served:
+    """The model in a format; its draft in the same, or in the draft's own first."""
+    target = _pass(request, request.model, weights_format, device)
+    if request.speculation is None:
+        return Served(weights_format=weights_format, target=target)
+    draft = request.speculation.draft
+    names = draft.weights_formats
+    draft_format = weights_format if weights_format in names else names[0]
+    return Served(
+        weights_format=weights_format,
+        target=target,
+        draft=_pass(request, draft, draft_format, device),
+        draft_format=draft_format,
+    )
+
+
+def _pass(
+    request: Request, model: ModelSpec, weights_format: str, device: EconomicsDevice
+) -> DecodePass:
+    return DecodePass(
+        model=economics_model(model, weights_format),
+        device=device,
+        n_context_tokens=request.workload.mean_decode_context,
+    )
+
+
+def _problems(request: Request, memory: str) -> list[Problem]:
+    problems = []
+    if request.objective not in OBJECTIVES:
+        remedy = "one of " + ", ".join(f"`{name}`" for name in OBJECTIVES)
+        fact = "the reference model knows decode only"
+        problems.append(
+            Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
+        )
+    if request.targets.ttft_s is not None:
+        fact = "the reference model has no time to first token"
+        problems.append(Problem(where="--ttft-target", fact=fact, remedy="leave it out"))
+    width = FORMAT_BYTES[request.model.activation_format]
+    for name in request.kv_formats:
+        if FORMAT_BYTES[name] != width and name != request.model.kv_format:
+            fact = "the reference model keeps the cache in the format of activations"
+            remedy = f"write `{request.model.activation_format}`, or leave it out"
+            problems.append(Problem(where="--kv", value=name, fact=fact, remedy=remedy))
+    if memory not in MEMORY_RULES:
+        remedy = "one of " + ", ".join(f"`{name}`" for name in MEMORY_RULES)
+        problems.append(Problem(where="memory", value=memory, fact="no such rule", remedy=remedy))
+    return problems
+
+
+def as_conflict(request: Request, found: EconomicsConflict) -> Conflict:
+    """A conflict of the reference model in the record that reports know."""
+    changes = {LIMIT_OPTIONS[name]: _written(name, value) for name, value in found.reached}
+    option, value = COST_MODEL
+    return Conflict(
+        request=request,
+        obstacles=found.obstacles,
+        closest=None,
+        command=command_of(request, {**changes, option: value}) if changes else "",
+        n_candidates=found.n_candidates,
+        verified=(
+            "each limit of the conflict was left out in turn, and a plan was found",
+            "what is reachable is the best of all deployments that keep the other limits",
+        ),
+    )
+
+
+def _written(name: str, value: float) -> str:
+    """A value that has a plan, as an option takes it: rounded to the side that has one."""
+    if name in ("devices", "batch"):
+        return str(round(value))
+    scale, form = (1e3, "{:.12g}ms") if name == "tpot" else (1e6, "${:.12g}/Mtoken")
+    step = 10.0 ** (math.floor(math.log10(value * scale)) - 2)
+    return form.format(math.ceil(value * scale / step) * step)

@@ -1,0 +1,201 @@
+"""From a decode request under the reference model to a verified plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.economics.asking import as_conflict, economics_request
+from planner.economics.describing import describe_choice, judge
+from planner.economics.limiting import column_values, conflict_of, keeping, limit_uses
+from planner.economics_results import EconomicsAlternative, EconomicsConflict, EconomicsPlan
+from planner.errors import NoPlanError, OutOfTimeError
+from planner.estimates.economics.choices import Choices, choices, tables_of
+from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
+from planner.programs.deployment import PosedProgram
+from planner.programs.economics import pose_economics
+from planner.programs.layout import Assignment
+from planner.programs.rows import first_least
+from planner.results import Certificate, Screen
+from planner.search import N_ALTERNATIVES, Found, search
+from planner.solvers.solution import Progress, Status
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import (
+    DEFAULT_WORKLOAD,
+    SolverOptions,
+    Speculation,
+    Targets,
+    make_request,
+)
+
+NO_TARGETS = Targets()
+DEFAULT_OPTIONS = SolverOptions()
+LEAST_TIME_S = 0.01
+SLOWER = "others of the same devices, stages and batch are faster, or they do not fit"
+
+
+def plan_economics(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    *,
+    workload: Workload = DEFAULT_WORKLOAD,
+    targets: Targets = NO_TARGETS,
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    batches: Sequence[int] | None = None,
+    objective: str = "cost",
+    memory: str = MEMORY_RULES[0],
+    speculation: Speculation | None = None,
+    options: SolverOptions = DEFAULT_OPTIONS,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> EconomicsPlan:
+    """The best decode deployment by the cost model of [Erdil2025], with deployable integers.
+
+    Takes what `planning.plan` takes, but for prefill, which the reference model has not:
+    decode is planned at the mean context of a request, and holds its longest.
+
+    Args:
+        memory: `in-flight`, or `one-microbatch` as the paper counts; see `MEMORY_RULES`.
+
+    Raises:
+        RequestError: the request cannot be read, or the reference model knows no such pool.
+        NoPlanError: nothing satisfies it; the conflict says why and what would.
+        OutOfTimeError: the time limit ended before a first plan.
+        SolverError: an answer failed its verification.
+    """
+    request = make_request(
+        model,
+        cluster,
+        workload=workload,
+        targets=targets,
+        weights_formats=weights_formats,
+        kv_formats=kv_formats,
+        batches=batches,
+        prefill_batches=None,
+        prefill=None,
+        objective=objective,
+        options=options,
+        speculation=speculation,
+    )
+    asked = economics_request(request, memory=memory)
+    found = _decide(asked, on_progress)
+    if isinstance(found, EconomicsConflict):
+        raise NoPlanError(as_conflict(request, found))
+    return found
+
+
+def plan_decode(
+    request: EconomicsRequest, *, on_progress: Callable[[Progress], None] | None = None
+) -> EconomicsPlan:
+    """The same, asked in the reference model's own records.
+
+    Raises:
+        NoPlanError: nothing satisfies it; the conflict is an `EconomicsConflict`.
+        OutOfTimeError, SolverError: as `plan_economics`.
+    """
+    found = _decide(request, on_progress)
+    if isinstance(found, EconomicsConflict):
+        raise NoPlanError(found)
+    return found
+
+
+def _decide(
+    request: EconomicsRequest, on_progress: Callable[[Progress], None] | None
+) -> EconomicsPlan | EconomicsConflict:
+    """Search, solve, describe, judge."""
+    began_s = time.perf_counter()
+    tables = tables_of(request)
+    found = choices(request, tables)
+    if not len(found.batch):
+        return conflict_of(request, tables)
+    posed = pose_economics(found, request, objective=request.objective)
+    left = _time_left(request.options, began_s)
+    answer = search(posed, left, n_alternatives=0, on_progress=on_progress)
+    if answer.solution.status is Status.INFEASIBLE:
+        return conflict_of(request, tables)
+    if answer.assignment is None:
+        raise OutOfTimeError(
+            time_limit_s=request.options.time_limit_s or 0.0,
+            bound=in_si(request.objective, answer.solution.bound),
+        )
+    best = describe_choice(found, request, answer.assignment.columns[0])
+    verified = judge(request, best)
+    return EconomicsPlan(
+        request=request,
+        deployment=best,
+        alternatives=_runners_up(found, posed, request, answer.assignment),
+        limits=limit_uses(request, tables, posed, best),
+        certificate=_certificate(found, posed, request, answer, verified, began_s),
+    )
+
+
+def _time_left(options: SolverOptions, began_s: float) -> SolverOptions:
+    """The time limit counts from the request; the solver gets what building has left."""
+    if options.time_limit_s is None:
+        return options
+    left_s = options.time_limit_s - (time.perf_counter() - began_s)
+    return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
+
+
+def _runners_up(
+    found: Choices, posed: PosedProgram, request: EconomicsRequest, best: Assignment
+) -> tuple[EconomicsAlternative, ...]:
+    """The best of each other context, the nearest first: one slot, so read off the arrays."""
+    values = np.where(keeping(posed), column_values(posed, request.objective), np.inf)
+    objective = float(values[best.columns[0]])
+    group, n_contexts = posed.program.column_context, posed.program.n_contexts
+    values[group == best.context] = np.inf
+    columns = first_least(values, group, n_contexts)
+    nearest = columns[np.argsort(values[columns], kind="stable")][:N_ALTERNATIVES]
+    return tuple(
+        EconomicsAlternative(
+            deployment=describe_choice(found, request, column),
+            objective=in_si(request.objective, float(values[column])),
+            loss_fraction=(float(values[column]) - objective) / abs(objective),
+        )
+        for column in nearest.tolist()
+        if np.isfinite(values[column])
+    )
+
+
+def _certificate(
+    found: Choices,
+    posed: PosedProgram,
+    request: EconomicsRequest,
+    answer: Found,
+    verified: tuple[str, ...],
+    began_s: float,
+) -> Certificate:
+    """The proof in numbers, in SI units."""
+    solution, screened, name = answer.solution, answer.screened, request.objective
+    objective = in_si(name, solution.objective)
+    bound = in_si(name, min(solution.bound, solution.objective, screened.bound))
+    n_slower = found.n_considered - posed.program.n_columns
+    rejected = [("slower", n_slower, SLOWER)]
+    for screen, (n_columns, _) in screened.rejected.items():
+        reason = REASONS.get(screen, f"they break `{screen}` by themselves")
+        rejected.append((screen, n_columns, reason))
+    return Certificate(
+        status=solution.status.value,
+        objective_name=name,
+        objective=objective,
+        bound=bound,
+        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        dimension=OBJECTIVE_UNITS[name][1],
+        solver=f"{solution.solver} {solution.version}",
+        n_candidates=found.n_considered,
+        n_contexts=posed.program.n_contexts,
+        screens=tuple(
+            Screen(name=screen, n_candidates=count, reason=reason)
+            for screen, count, reason in rejected
+            if count
+        ),
+        n_solved=screened.program.n_columns,
+        verified=verified,
+        wall_s=time.perf_counter() - began_s,
+        solve_s=solution.wall_s,
+    )

@@ -1,0 +1,122 @@
+"""What planning with the reference model answers, as frozen records in SI units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.estimates.economics.recount import PassCount, Way
+from planner.estimates.economics.request import EconomicsRequest
+from planner.results import Certificate, LimitUse, Obstacle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EconomicsDraft:
+    """The draft model of a deployment, on the devices of its target.
+
+    Args:
+        model: its title.
+        weights_format: number format of its weights.
+        layout: stages and ranks of its own.
+        step: one of its passes.
+        n_drafted: tokens that it proposes before each pass of the target.
+        n_yielded: tokens that a round yields on average.
+        held_bytes: its weights and caches on the busiest device.
+    """
+
+    model: str
+    weights_format: str
+    layout: Way
+    step: PassCount
+    n_drafted: int
+    n_yielded: float
+    held_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EconomicsDeployment:
+    """A way to decode under the reference model, and what it does and costs.
+
+    Args:
+        weights_format: number format of the weights.
+        layout: how the model is cut over the devices.
+        batch: requests decoded together, P micro-batches of ⌈B/P⌉.
+        step: one pass of the model; with a draft, over the tokens that it scores.
+        tpot_s: mean time of a token of each request.
+        usd_per_hour: rent of all devices.
+        usd_per_token: rent over decoded tokens.
+        weights_bytes, kv_bytes: of the model on the busiest device.
+        used_bytes: what has to fit the busiest device, a draft included.
+        capacity_bytes: memory of a device that may be filled.
+        draft: the draft model, `None` without one.
+    """
+
+    weights_format: str
+    layout: Way
+    batch: int
+    step: PassCount
+    tpot_s: float
+    usd_per_hour: float
+    usd_per_token: float
+    weights_bytes: float
+    kv_bytes: float
+    used_bytes: float
+    capacity_bytes: float
+    draft: EconomicsDraft | None = None
+
+    @property
+    def n_devices(self) -> int:
+        return self.layout.n_devices
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Of all requests together."""
+        return self.batch / self.tpot_s
+
+    @property
+    def summary(self) -> str:
+        """The deployment in one line."""
+        words = [
+            f"{self.n_devices} device{'s' * (self.n_devices > 1)} {self.layout.label}",
+            f"{self.weights_format} weights",
+            f"batch {self.batch}",
+        ]
+        if self.draft:
+            words.append(f"{self.draft.n_drafted} drafted by {self.draft.model}")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EconomicsAlternative:
+    """The best of another split of devices or format, and what it loses of the objective."""
+
+    deployment: EconomicsDeployment
+    objective: float
+    loss_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EconomicsPlan:
+    """The answer to a request under the reference model."""
+
+    request: EconomicsRequest
+    deployment: EconomicsDeployment
+    alternatives: tuple[EconomicsAlternative, ...]
+    limits: tuple[LimitUse, ...]
+    certificate: Certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EconomicsConflict:
+    """Limits that cannot hold together under the reference model, none of which can be left out.
+
+    `reached` has for some of the limits, obstacles and others, a value at which all have a plan.
+    """
+
+    request: EconomicsRequest
+    obstacles: tuple[Obstacle, ...]
+    reached: tuple[tuple[str, float], ...]
+    n_candidates: int
+
+    def __str__(self) -> str:
+        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        return f"no plan exists under the reference model: {names} cannot hold together"

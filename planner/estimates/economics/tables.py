@@ -1,0 +1,113 @@
+"""Passes of one model as tables, and the walk down the layouts of a draft.
+
+The draft has stages and ranks of its own, on exactly the target's devices. For a number of
+devices and a batch only its fastest layout matters, and the fastest of those that hold
+less, and so on: a staircase that is walked down as far as memory asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.economics.records import DecodePass
+from planner.estimates.economics.memory import Held, held
+from planner.estimates.economics.passes import Ways, all_ways, joined_ways, pass_latency_s
+from planner.estimates.economics.request import EconomicsRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PassTable:
+    """A pass of one model: layouts, time (R, B) [s], and bytes on the busiest device."""
+
+    ways: Ways
+    latency_s: FloatArray
+    held: Held
+
+    def bytes_at(self, row: IntArray, place: IntArray) -> FloatArray:
+        """What layouts hold at batches, one each (J,)."""
+        caches = self.held.request_bytes[row] * self.held.n_cached[row, place]
+        return np.asarray(self.held.weights_bytes[row] + caches)
+
+    def n_possible(self, n_devices: int) -> IntArray:
+        """Layouts on exactly so many devices at each batch (B,)."""
+        here = self.ways.n_devices == n_devices
+        return np.asarray(np.isfinite(self.latency_s[here]).sum(axis=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DraftStep:
+    """The fastest layout of a draft at each batch among those that hold less than the last.
+
+    `row` is a row of the draft's table (B,); time is infinite where nothing is left.
+    """
+
+    row: IntArray
+    latency_s: FloatArray
+    held_bytes: FloatArray
+
+
+def pass_table(request: EconomicsRequest, decode: DecodePass) -> PassTable:
+    """Every layout of a model on the pool at every batch."""
+    sizes = np.asarray(request.batches, dtype=np.int64)
+    ways = all_ways(decode, request.n_devices, most_stages=int(sizes.max()))
+    return PassTable(
+        ways=ways,
+        latency_s=pass_latency_s(decode, ways, request.batches),
+        held=held(
+            decode.model,
+            ways,
+            sizes,
+            n_cached_tokens=request.n_cached_tokens,
+            rule=request.memory,
+        ),
+    )
+
+
+def draft_table(request: EconomicsRequest, decode: DecodePass | None) -> PassTable:
+    """The same for a draft, with a last row that stands for none: no devices, no bytes."""
+    zero = np.zeros(1, dtype=np.int64)
+    nothing = Ways(n_stages=zero, n_tensor=zero, n_expert=zero, n_attention=zero)
+    n_batches = len(request.batches)
+    absent = PassTable(
+        ways=nothing,
+        latency_s=np.full((1, n_batches), np.inf),
+        held=Held(
+            weights_bytes=np.zeros(1),
+            request_bytes=np.zeros(1),
+            n_cached=np.zeros((1, n_batches), dtype=np.int64),
+        ),
+    )
+    if decode is None:
+        return absent
+    table = pass_table(request, decode)
+    return PassTable(
+        ways=joined_ways([table.ways, absent.ways]),
+        latency_s=np.concatenate([table.latency_s, absent.latency_s]),
+        held=Held(
+            weights_bytes=np.append(table.held.weights_bytes, 0.0),
+            request_bytes=np.append(table.held.request_bytes, 0.0),
+            n_cached=np.concatenate([table.held.n_cached, absent.held.n_cached]),
+        ),
+    )
+
+
+def staircase(drafts: PassTable, n_devices: int, *, room_bytes: float) -> Iterator[DraftStep]:
+    """The draft's layouts on `n_devices`, from the fastest that fits down to the smallest."""
+    rows = np.flatnonzero(drafts.ways.n_devices == n_devices)
+    if rows.size == 0:
+        return
+    latency, size = drafts.latency_s[rows], drafts.held.total_bytes(rows)
+    batch = np.arange(latency.shape[1])
+    below = np.full(len(batch), np.nextafter(room_bytes, np.inf))
+    while True:
+        possible = np.where(size < below, latency, np.inf)
+        best = possible.argmin(axis=0)
+        chosen = possible[best, batch]
+        if not np.isfinite(chosen).any():
+            return
+        below = np.where(np.isfinite(chosen), size[best, batch], 0.0)
+        yield DraftStep(row=rows[best], latency_s=chosen, held_bytes=below)

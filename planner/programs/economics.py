@@ -1,0 +1,118 @@
+"""The layout program of a decode request under the reference model.
+
+One slot, `decode`. A context is a number format and a split of devices into stages; a column
+is a batch in it, with the fastest layout that fits. Units as in `programs.deployment`:
+milliseconds, GiB, US dollars per million tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.economics.choices import Choices
+from planner.estimates.economics.request import EconomicsRequest
+from planner.programs.deployment import GIB, MS, TIE_BREAKER, USD_PER_MTOKEN, PosedProgram
+from planner.programs.layout import LayoutProgram, Limit
+
+SLOTS = ("decode",)
+MOST_STAGES = 1 << 20  # of the key that numbers contexts
+
+
+def pose_economics(
+    choices: Choices,
+    request: EconomicsRequest,
+    *,
+    objective: str,
+    without: Collection[str] = (),
+    memory_scale: float = 1.0,
+) -> PosedProgram:
+    """State the request over its choices; column j is choice j.
+
+    Args:
+        choices: what there is to choose from, in the memory that `memory_scale` says.
+        request: targets and prices.
+        objective: the quantity to minimise, a key of the result's `quantities`.
+        without: names of limits to leave out.
+        memory_scale: factor on the memory of a device; infinite is no limit.
+    """
+    ways = choices.ways
+    key = (choices.served * MOST_STAGES + ways.n_stages) * MOST_STAGES + ways.n_tensor
+    _, first, context = np.unique(key, return_index=True, return_inverse=True)
+    n_devices = ways.n_devices[first].astype(float)
+    quantities = _quantities(choices, request, n_devices, ways.n_devices.astype(float))
+    context_objective, column_objective = quantities[objective]
+    weights, held = quantities["memory"]
+    n_columns = len(choices.batch)
+    program = LayoutProgram(
+        slots=SLOTS,
+        context_objective=context_objective,
+        column_context=context,
+        column_slot=np.zeros(n_columns, dtype=np.int64),
+        column_objective=column_objective,
+        context_bytes=weights,
+        column_bytes=held,
+        capacity_bytes=np.full(len(first), request.hbm_bytes * memory_scale * GIB),
+        limits=_limits(request, quantities, without),
+    )
+    return PosedProgram(
+        program=program,
+        arm=np.arange(n_columns),
+        batch=choices.batch,
+        variant=np.zeros(n_columns, dtype=np.int64),
+        quantities=quantities,
+        tie_breaker=None if objective == TIE_BREAKER else TIE_BREAKER,
+        n_unfit=0,
+    )
+
+
+def _quantities(
+    choices: Choices,
+    request: EconomicsRequest,
+    context_devices: FloatArray,
+    column_devices: FloatArray,
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """All that may be limited or minimised, each linear in contexts and columns.
+
+    Source: [Erdil2025] Eqs. 2 and 4 for the cost.
+    """
+    nothing, none = np.zeros(len(context_devices)), np.zeros(len(choices.batch))
+    rent = request.usd_per_hour
+    milliseconds, sizes = choices.token_s * MS, choices.batch.astype(float)
+    usd = choices.token_s / sizes * column_devices * (rent / 3600.0)
+    return {
+        "cost": (nothing, usd * USD_PER_MTOKEN),
+        "latency": (nothing, milliseconds),
+        "throughput": (nothing, milliseconds / sizes),
+        "rent": (context_devices * rent, none),
+        "devices": (context_devices, none),
+        "batch": (nothing, -sizes),
+        "memory": (nothing, choices.held_bytes * GIB),
+    }
+
+
+def _limits(
+    request: EconomicsRequest,
+    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    without: Collection[str],
+) -> tuple[Limit, ...]:
+    targets = request.targets
+    asked = (
+        ("tpot", "latency", targets.tpot_s, MS, "ms"),
+        ("cost", "cost", targets.usd_per_token, USD_PER_MTOKEN, "USD/Mtoken"),
+        ("devices", "devices", targets.n_devices, 1.0, "devices"),
+        ("batch", "batch", targets.min_batch, -1.0, "requests"),
+    )
+    return tuple(
+        Limit(
+            name=name,
+            context=quantities[quantity][0],
+            column=quantities[quantity][1],
+            at_most=value * scale,
+            unit=unit,
+        )
+        for name, quantity, value, scale, unit in asked
+        if value is not None and name not in without
+    )
