@@ -128,6 +128,8 @@ def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
     referee's, of 8^7 assignments."""
     layout = knapsack(7, 8)
     news = []
+    # a process started in the background ignores Ctrl-C, and so would the test
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(progress):
         if not news and math.isfinite(progress.incumbent):
@@ -136,7 +138,10 @@ def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
             time.sleep(1.0)  # else a quick solver ends before a busy machine hears the signal
 
     optimum = solve(layout, solver="exhaustive").objective
-    solution = solve(layout, solver=name, on_progress=interrupt)
+    try:
+        solution = solve(layout, solver=name, on_progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     assert (solution.status, solution.stopped_by) == (Status.FEASIBLE, "interrupt")
     assert solution.bound <= optimum <= solution.objective <= news[0].incumbent + 1e-6
 
