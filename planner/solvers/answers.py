@@ -70,10 +70,11 @@ def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool
     Returns:
         whether the run was interrupted.
     """
-    done = threading.Event()
+    begun, done = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
     def work() -> None:
+        begun.set()
         try:
             run()
         except BaseException as failure:
@@ -81,11 +82,14 @@ def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool
         finally:
             done.set()
 
-    threading.Thread(target=work, daemon=True).start()
+    thread = threading.Thread(target=work, daemon=True)
     interrupted = False
     try:
+        thread.start()  # it waits for the thread, and a Ctrl-C may fall into that wait
         _wait(done)
     except KeyboardInterrupt:
+        if not begun.wait(1.0):
+            raise
         interrupted = True
         stop()
         _wait(done)

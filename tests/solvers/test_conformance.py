@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, lower_bounds, objective, violations
 from planner.solvers import SOLVERS, solve
+from planner.solvers.answers import run_interruptibly
 from planner.solvers.solution import Status
 from tests.programs.instances import INFINITE, knapsack, program, programs, random_program
 
@@ -140,10 +141,24 @@ def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
     optimum = solve(layout, solver="exhaustive").objective
     try:
         solution = solve(layout, solver=name, on_progress=interrupt)
+    except KeyboardInterrupt:  # it would end the test run
+        pytest.fail("Ctrl-C went past the solver")
     finally:
         signal.signal(signal.SIGINT, usual)
     assert (solution.status, solution.stopped_by) == (Status.FEASIBLE, "interrupt")
     assert solution.bound <= optimum <= solution.objective <= news[0].incumbent + 1e-6
+
+
+def test_ctrl_c_while_the_solver_s_thread_starts_is_heard(monkeypatch):
+    start, stopped = threading.Thread.start, threading.Event()
+
+    def starting(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    assert run_interruptibly(lambda: stopped.wait(10.0), stopped.set)
+    assert stopped.is_set()
 
 
 @pytest.mark.parametrize("name", SEARCHING)
