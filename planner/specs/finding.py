@@ -70,7 +70,7 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
     for folder in folders(kind):
         path = folder / f"{name}.toml"
         if exists(path):
-            return Found(path=path, shown=shown_path(path), name=name)
+            return _found_by_name(kind, path, name)
     for path, pattern in patterns(kind):
         values = pattern.match(name)
         if values is None:
@@ -79,6 +79,19 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
             raise _disallowed(pattern, values, asked_by=asked_by)
         return Found(path=path, shown=shown_path(path), name=name, values=values)
     raise _unknown(kind, name, asked_by=asked_by)
+
+
+def _found_by_name(kind: Kind, path: Path, name: str) -> Found:
+    """A file named without a number, `gb200-nvl72`, stands for its smallest cluster: one of it."""
+    if kind is Kind.CLUSTER:
+        table, _ = read_table(path, path.name)
+        pattern = read_pattern(table, path.name)[0] if is_pattern(table) else None
+        if pattern is not None and len(pattern.allowed) == 1:
+            values = next(pattern.instances())
+            return Found(
+                path=path, shown=shown_path(path), name=pattern.fill(values), values=values
+            )
+    return Found(path=path, shown=shown_path(path), name=name)
 
 
 def is_path(name: str) -> bool:

@@ -95,10 +95,14 @@ def test_a_range_is_told_by_its_ends(refused):
 
 
 def test_the_file_of_a_pattern_is_not_one_cluster(only_problem):
-    for name in ("tpu-v4", "dgx-a100"):
-        problem = only_problem(load_cluster, name)
-        assert problem.fact == "describes many clusters"
-        assert problem.remedy.startswith(f"name one of them, like `{name}-")
+    problem = only_problem(load_cluster, "tpu-v4")
+    assert problem.fact == "describes many clusters"
+    assert problem.remedy.startswith("name one of them, like `tpu-v4-")
+
+
+def test_a_machine_named_without_a_number_is_one_of_it():
+    rack = load_cluster("gb200-nvl72")
+    assert (rack.name, rack.n_devices) == ("gb200-nvl72-x1", 72)
 
 
 def test_a_path_to_nothing_is_answered_with_the_nearest_file(folder, refused):
