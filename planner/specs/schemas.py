@@ -21,6 +21,7 @@ from planner.specs.values import (
     FlopPerSecond,
     Format,
     Fraction,
+    Loss,
     Network,
     Number,
     Seconds,
@@ -238,4 +239,6 @@ class ModelFile(Strict):
     mla: Mla | None = None
     window: Window | None = None
     formats: Formats
+    quality: dict[Format, Sourced[Loss]] = {}
+    kv_quality: dict[Format, Sourced[Loss]] = {}
     check: Check
