@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.audit_results import Audit, AuditedChange, Observation
 from planner.certify import referee_verdict
 from planner.describe import describe
 from planner.errors import Problem, RequestError
@@ -22,7 +23,7 @@ from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
 from planner.programs.deployment import USD_PER_MTOKEN, pose
 from planner.programs.layout import Limit
-from planner.results import Audit, AuditedChange, Deployment, Observation
+from planner.results import Deployment
 from planner.search import search
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (

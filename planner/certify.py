@@ -21,7 +21,7 @@ from planner.estimates.candidates import CandidateTable, NumberFormats, passes
 from planner.estimates.steps import Machine
 from planner.layouts.geometry import Pass
 from planner.layouts.table import ATTENTION_NAMES, LayoutTable
-from planner.programs.deployment import DECODE, MS, USD_PER_MTOKEN, PosedProgram
+from planner.programs.deployment import DECODE, MS, REPLICAS, USD_PER_MTOKEN, PosedProgram
 from planner.programs.layout import Assignment
 from planner.results import Certificate, Deployment, LimitUse, PhasePlan, Screen, StepTime
 from planner.search import Found
@@ -74,7 +74,7 @@ def referee_verdict(
         SolverError: a figure differs from the referee's, or breaks a limit by its count.
     """
     work = passes(request.workload)
-    before, after = (int(posed.arm[column]) for column in assignment.columns)
+    before, after = (int(posed.arm[column]) for column in assignment.columns[:REPLICAS])
     draft = chosen_draft(table, posed, request, assignment.columns[DECODE])
     scored = work["decode"] if draft is None else draft.target_work
 
@@ -111,11 +111,19 @@ def referee_verdict(
     # a decode pass has its working set beside its own cache alone
     peak_bytes = decode.all_bytes + draft_bytes + deployment.memory.reserve_bytes
     wrong += _beyond_capacity(peak_bytes, deployment)
+    mesh = _referee_mesh(table.machine.meshes, int(table.arms.mesh[after]))
+    request_s = _request_s(request, deployment, prefill.time.total_s, token_s)
+    wrong += _wrong_fleet(request, deployment, mesh, request_s)
     wrong += _broken_targets(request, deployment, prefill.time.total_s, token_s)
     if wrong:
         raise SolverError("the referee disagrees with the plan: " + "; ".join(wrong))
     return (
         "every constraint of the unscreened program holds",
+        *(
+            ("every replica put in a place of its own, and the demand served by all of them",)
+            if deployment.demand_tokens_per_s is not None
+            else ()
+        ),
         "seconds and bytes recounted by an independent scalar model",
         "targets hold by that recount",
     )
@@ -208,19 +216,51 @@ def _differences(name: str, step: StepTime, time: referee.RefereeTime) -> list[s
     ]
 
 
+def _request_s(request: Request, deployment: Deployment, ttft_s: float, tpot_s: float) -> float:
+    """Device time of one request, by the referee's times [s]."""
+    decode_s = request.workload.n_decode_steps * tpot_s / deployment.decode.batch
+    return ttft_s / deployment.prefill.batch + decode_s
+
+
+def _wrong_fleet(
+    request: Request, deployment: Deployment, mesh: referee.RefereeMesh, request_s: float
+) -> list[str]:
+    """What is wrong with the replicas: their places, what they serve, and what they cost."""
+    wrong, n_replicas = [], deployment.n_replicas
+    n_devices_each = mesh.n_devices * mesh.n_stages
+    found = referee.places(request.cluster.fabric, mesh) if n_replicas > 1 else []
+    taken = [device for place in found[:n_replicas] for device in place]
+    if n_replicas > 1 and not len(taken) == len({*taken}) == n_replicas * n_devices_each:
+        wrong.append(f"{n_replicas} replicas have {len(found)} places")
+    demand, n_output = request.targets.demand_tokens_per_s, request.workload.n_output_tokens
+    served = n_replicas * n_output / request_s
+    if demand is not None and served < demand * (1 - TOLERANCE):
+        wrong.append(f"demand {demand!r} exceeds {served!r}")
+    usd_per_token = referee.fleet_usd_per_token(
+        n_replicas=n_replicas,
+        n_devices_each=n_devices_each,
+        usd_per_device_hour=request.cluster.usd_per_hour,
+        request_s=request_s,
+        n_output_tokens=n_output,
+        demand_tokens_per_s=demand,
+    )
+    if not math.isclose(usd_per_token, deployment.usd_per_token, rel_tol=TOLERANCE):
+        wrong.append(f"cost {deployment.usd_per_token!r} is {usd_per_token!r}")
+    limit = request.targets.usd_per_token
+    if limit is not None and usd_per_token > limit * (1 + TOLERANCE):
+        wrong.append(f"cost {usd_per_token!r} exceeds {limit!r}")
+    return wrong
+
+
 def _broken_targets(
     request: Request, deployment: Deployment, ttft_s: float, tpot_s: float
 ) -> list[str]:
     """Targets that do not hold when they are computed from the referee's times."""
-    targets, workload = request.targets, request.workload
-    per_request = ttft_s / deployment.prefill.batch
-    per_request += workload.n_decode_steps * tpot_s / deployment.decode.batch
-    rent = deployment.mesh.n_devices * request.cluster.usd_per_hour / 3600.0
+    targets = request.targets
     reached = (
         ("tpot", tpot_s, targets.tpot_s),
         ("ttft", ttft_s, targets.ttft_s),
-        ("cost", per_request * rent / workload.n_output_tokens, targets.usd_per_token),
-        ("devices", deployment.mesh.n_devices, targets.n_devices),
+        ("devices", deployment.n_replicas * deployment.mesh.n_devices, targets.n_devices),
     )
     broken = [
         f"{name} {value!r} exceeds {limit!r}"
@@ -241,8 +281,9 @@ def limit_uses(
         ("tpot", deployment.tpot_s, targets.tpot_s, "s"),
         ("ttft", deployment.ttft_s, targets.ttft_s, "s"),
         ("cost", deployment.usd_per_token, targets.usd_per_token, "USD/token"),
-        ("devices", float(deployment.mesh.n_devices), targets.n_devices, "1"),
+        ("devices", float(deployment.n_devices), targets.n_devices, "1"),
         ("batch", float(deployment.decode.batch), targets.min_batch, "1"),
+        ("demand", deployment.output_tokens_per_s, targets.demand_tokens_per_s, "token/s"),
         ("hbm", memory.used_bytes, memory.capacity_bytes, "B"),
     )
     return tuple(
@@ -267,7 +308,7 @@ def _reached(objective: str, deployment: Deployment) -> float:
         "latency": deployment.tpot_s,
         "ttft": deployment.ttft_s,
         "throughput": deployment.output_tokens_per_s,
-        "devices": deployment.mesh.n_devices,
+        "devices": deployment.n_devices,
     }
     return values[objective]
 

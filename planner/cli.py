@@ -200,6 +200,7 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
 
     from planner.options.drafts import drafted
     from planner.options.reading import read, read_drafting, read_pool
+    from planner.specs.quality import usual_formats
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import among_formats, make_request, repriced
 
@@ -219,6 +220,8 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
         cluster = repriced(cluster, price)
     if model and allowed:
         weights, caches = among_formats(model, allowed)
+        good = usual_formats(model, asked.targets)
+        weights = tuple(name for name in weights if name in good) or weights
         asked = replace(asked, weights_formats=weights, kv_formats=caches)
     if model and cluster:
         found.collect(lambda: make_request(model, cluster, **asked.keywords()))

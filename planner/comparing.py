@@ -17,8 +17,10 @@ from planner.units import show
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]
 
-OF_ONE_MODEL = frozenset({"--weights", "--kv"})
-"""Options that may suit one model of several and not another."""
+OF_ONE_MODEL = frozenset(
+    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp"}
+)
+"""Options that may suit one model or pool of several and not another."""
 
 
 def compare(

@@ -11,13 +11,14 @@ from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.candidates import CandidateTable, NumberFormats, passes
 from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts import attention, naming
+from planner.layouts.experts import expert_ways
 from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
-from planner.programs.deployment import DECODE, PREFILL, PosedProgram
+from planner.programs.deployment import DECODE, PREFILL, REPLICAS, PosedProgram
 from planner.programs.layout import Assignment
-from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan, StepTime
+from planner.results import Deployment, Division, DraftPlan, Memory, Mesh, PhasePlan, StepTime
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import Request, Speculation
 
@@ -42,11 +43,14 @@ def describe(
     decode = point(DECODE, scored)
     token_s = decode.pass_s if draft is None else draft.token_s(decode.pass_s)
     mesh = _mesh(machine, int(table.contexts.mesh[assignment.context]))
-    usd_per_hour = mesh.n_devices * request.cluster.usd_per_hour
+    n_replicas, demand = _replicas(posed, request, assignment)
+    usd_per_hour = n_replicas * mesh.n_devices * request.cluster.usd_per_hour
     n_output = request.workload.n_output_tokens
     prefill_s = prefill.pass_s / prefill.batch
     decode_s = request.workload.n_decode_steps * token_s / decode.batch
-    usd_per_token_s = usd_per_hour / 3600.0 / n_output
+    # idle time is paid for too, by the tokens that there are
+    credited = n_replicas * n_output / (prefill_s + decode_s) if demand is None else demand
+    usd_per_token = usd_per_hour / 3600.0 / credited
     return Deployment(
         mesh=mesh,
         weights_format=decode.formats.weights,
@@ -56,12 +60,24 @@ def describe(
         decode=decode.phase_plan("decode"),
         memory=_memory(machine, prefill, decode, draft),
         usd_per_hour=usd_per_hour,
-        usd_per_token=(prefill_s + decode_s) * usd_per_token_s,
-        prefill_usd_per_token=prefill_s * usd_per_token_s,
+        usd_per_token=usd_per_token,
+        prefill_usd_per_token=usd_per_token * (prefill_s / (prefill_s + decode_s)),
         request_s=prefill_s + decode_s,
         n_output_tokens=n_output,
         draft=None if draft is None else draft.plan(),
+        n_replicas=n_replicas,
+        demand_tokens_per_s=demand,
+        divisions=decode.divisions(),
     )
+
+
+def _replicas(
+    posed: PosedProgram, request: Request, assignment: Assignment
+) -> tuple[int, float | None]:
+    """How many replicas the program chose, and for which demand; one where it had none."""
+    if len(assignment.columns) <= REPLICAS:
+        return 1, None
+    return int(posed.batch[assignment.columns[REPLICAS]]), request.targets.demand_tokens_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +231,28 @@ class _Point:
         if moe:
             return naming.expert_layout_name(meshes, self.layout, 0, moe.n_experts)
         return naming.layout_name(meshes, self.layout, 0)
+
+    def divisions(self) -> tuple[Division, ...]:
+        """Heads, experts and layers over what divides them in whole pieces, if anything does.
+
+        Where a number does not divide, the busiest device has one piece more than others, as
+        with engines that pad; KV heads beyond their number are copied.
+        """
+        model, part = self.model, spread(self.shape, microbatch(self.shape, self._batches()))
+        n_over_heads = round(_scalar(self.shape.n_tensor / part.n_batch_ways))
+        ways = [
+            ("heads", model.n_heads_served, n_over_heads),
+            ("KV heads", attention.n_cached_heads(model), n_over_heads),
+            ("layers", model.n_layers, round(_scalar(self.shape.n_stages))),
+        ]
+        if model.moe:
+            n_ways = round(_scalar(expert_ways(model, self.shape)))
+            ways.insert(2, ("experts", model.moe.n_experts, n_ways))
+        return tuple(
+            Division(what=what, n_pieces=n, n_ways=over, n_busiest=-(-n // over))
+            for what, n, over in ways
+            if over > 1
+        )
 
     def _kv_ways(self) -> int:
         part = spread(self.shape, microbatch(self.shape, self._batches()))

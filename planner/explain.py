@@ -26,7 +26,21 @@ from planner.specs.reading import load_cluster
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
 from planner.units import show
 
-RELIEF = {"tpot": 1.1, "ttft": 1.1, "cost": 1.1, "devices": 2.0, "batch": 0.5, "hbm": 1.1}
+LEAST_SHARE = 0.5
+"""A pool this much smaller than in proportion may still serve a demand: other layouts fit it."""
+
+MOST_POOLS = 3
+"""Larger pools that are planned for to find one that serves a demand."""
+
+RELIEF = {
+    "tpot": 1.1,
+    "ttft": 1.1,
+    "cost": 1.1,
+    "devices": 2.0,
+    "batch": 0.5,
+    "demand": 0.9,
+    "hbm": 1.1,
+}
 """How much each limit is loosened to see what it costs."""
 
 QUANTITY = {
@@ -35,9 +49,13 @@ QUANTITY = {
     "cost": ("cost", 1.0 / USD_PER_MTOKEN, "USD/token"),
     "devices": ("devices", 1.0, "1"),
     "batch": ("batch", -1.0, "1"),
+    "demand": ("capacity", MS, "token/s"),
     "hbm": ("memory", 1.0, "B"),
 }
-"""What each limit limits: quantity of the program, factor to SI, dimension."""
+"""What each limit limits: quantity of the program, factor to SI, dimension.
+
+Of the demand it is the time of a token when the whole pool works on it, and SI is its inverse.
+"""
 
 
 def limits_of(request: Request) -> dict[str, float]:
@@ -49,6 +67,7 @@ def limits_of(request: Request) -> dict[str, float]:
         "cost": targets.usd_per_token,
         "devices": targets.n_devices,
         "batch": targets.min_batch,
+        "demand": targets.demand_tokens_per_s,
     }
     found = {name: float(value) for name, value in asked.items() if value is not None}
     return {**found, "hbm": request.cluster.device.hbm_bytes}
@@ -60,13 +79,19 @@ def gains(
     """(relief, share of the objective gained) for each limit, loosened one at a time.
 
     The share is `None` where it is not known: the plan, or the better one, is not proved
-    optimal in the time that is left since `began_s`, or only within a gap.
+    optimal in the time that is left since `began_s`, or only within a gap; nor is it of the
+    demand, which is also what a plan is credited with: with less of it, tokens cost more.
     """
     objective = solution.objective
     found: dict[str, tuple[float, float | None]] = {}
     for name in limits_of(request):
         found[name] = RELIEF[name], None
-        if solution.status is Status.OPTIMAL and not request.options.gap and objective:
+        if (
+            name != "demand"
+            and solution.status is Status.OPTIMAL
+            and not request.options.gap
+            and objective
+        ):
             better = _optimum_with_more(table, request, name, began_s)
             if better is not None:
                 found[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
@@ -177,17 +202,25 @@ def _obstacle(
     assert found.assignment is not None
     deployment = describe(table, posed, request, found.assignment)
     reachable = found.solution.objective * scale
+    if name == "demand":
+        reachable = scale / found.solution.objective
     return Obstacle(
         name=name,
         asked=limits_of(request)[name],
         reachable=deployment.memory.used_bytes if name == "hbm" else reachable,
         dimension=dimension,
-        reason=_reason(name, deployment, _within(request, left_out)),
+        reason=(
+            _demand_reason(request, deployment, reachable, _within(request, left_out))
+            if name == "demand"
+            else _reason(name, deployment, _within(request, left_out))
+        ),
     )
 
 
 def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
     """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
+    if yielding[0] == "demand":
+        return _most_served(table, request, yielding)
     quantity = QUANTITY[yielding[0]][0]
     posed = pose(table, request, objective=quantity, without=yielding)
     found = search(posed, request.options, n_alternatives=0)
@@ -196,15 +229,37 @@ def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> De
     return describe(table, posed, request, found.assignment)
 
 
+def _most_served(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
+    """The cheapest plan for the largest demand that can be met, to three digits."""
+    posed = pose(table, request, objective=QUANTITY["demand"][0], without=yielding)
+    served = MS / optimum(posed.program, request.options).objective
+    less = _with_demand(request, _rounded_down(served))
+    posed = pose(table, less, objective="cost", without=[*yielding[1:]])
+    found = search(posed, request.options, n_alternatives=0)
+    if found.assignment is None:  # what is left over by rounding costs too much
+        return None
+    return describe(table, posed, less, found.assignment)
+
+
+def _with_demand(request: Request, tokens_per_s: float) -> Request:
+    targets = replace(request.targets, demand_tokens_per_s=tokens_per_s)
+    return replace(request, targets=targets)
+
+
 def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:
     """A command that has a plan: limits at what is reachable, or another way to the memory."""
+    if yielding == ["demand"]:
+        larger = _larger_pool(request, closest)
+        if larger:
+            return larger
     if yielding and closest is not None:
         reached = {
             "tpot": f"{_rounded_up(closest.tpot_s * MS):.12g}ms",
             "ttft": f"{_rounded_up(closest.ttft_s * MS):.12g}ms",
             "cost": f"${_rounded_up(closest.usd_per_token * USD_PER_MTOKEN):.12g}/Mtoken",
-            "devices": str(closest.mesh.n_devices),
+            "devices": str(closest.n_devices),
             "batch": str(closest.decode.batch),
+            "demand": f"{_rounded_down(closest.served_tokens_per_s):.12g}tok/s",
         }
         return command_of(request, {LIMIT_OPTIONS[name]: reached[name] for name in yielding})
     for option, value, other in _more_room(request):
@@ -225,6 +280,19 @@ def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
             yield "--topology", cluster.name, replace(request, cluster=cluster)
 
 
+def _larger_pool(request: Request, closest: Deployment | None) -> str:
+    """The command for the smallest larger pool of the device that serves the demand."""
+    demand = request.targets.demand_tokens_per_s
+    assert demand is not None
+    share = demand / closest.served_tokens_per_s if closest else 1.0
+    least = request.cluster.n_devices * share * LEAST_SHARE
+    large = [one for one in _more_room(request) if one[2].cluster.n_devices >= least]
+    for option, value, other in large[:MOST_POOLS]:
+        if option == "--topology" and _has_plan(other):
+            return command_of(request, {option: value})
+    return ""
+
+
 def _has_plan(request: Request) -> bool:
     machine = machine_of(request.cluster, request.model)
     table = table_of(request, machine)
@@ -237,6 +305,12 @@ def _rounded_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
+def _rounded_down(value: float) -> float:
+    """To three significant digits, downwards."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.floor(value / step) * step
+
+
 def _within(request: Request, left_out: list[str]) -> str:
     """Which limits an obstacle's best value keeps, in words; the first left out is its own."""
     kept = [name for name in limits_of(request) if name not in left_out]
@@ -246,9 +320,25 @@ def _within(request: Request, left_out: list[str]) -> str:
     return f" with only {', '.join(f'`{name}`' for name in kept)} kept" if kept else " by itself"
 
 
+def _demand_reason(request: Request, deployment: Deployment, served: float, within: str) -> str:
+    """How many replicas the demand takes, and how many there is room for."""
+    demand = request.targets.demand_tokens_per_s
+    assert demand is not None
+    each, n_devices = deployment.output_tokens_per_s, deployment.mesh.n_devices
+    n_room, n_needed = round(served / each), math.ceil(demand / each)
+    replicas = f"{n_room} replica{'s' * (n_room > 1)}"
+    return (
+        f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
+        f"{n_devices} devices {deployment.mesh.label}; {show(demand, 'token/s')} need {n_needed} "
+        f"of them, {n_needed * n_devices} devices"
+    )
+
+
 def _reason(name: str, deployment: Deployment, within: str) -> str:
     """The fact that stands in the way, in one sentence."""
     where = f"{deployment.mesh.n_devices} devices {deployment.mesh.label}"
+    if deployment.n_replicas > 1:
+        where = f"{deployment.n_replicas} replicas of {where}"
     if name in ("tpot", "ttft"):
         phase = deployment.decode if name == "tpot" else deployment.prefill
         largest, seconds = max(phase.step.parts(), key=lambda part: part[1])

@@ -12,6 +12,7 @@ from planner.certify import OBJECTIVE_UNITS, REASONS, in_si, referee_verdict
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
 from planner.estimates.candidates import machine_of
+from planner.estimates.degrees import check_degrees
 from planner.estimates.requested import table_of
 from planner.explain import explain
 from planner.programs.deployment import pose
@@ -138,9 +139,10 @@ class _Search:
 
     def __init__(self, request: Request, *, x: str, began_s: float) -> None:
         self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
-        none = {TARGETS[axis]: None for axis in (x, self.y) if axis in TARGETS}
+        none: dict[str, Any] = {TARGETS[axis]: None for axis in (x, self.y) if axis in TARGETS}
         self.free = replace(request, targets=replace(request.targets, **none))
         self.machine = machine_of(request.cluster, request.model)
+        check_degrees(request, self.machine)
         self.table = table_of(self.free, self.machine)
         self.posed = pose(self.table, self.free, objective=self.y)
         context_delay, column_delay = self.posed.quantities[x]

@@ -10,6 +10,7 @@ from planner.certify import certificate, in_si, limit_uses, referee_verdict
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates.candidates import CandidateTable, machine_of
+from planner.estimates.degrees import check_degrees
 from planner.estimates.requested import table_of
 from planner.explain import explain, gains
 from planner.programs.deployment import PosedProgram, pose
@@ -86,6 +87,7 @@ def plan(
         speculation=speculation,
     )
     machine = machine_of(cluster, model)
+    check_degrees(request, machine)
     table = table_of(request, machine)
     posed = pose(table, request, objective=objective)
     left = time_left(options, began_s)

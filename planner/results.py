@@ -157,11 +157,33 @@ class DraftPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """Something that devices divide in whole pieces.
+
+    Args:
+        what: `heads`, `KV heads`, `experts` or `layers`.
+        n_pieces: how many there are.
+        n_ways: devices, or stages, that divide them.
+        n_busiest: pieces of the busiest of these; where the ways outnumber the pieces, one.
+    """
+
+    what: str
+    n_pieces: int
+    n_ways: int
+    n_busiest: int
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all have as many."""
+        return self.n_busiest * self.n_ways == self.n_pieces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A way to serve the model: devices, formats, layouts, batches; what it does and costs.
 
     Args:
-        mesh: the devices.
+        mesh: the devices of one replica.
         weights_format: number format of the weights.
         kv_format: number format of the KV cache.
         storage: how weights rest, shared by both phases: `E_x F_yz`.
@@ -169,12 +191,17 @@ class Deployment:
         decode: decode phase; its pass is the TPOT, unless there is a draft.
         memory: memory of the busiest device.
         usd_per_hour: rent of all devices.
-        usd_per_token: rent over output tokens, prefill included.
+        usd_per_token: rent over output tokens, prefill included; with a demand, over the
+            tokens that are asked for.
         prefill_usd_per_token: the share of `usd_per_token` that prefill takes.
-        request_s: device time that one request takes, both phases: all devices are busy
-            with it for so long.
+        request_s: device time that one request takes, both phases: all devices of its
+            replica are busy with it for so long.
         n_output_tokens: tokens that a request writes.
         draft: the draft model, `None` where decode goes without one.
+        n_replicas: copies of all this, each on a mesh of its own.
+        demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
+            them.
+        divisions: what the degrees divide, and what that leaves on the busiest device.
     """
 
     mesh: Mesh
@@ -190,6 +217,14 @@ class Deployment:
     request_s: float
     n_output_tokens: int
     draft: DraftPlan | None = None
+    n_replicas: int = 1
+    demand_tokens_per_s: float | None = None
+    divisions: tuple[Division, ...] = ()
+
+    @property
+    def n_devices(self) -> int:
+        """Devices of all replicas."""
+        return self.n_replicas * self.mesh.n_devices
 
     @property
     def ttft_s(self) -> float:
@@ -205,14 +240,27 @@ class Deployment:
 
     @property
     def output_tokens_per_s(self) -> float:
-        """Output tokens of the whole deployment, both phases taking turns."""
-        return self.n_output_tokens / self.request_s
+        """Output tokens of all replicas, both phases taking turns, never idle."""
+        return self.n_replicas * self.n_output_tokens / self.request_s
+
+    @property
+    def served_tokens_per_s(self) -> float:
+        """Output tokens that the plan is credited with: those, but no more than are asked for."""
+        most = self.output_tokens_per_s
+        return most if self.demand_tokens_per_s is None else min(most, self.demand_tokens_per_s)
+
+    @property
+    def utilization_fraction(self) -> float:
+        """Share of the time in which the devices have something to do."""
+        return self.served_tokens_per_s / self.output_tokens_per_s
 
     @property
     def summary(self) -> str:
         """The plan in one line."""
+        n_devices, n_replicas = self.mesh.n_devices, self.n_replicas
         return (
-            f"{self.mesh.n_devices} device{'s' * (self.mesh.n_devices > 1)} {self.mesh.label}, "
+            (f"{n_replicas} replicas of " if n_replicas > 1 else "")
+            + f"{n_devices} device{'s' * (n_devices > 1)} {self.mesh.label}, "
             f"{self.weights_format} weights, "
             f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
             f"decode {self.decode.layout} batch {self.decode.batch}"
@@ -234,13 +282,13 @@ class LimitUse:
     """A limit of the request and what the plan uses of it, in the limit's own unit.
 
     Args:
-        name: the constraint's name: `tpot`, `ttft`, `cost`, `devices`, `batch`, `hbm`.
+        name: the constraint's name: `tpot`, `ttft`, `cost`, `devices`, `batch`, `demand`, `hbm`.
         used: what the plan uses or reaches, SI.
         limit: what was asked, SI.
         dimension: of both, as `units.show` takes it.
         relief: factor by which the limit was loosened to see what it costs.
         gain_fraction: share of the objective that the loosened limit would gain, exactly;
-            `None` where the search was cut short.
+            `None` where the search was cut short, and of the demand.
     """
 
     name: str
@@ -374,63 +422,3 @@ class Conflict:
     def __str__(self) -> str:
         names = ", ".join(obstacle.name for obstacle in self.obstacles)
         return f"no plan exists: {names} cannot hold together"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """A running deployment as its owner sees it.
-
-    Args:
-        n_devices: devices in use.
-        weights_format, kv_format: number formats.
-        batch: sequences decoded together.
-        tpot_s: time per output token that a user sees.
-        usd_per_token: rent over decoded tokens.
-        mfu_fraction: model FLOP of decode over the peak of the devices.
-    """
-
-    n_devices: int
-    weights_format: str
-    kv_format: str
-    batch: int
-    tpot_s: float
-    usd_per_token: float
-    mfu_fraction: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedChange:
-    """One change to a running deployment, and the least cost at its speed that it allows."""
-
-    name: str
-    deployment: Deployment
-    usd_per_token: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """How far a running deployment is from what its pool could do.
-
-    Args:
-        request: the model and the pool.
-        observed: what runs.
-        possible: the fastest decode on as many devices at the same batch and formats.
-        equal_speed: the cheapest deployment that is as fast, `None` if none is.
-        equal_cost: the fastest deployment that costs no more, `None` if none does.
-        changes: single changes that keep the speed, the cheapest first.
-    """
-
-    request: Request
-    observed: Observation
-    possible: Deployment | None
-    equal_speed: Deployment | None
-    equal_cost: Deployment | None
-    changes: tuple[AuditedChange, ...]
-
-    @property
-    def excess(self) -> tuple[tuple[str, float], ...]:
-        """The observed time per token as parts of the possible one, and what none explains."""
-        if self.possible is None:
-            return ()
-        parts = self.possible.decode.step.parts()
-        return (*parts, ("unexplained", self.observed.tpot_s - self.possible.tpot_s))

@@ -75,7 +75,7 @@ def search(
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
         (best, value), *others = ranked
         solution = _at(solution, value)
-    if posed.tie_breaker is not None:
+    if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
         best = break_ties(posed, best, time_left(options, began_s))
     return Found(solution=solution, assignment=best, alternatives=tuple(others), screened=screened)
 
@@ -160,32 +160,41 @@ def _verify(program: LayoutProgram, assignment: Assignment) -> None:
 
 
 def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
-    """Among plans with the optimal objective, the cheapest; the optimum becomes a limit.
+    """Among plans with the optimal objective, the best by one quantity after the other.
 
-    Out of time, or within a gap, the solver may return a dearer one: then the first stays.
+    Out of time, or within a gap, the solver may return a worse one: then the first stays.
     """
     program = posed.program
-    assert posed.tie_breaker is not None
-    primary = Limit(
-        name=PRIMARY,
+    for name in (posed.tie_breaker, posed.last_tie_breaker):
+        if name is None:
+            continue
+        context, column = posed.quantities[name]
+        program = replace(
+            program,
+            context_objective=context,
+            column_objective=column,
+            limits=(*program.limits, _no_worse(program, best)),
+        )
+        screened = screen(program, n_best=1)
+        solution = _solve(screened.program, options, None)
+        if solution.assignment is None:
+            return best
+        found = screened.original(solution.assignment)
+        _verify(program, found)
+        if not exceeds(objective(program, found), objective(program, best)):
+            best = found
+    return best
+
+
+def _no_worse(program: LayoutProgram, best: Assignment) -> Limit:
+    """The objective of a program as a limit: what it is in the best assignment."""
+    n_before = sum(limit.name.startswith(PRIMARY) for limit in program.limits)
+    return Limit(
+        name=f"{PRIMARY}{n_before or ''}",
         context=program.context_objective,
         column=program.column_objective,
         at_most=ceiling(objective(program, best)),
     )
-    context, column = posed.quantities[posed.tie_breaker]
-    second = replace(
-        program,
-        context_objective=context,
-        column_objective=column,
-        limits=(*program.limits, primary),
-    )
-    screened = screen(second, n_best=1)
-    solution = _solve(screened.program, options, None)
-    if solution.assignment is None:
-        return best
-    cheapest = screened.original(solution.assignment)
-    _verify(second, cheapest)
-    return best if exceeds(objective(second, cheapest), objective(second, best)) else cheapest
 
 
 def _alternatives(

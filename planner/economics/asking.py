@@ -18,6 +18,7 @@ from planner.estimates.economics.request import (
 from planner.results import Conflict
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
+from planner.specs.targets import DEGREE_OPTIONS
 
 COST_MODEL = ("--cost-model", "economics")
 
@@ -94,6 +95,13 @@ def _problems(request: Request, memory: str) -> list[Problem]:
     if request.targets.ttft_s is not None:
         fact = "the reference model has no time to first token"
         problems.append(Problem(where="--ttft-target", fact=fact, remedy="leave it out"))
+    targets = request.targets
+    for option in (
+        *(("--demand",) if targets.demand_tokens_per_s is not None else ()),
+        *(DEGREE_OPTIONS[name] for name in targets.degrees.fixed()),
+    ):
+        fact = "the reference model plans one instance, and chooses its degrees"
+        problems.append(Problem(where=option, fact=fact, remedy="leave it out"))
     width = FORMAT_BYTES[request.model.activation_format]
     for name in request.kv_formats:
         if FORMAT_BYTES[name] != width and name != request.model.kv_format:

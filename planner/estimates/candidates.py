@@ -15,11 +15,13 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine, pass_times, peak_of
+from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import residence, resident_weight_bytes
 from planner.layouts.options import all_layouts
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, Workload
+from planner.specs.targets import FREE, Degrees
 from planner.topology.meshes import MeshTable, mesh_table
 
 MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -181,6 +183,7 @@ def candidate_table(
     batches: Sequence[int],
     prefill_batches: Sequence[int],
     weights_within: tuple[float, float] = (0.0, 1.0),
+    degrees: Degrees = FREE,
 ) -> CandidateTable:
     """Evaluate every layout in every format at every batch of both phases.
 
@@ -191,10 +194,13 @@ def candidate_table(
         prefill_batches: prefill batches to choose from.
         weights_within: multiples of a device's memory: only arms whose weights alone need
             more than the first and at most the second. An explanation looks beyond one.
+        degrees: only layouts that divide the model so.
     """
     layouts = all_layouts(
         machine.meshes, microbatches=MICROBATCHES, has_experts=model.moe is not None
     )
+    kept = have_degrees(model, layouts, machine.meshes, degrees)
+    layouts = layouts if kept.all() else layouts.take(np.flatnonzero(kept))
     n_layouts, n_formats = len(layouts), len(formats)
     rows = np.tile(np.arange(n_layouts), n_formats)
     arm_formats = np.repeat(np.arange(n_formats), n_layouts)

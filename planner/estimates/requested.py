@@ -29,6 +29,7 @@ def table_of(
         batches=request.batches,
         prefill_batches=request.prefill_batches,
         weights_within=weights_within,
+        degrees=request.targets.degrees,
     )
     if request.speculation is None:
         return table

@@ -18,6 +18,7 @@ from planner.specs.request import (
     SOLVERS,
     USUAL_ACCEPTANCE,
     USUAL_LOOKAHEADS,
+    Degrees,
     SolverOptions,
     Speculation,
     Targets,
@@ -119,7 +120,7 @@ def read_pool(
 ) -> tuple[float | None, tuple[str, ...] | None, tuple[Problem, ...]]:
     """Price of a device [USD/h], formats allowed for everything, and what is wrong with them."""
     faults = Faults()
-    price = faults.read("--price", written.price, lambda text: parse(text, "USD/h"))
+    price = faults.read("--price", written.price, _price)
     allowed = _formats("--allow-formats", written.allow_formats, faults)
     for option, formats in (("--weights", written.weights), ("--kv", written.kv)):
         if allowed and formats:
@@ -163,12 +164,23 @@ def _targets(written: Written, faults: Faults) -> Targets:
     def price(text: str) -> float:
         return parse(text, "USD/token")
 
+    def rate(text: str) -> float:
+        return parse(text, "token/s", example="20000tok/s")
+
     return Targets(
         tpot_s=faults.read("--latency-target", written.latency_target, seconds),
         ttft_s=faults.read("--ttft-target", written.ttft_target, seconds),
         usd_per_token=faults.read("--max-cost", written.max_cost, price),
         n_devices=faults.read("--max-devices", written.max_devices, count),
         min_batch=faults.read("--min-batch", written.min_batch, count),
+        demand_tokens_per_s=faults.read("--demand", written.demand, rate),
+        quality_loss_fraction=faults.read("--max-quality-loss", written.max_quality_loss, _gap),
+        degrees=Degrees(
+            tensor=faults.read("--tp", written.tp, count),
+            pipeline=faults.read("--pp", written.pp, count),
+            expert=faults.read("--ep", written.ep, count),
+            data=faults.read("--dp", written.dp, count),
+        ),
     )
 
 
@@ -193,6 +205,18 @@ def _gap(text: str) -> float:
     if value >= 1:
         raise UnitError(text, "is not below 1", "write `1%` or `0.01`")
     return value
+
+
+def _price(text: str) -> float:
+    """Rent of a device; a bare zero lacks more than its unit."""
+    try:
+        if float(text) <= 0:
+            fact = "is zero" if float(text) == 0 else "is negative"
+            raise UnitError(text, fact, "write a price above zero, like `$2.10/h`")
+    except ValueError as error:
+        if isinstance(error, UnitError):
+            raise
+    return parse(text, "USD/h")
 
 
 def _formats(option: str, written: tuple[str, ...], faults: Faults) -> tuple[str, ...] | None:

@@ -66,6 +66,21 @@ class Written:
         None
     )
 
+    demand: Annotated[
+        str | None,
+        _text(_TARGETS, "RATE", "Output tokens that replicas serve together, like 20000tok/s."),
+    ] = None
+    max_quality_loss: Annotated[
+        str | None,
+        _text(_TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
+    ] = None
+
+    tp: Annotated[str | None, _text(_SEARCH, "N", "Devices that divide attention.")] = None
+    pp: Annotated[str | None, _text(_SEARCH, "N", "Pipeline stages.")] = None
+    ep: Annotated[str | None, _text(_SEARCH, "N", "Devices that divide the experts.")] = None
+    dp: Annotated[
+        str | None, _text(_SEARCH, "N", "Copies of attention, of models with experts.")
+    ] = None
     objective: Annotated[
         str,
         _text(
@@ -198,6 +213,12 @@ class WrittenAudit(Written):
     max_cost: Annotated[str | None, Parameter(show=False)] = None
     max_devices: Annotated[str | None, Parameter(show=False)] = None
     min_batch: Annotated[str | None, Parameter(show=False)] = None
+    demand: Annotated[str | None, Parameter(show=False)] = None
+    max_quality_loss: Annotated[str | None, Parameter(show=False)] = None
+    tp: Annotated[str | None, Parameter(show=False)] = None
+    pp: Annotated[str | None, Parameter(show=False)] = None
+    ep: Annotated[str | None, Parameter(show=False)] = None
+    dp: Annotated[str | None, Parameter(show=False)] = None
     objective: Annotated[str, Parameter(show=False)] = "cost"
     allow_formats: Annotated[tuple[str, ...], Parameter(show=False)] = ()
     prefill: Annotated[str | None, Parameter(show=False)] = None

@@ -2,6 +2,14 @@
 
 Units are those in which solvers' tolerances are harmless: milliseconds, GiB, and US dollars
 per million output tokens.
+
+Where a demand is asked for, a third slot chooses how many replicas of the deployment serve it:
+n of them are n columns' worth of devices and of rent, and
+
+    Σ demand × device time of a token x_j - Σ (n - 1) x_n ≤ 1                      demand
+
+says that they are enough. A plan is credited with the demand and no more, so its cost per token
+is the rent of all replicas over the demand.
 """
 
 from __future__ import annotations
@@ -15,12 +23,15 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.candidates import PHASES, CandidateTable, fitting, usable_bytes
 from planner.programs.layout import LayoutProgram, Limit
 from planner.specs.request import Request
+from planner.topology.packing import n_places
 
 MS = 1e3
 GIB = 1.0 / 2**30
 USD_PER_MTOKEN = 1e6
-PREFILL, DECODE = 0, 1
+PREFILL, DECODE, REPLICAS = 0, 1, 2
+REPLICA_SLOT = "replicas"
 TIE_BREAKER = "cost"
+IDLEST = "throughput"  # least device time of a token: most of the replicas' time is left over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,11 +40,12 @@ class PosedProgram:
 
     Args:
         program: contexts and columns; contexts are those of the table.
-        arm: arm of each column, (J,).
-        batch: batch of each column, (J,).
+        arm: arm of each column, (J,); of a number of replicas, any of its context.
+        batch: batch of each column, or its number of replicas, (J,).
         variant: which of the table's ways to decode each decode column is, (J,).
         quantities: coefficients (contexts, columns) by name: what may be limited or minimised.
         tie_breaker: quantity that decides between optima, `None` where it is the objective.
+        last_tie_breaker: quantity that decides where that one ties too, if any.
         n_unfit: candidates left out because they alone exceed the memory.
     """
 
@@ -44,6 +56,7 @@ class PosedProgram:
     quantities: dict[str, tuple[FloatArray, FloatArray]]
     tie_breaker: str | None
     n_unfit: int
+    last_tie_breaker: str | None = None
 
 
 def pose(
@@ -65,17 +78,25 @@ def pose(
         table: the candidates.
         request: targets and prices.
         objective: the quantity to minimise, a key of `quantities`.
-        without: names of rows to leave out, `hbm` among them.
+        without: names of rows to leave out, `hbm` among them; without `demand` there is one
+            replica, and it is credited with all that it can serve.
         memory_scale: factor on the memory of a device; infinite is no limit.
     """
     scale = np.inf if "hbm" in without else memory_scale
     room = usable_bytes(table.machine, scale=scale)
+    demand = None if "demand" in without else request.targets.demand_tokens_per_s
     columns = _columns(table, room)
+    if demand is not None:
+        columns = _with_replicas(columns, table, request)
     quantities = _quantities(table, request, columns)
+    if demand is not None:
+        quantities |= _for_demand(quantities, table, request, columns)
+    elif request.targets.demand_tokens_per_s is not None:
+        quantities["capacity"] = _capacity(quantities, table, request, columns, without)
     quantities["memory"] = (table.contexts.weight_bytes * GIB, columns.held_bytes * GIB)
     context_objective, column_objective = quantities[objective]
     program = LayoutProgram(
-        slots=PHASES,
+        slots=PHASES if demand is None else (*PHASES, REPLICA_SLOT),
         context_objective=context_objective,
         column_context=table.context[columns.arm],
         column_slot=columns.slot,
@@ -93,12 +114,16 @@ def pose(
         quantities=quantities,
         tie_breaker=None if objective == TIE_BREAKER else TIE_BREAKER,
         n_unfit=columns.n_unfit,
+        last_tie_breaker=None if demand is None else IDLEST,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Columns:
-    """Candidates that fit by themselves, (J,): which they are, their time and bytes."""
+    """Candidates that fit by themselves, (J,): which they are, their time and bytes.
+
+    Numbers of replicas come last; they take no time and no bytes of a device.
+    """
 
     arm: IntArray
     batch: IntArray
@@ -136,6 +161,32 @@ def _columns(table: CandidateTable, room: float) -> _Columns:
     )
 
 
+def _with_replicas(columns: _Columns, table: CandidateTable, request: Request) -> _Columns:
+    """And, in every context that has candidates, each number of replicas that has room."""
+    first_arm = np.full(len(table.contexts), -1, dtype=np.int64)
+    first_arm[table.context[::-1]] = np.arange(len(table.arms))[::-1]
+    rooms = np.where(first_arm >= 0, _rooms(table, request), 0)
+    context = np.repeat(np.arange(len(rooms)), rooms)
+    starts = np.repeat(np.cumsum(rooms) - rooms, rooms)
+    n_replicas = np.arange(len(context)) - starts + 1
+    nothing = np.zeros(len(context))
+
+    return _Columns(
+        arm=np.concatenate([columns.arm, first_arm[context]]),
+        batch=np.concatenate([columns.batch, n_replicas]),
+        slot=np.concatenate([columns.slot, np.full(len(context), REPLICAS)]),
+        variant=np.concatenate([columns.variant, np.zeros(len(context), dtype=np.int64)]),
+        pass_s=np.concatenate([columns.pass_s, nothing]),
+        held_bytes=np.concatenate([columns.held_bytes, nothing]),
+        n_unfit=columns.n_unfit,
+    )
+
+
+def _rooms(table: CandidateTable, request: Request) -> IntArray:
+    """Replicas of each context that the pool has room for, (K,)."""
+    return n_places(request.cluster, table.machine.meshes)[table.contexts.mesh]
+
+
 def _quantities(
     table: CandidateTable, request: Request, columns: _Columns
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -167,6 +218,54 @@ def _quantities(
     }
 
 
+def _for_demand(
+    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    table: CandidateTable,
+    request: Request,
+    columns: _Columns,
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """What changes with a demand: money and devices are those of all replicas.
+
+    `demand` is the replicas' worth of device time that the demand takes, less those beyond
+    the first: at most 1, so that its tolerance is a share of one replica.
+    """
+    contexts, demand = table.contexts, request.targets.demand_tokens_per_s
+    assert demand is not None
+    context = table.context[columns.arm]
+    is_replicas = columns.slot == REPLICAS
+    n_replicas = np.where(is_replicas, columns.batch, 0).astype(float)
+    no_context = np.zeros(len(contexts))
+    n_devices = np.asarray(n_replicas * contexts.n_devices[context])
+    rent = np.asarray(n_devices * request.cluster.usd_per_hour)
+    _, token_ms = quantities["throughput"]
+    busy = token_ms / MS * demand
+    return {
+        "cost": (no_context, np.asarray(rent / 3600.0 / demand * USD_PER_MTOKEN)),
+        "rent": (no_context, rent),
+        "devices": (no_context, n_devices),
+        "demand": (no_context, busy - np.where(is_replicas, n_replicas - 1.0, 0.0)),
+    }
+
+
+def _capacity(
+    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    table: CandidateTable,
+    request: Request,
+    columns: _Columns,
+    without: Collection[str],
+) -> tuple[FloatArray, FloatArray]:
+    """Time of a token when as many replicas as there may be work on tokens [ms].
+
+    Its least is one over the largest demand that can be met.
+    """
+    most, most_devices = _rooms(table, request), request.targets.n_devices
+    if most_devices is not None and "devices" not in without:
+        most = np.minimum(most, most_devices // table.contexts.n_devices)
+    no_context, token_ms = quantities["throughput"]
+    n_replicas = np.maximum(most, 1)[table.context[columns.arm]]
+    return no_context, token_ms / n_replicas
+
+
 def _limits(
     request: Request,
     quantities: dict[str, tuple[FloatArray, FloatArray]],
@@ -179,6 +278,7 @@ def _limits(
         ("cost", "cost", targets.usd_per_token, USD_PER_MTOKEN, "USD/Mtoken"),
         ("devices", "devices", targets.n_devices, 1.0, "devices"),
         ("batch", "batch", targets.min_batch, -1.0, "sequences"),
+        ("demand", "demand", None if targets.demand_tokens_per_s is None else 1.0, 1.0, "replicas"),
     )
     return tuple(
         Limit(

@@ -15,7 +15,7 @@ _COLUMNS: tuple[tuple[str, Callable[[FrontierPoint], object]], ...] = (
     ("usd_per_token", lambda p: p.deployment.usd_per_token),
     ("usd_per_hour", lambda p: p.deployment.usd_per_hour),
     ("output_tokens_per_s", lambda p: p.deployment.output_tokens_per_s),
-    ("n_devices", lambda p: p.deployment.mesh.n_devices),
+    ("n_devices", lambda p: p.deployment.n_devices),
     ("mesh", lambda p: p.deployment.mesh.label),
     ("weights_format", lambda p: p.deployment.weights_format),
     ("kv_format", lambda p: p.deployment.kv_format),

@@ -13,9 +13,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.audit_results import Audit
 from planner.economics_results import EconomicsPlan
 from planner.errors import PlannerError, RequestError
-from planner.results import Audit, Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
+from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
 from planner.surveys import Comparison, Curve, Frontier
@@ -30,7 +31,16 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
     PhasePlan: ("tokens_per_s",),
     Memory: ("used_bytes", "free_bytes"),
-    Deployment: ("summary", "ttft_s", "tpot_s", "output_tokens_per_s"),
+    Deployment: (
+        "summary",
+        "n_devices",
+        "ttft_s",
+        "tpot_s",
+        "output_tokens_per_s",
+        "served_tokens_per_s",
+        "utilization_fraction",
+    ),
+    Division: ("is_even",),
     ClusterSpec: ("n_devices",),
     ModelSpec: ("n_params", "n_params_served"),
     Plan: ("n_assumed",),

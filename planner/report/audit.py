@@ -9,8 +9,9 @@ llama-3-70b on h100-nvl8-x1, bf16 weights: 5.6 times the cost that its speed nee
 
 from __future__ import annotations
 
+from planner.audit_results import Audit
 from planner.report.lines import bar, columns, percent, section, wrapped
-from planner.results import Audit, Deployment
+from planner.results import Deployment
 from planner.units import show
 
 _BAR = 20

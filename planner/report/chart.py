@@ -105,7 +105,7 @@ def point_text(line: Line, i: int) -> str:
     lines = [
         line.label,
         f"{speed_text(best)} per user: {headline(best)}",
-        f"{plural(best.mesh.n_devices, 'device')} {best.mesh.label}, {best.weights_format} weights",
+        f"{plural(best.n_devices, 'device')} {best.mesh.label}, {best.weights_format} weights",
         f"prefill {phase_text(best.prefill)}, decode {phase_text(best.decode)}",
     ]
     if i == frontier.preferred:
@@ -213,7 +213,7 @@ def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
     before, last = "", (0.0, 0.0)
     for point in frontier.points:
         best = point.deployment
-        text = f"{plural(best.mesh.n_devices, 'device')}, {best.weights_format}"
+        text = f"{plural(best.n_devices, 'device')}, {best.weights_format}"
         x, y = plot.place(point.x, point.y)
         if text != before and hypot(x - last[0], y - last[1]) > 3 * APART:
             side = _END if x > LEFT + 90 else ""

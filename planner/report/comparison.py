@@ -84,7 +84,7 @@ def _table(
 def _run(plan: Plan) -> tuple[str, ...]:
     best = plan.deployment
     return (
-        f"{best.mesh.n_devices} {best.mesh.label}",
+        f"{best.n_devices} {best.mesh.label}",
         best.weights_format,
         phase_text(best.prefill),
         phase_text(best.decode),

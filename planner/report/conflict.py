@@ -22,6 +22,7 @@ _HEADS = {
     "cost": "no plan serves {model} on {pool} for {asked}",
     "devices": "no plan serves {model} on {asked} devices of {pool}",
     "batch": "no plan decodes {asked} sequences of {model} together on {pool}",
+    "demand": "no plan serves {asked} of {model} on {pool}",
     "hbm": "no plan fits {model} into the memory of {pool}",
 }
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"

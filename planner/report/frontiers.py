@@ -39,7 +39,7 @@ _CELLS: Mapping[str, _Cell] = {
     "cost": lambda best: show(best.usd_per_token, "USD/token"),
     "rent": lambda best: show(best.usd_per_hour, "USD/h"),
     "tokens/s": lambda best: show(best.output_tokens_per_s, "1"),
-    "devices": lambda best: f"{best.mesh.n_devices} {best.mesh.label}",
+    "devices": lambda best: f"{best.n_devices} {best.mesh.label}",
     "weights": lambda best: best.weights_format,
     "prefill": lambda best: phase_text(best.prefill),
     "decode": lambda best: phase_text(best.decode),

@@ -194,7 +194,7 @@ def _points(line: Line, i: int) -> Iterable[str]:
             show(best.ttft_s, "s"),
             show(best.usd_per_token, "USD/token"),
             show(best.usd_per_hour, "USD/h"),
-            f"{best.mesh.n_devices} {best.mesh.label}",
+            f"{best.n_devices} {best.mesh.label}",
             best.weights_format,
             phase_text(best.prefill),
             phase_text(best.decode),

@@ -10,6 +10,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from planner.audit_results import Audit
 from planner.errors import Problem
 from planner.report.as_json import (
     AUDIT,
@@ -22,7 +23,7 @@ from planner.report.as_json import (
     PLAN,
     RANGES,
 )
-from planner.results import Audit, Conflict, Plan
+from planner.results import Conflict, Plan
 from planner.surveys import Comparison, Curve
 
 Schema = dict[str, Any]

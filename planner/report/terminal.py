@@ -24,7 +24,8 @@ from planner.report.words import (
     plural,
     target_texts,
 )
-from planner.results import Alternative, Deployment, LimitUse, Mesh, Plan
+from planner.results import Alternative, Deployment, Division, LimitUse, Mesh, Plan
+from planner.specs.quality import kv_losses, weights_losses
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches
 from planner.specs.spans import span_text
@@ -45,14 +46,18 @@ _REQUEST: Rows = (
 )
 _DEPLOYMENT: Rows = (
     ("devices", "{n_devices} of {n_pool} × {device}"),
+    ("replicas", "{replicas}"),
     ("mesh", "{mesh}, {network}{places}"),
     ("weights", "{weights_format}, at rest {storage}   {axes}"),
     ("KV cache", "{kv_format}"),
+    ("quality", "{quality}"),
+    ("divided", "{divided}"),
 )
 _COST: Rows = (
     ("rent", "{rent}: {n_devices} at {price} each, price {price_date}"),
     ("output token", "{cost}, of which prefill {prefill_cost} ({prefill_share})"),
     ("throughput", "{throughput} output tokens per second, the phases taking turns, never idle"),
+    ("demand", "{demand}"),
 )
 
 
@@ -139,7 +144,10 @@ def _mesh_values(plan: Plan) -> dict[str, object]:
     is_linked = isinstance(plan.request.cluster.fabric, LinkedFabric)  # one place was looked for
     places = plural(best.mesh.n_positions, "place")
     return {
-        "n_devices": best.mesh.n_devices,
+        "n_devices": best.n_devices,
+        "replicas": _replicas_text(best),
+        "quality": _quality_text(plan),
+        "divided": "; ".join(map(_division_text, best.divisions)),
         "n_pool": plan.request.cluster.n_devices,
         "device": plan.request.cluster.device.title,
         "mesh": best.mesh.label,
@@ -175,7 +183,8 @@ def _cost_values(plan: Plan) -> dict[str, object]:
     best, cluster = plan.deployment, plan.request.cluster
     return {
         "rent": show(best.usd_per_hour, "USD/h"),
-        "n_devices": best.mesh.n_devices,
+        "n_devices": best.n_devices,
+        "demand": _demand_text(best),
         "price": show(cluster.usd_per_hour, "USD/h"),
         "price_date": cluster.device.price_date or "undated",
         "cost": show(best.usd_per_token, "USD/token"),
@@ -183,6 +192,42 @@ def _cost_values(plan: Plan) -> dict[str, object]:
         "prefill_share": percent(best.prefill_usd_per_token / best.usd_per_token),
         "throughput": show(best.output_tokens_per_s, "1"),
     }
+
+
+def _replicas_text(best: Deployment) -> str:
+    """`8, each on 2 devices of its own`; nothing without a demand."""
+    if best.demand_tokens_per_s is None:
+        return ""
+    return f"{best.n_replicas}, each on {plural(best.mesh.n_devices, 'device')} of its own"
+
+
+def _demand_text(best: Deployment) -> str:
+    if best.demand_tokens_per_s is None:
+        return ""
+    return (
+        f"{show(best.demand_tokens_per_s, '1')} per second: busy "
+        f"{percent(best.utilization_fraction)} of the time, and paid for all of it"
+    )
+
+
+def _quality_text(plan: Plan) -> str:
+    """What the formats lose by the model's file; nothing where no limit was asked for."""
+    if plan.request.targets.quality_loss_fraction is None:
+        return ""
+    model, best = plan.request.model, plan.deployment
+    losses = weights_losses(model)[best.weights_format], kv_losses(model)[best.kv_format]
+    return f"weights lose {percent(losses[0])}, KV cache {percent(losses[1])}, by the model's file"
+
+
+def _division_text(division: Division) -> str:
+    """`64 heads by 8: 8 each`; what does not divide is padded, or copied."""
+    what, n, ways = division.what, division.n_pieces, division.n_ways
+    text = f"{n} {what} by {ways}: "
+    if division.is_even:
+        return f"{text}{division.n_busiest} each"
+    if what == "KV heads" and ways > n:
+        return f"{text}{ways / n:.3g} copies of each"
+    return f"{text}padded to {division.n_busiest * ways}, {division.n_busiest} on the busiest"
 
 
 def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.results import Deployment
-from planner.specs.request import Targets
+from planner.specs.targets import DEGREE_OPTIONS, Targets
 from planner.units import show
 
 LIMIT_LABELS: Mapping[str, str] = {
@@ -14,10 +14,12 @@ LIMIT_LABELS: Mapping[str, str] = {
     "cost": "cost",
     "devices": "devices",
     "batch": "decode batch",
+    "demand": "demand",
+    "replicas": "replicas",
     "prefill_batch": "prefill batch",
     "hbm": "HBM",
 }
-_AT_LEAST = frozenset({"batch"})
+_AT_LEAST = frozenset({"batch", "demand"})
 
 OBJECTIVE_WORDS: Mapping[str, str] = {
     "cost": "least rent per output token",
@@ -70,11 +72,19 @@ def target_texts(targets: Targets) -> list[str]:
         ("devices", targets.n_devices, "1"),
         ("batch", targets.min_batch, "1"),
     )
-    return [
+    degrees = targets.degrees.fixed().items()
+    loss, demand = targets.quality_loss_fraction, targets.demand_tokens_per_s
+    others = [
+        *(() if demand is None else (f"demand {show(demand, 'token/s')}",)),
+        *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
+        *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
+    ]
+    limits = [
         f"{limit_label(name)} {limit_text(name, value, dimension)}"
         for name, value, dimension in values
         if value is not None
     ]
+    return limits + others
 
 
 def headline(deployment: Deployment) -> str:

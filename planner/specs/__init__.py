@@ -12,6 +12,13 @@ tables      TOML, as dictionaries
 schemas     what a file may say, section by section
 values      what one value of it may be
 faults      what pydantic found, as problems with remedies
+targets     what a request may ask for: limits, fixed degrees, drafts, how to solve
+request     a request with its defaults filled in
+defaults    what is asked where nothing is said
+checking    what cannot be planned for, whatever the program says
+arguments   arguments of the library that have a wrong type
+quality     which number formats a limit on lost quality leaves
+commands    the command line of a request
 coherence   what no single value of a machine shows: networks in two pieces
 model_coherence  the same of models: heads that do not divide, parameters that do not add up
 """

@@ -170,6 +170,8 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         moe=_moe(file.moe) if file.moe else None,
         mla=_mla(file.mla) if file.mla else None,
         window=_window(file.window) if file.window else None,
+        quality_losses={name: loss.value for name, loss in file.quality.items()},
+        kv_quality_losses={name: loss.value for name, loss in file.kv_quality.items()},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.specs.provenance import Provenance
 
@@ -90,6 +90,9 @@ class ModelSpec:
         moe: experts; None if every FFN is whole.
         mla: latent attention; None if keys and values are cached as they are.
         window: layers with a window; None if every layer attends to everything.
+        quality_losses: of weights formats, the share of a benchmark's score that is lost
+            against the published one, where that is known [1].
+        kv_quality_losses: likewise of formats of the KV cache, against `kv_format`.
     """
 
     name: str
@@ -115,6 +118,8 @@ class ModelSpec:
     moe: MoeShape | None = None
     mla: MlaShape | None = None
     window: WindowShape | None = None
+    quality_losses: Mapping[str, float] = field(default_factory=dict)
+    kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`

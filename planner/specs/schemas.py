@@ -22,6 +22,7 @@ from planner.specs.values import (
     FlopPerSecond,
     Format,
     Fraction,
+    Loss,
     Network,
     Number,
     Seconds,
@@ -267,4 +268,6 @@ class ModelFile(Strict):
     mla: Mla | None = None
     window: Window | None = None
     formats: Formats
+    quality: dict[Format, Sourced[Loss]] = {}
+    kv_quality: dict[Format, Sourced[Loss]] = {}
     check: Check

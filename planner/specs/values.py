@@ -65,6 +65,13 @@ def _fraction(raw: object) -> float:
     return value
 
 
+def _loss(raw: object) -> float:
+    value = _quantity("1", allow_zero=True, example="0.8%")(raw)
+    if value >= 1:
+        raise fault("is not below 1", "write `0.8%` or `0.008`")
+    return value
+
+
 def _text(raw: str | float) -> str:
     if isinstance(raw, str):
         return raw
@@ -135,6 +142,7 @@ BytesPerSecond = Annotated[float, BeforeValidator(_quantity("B/s"))]
 FlopPerSecond = Annotated[float, BeforeValidator(_quantity("FLOP/s"))]
 UsdPerHour = Annotated[float, BeforeValidator(_quantity("USD/h"))]
 Fraction = Annotated[float, BeforeValidator(_fraction)]
+Loss = Annotated[float, BeforeValidator(_loss)]
 Exponent = Annotated[float, BeforeValidator(_number(1, 100))]
 Number = Annotated[float, BeforeValidator(_quantity("1", example="7e9"))]
 Count = Annotated[int, BeforeValidator(_count)]

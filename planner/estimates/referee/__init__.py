@@ -13,7 +13,16 @@ and dispatch: [DeepSeek2024] §2-3; experts that a batch touches: [Erdil2025] Eq
 """
 
 from planner.estimates.referee.memory import RefereeBytes, held_bytes
+from planner.estimates.referee.replicas import fleet_usd_per_token, places
 from planner.estimates.referee.shapes import RefereeMesh
 from planner.estimates.referee.times import RefereeTime, step_time
 
-__all__ = ["RefereeBytes", "RefereeMesh", "RefereeTime", "held_bytes", "step_time"]
+__all__ = [
+    "RefereeBytes",
+    "RefereeMesh",
+    "RefereeTime",
+    "fleet_usd_per_token",
+    "held_bytes",
+    "places",
+    "step_time",
+]

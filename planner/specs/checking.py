@@ -1,0 +1,179 @@
+"""Everything in a request that cannot be planned for, whatever the program says."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from planner.errors import Problem
+from planner.specs.quality import quality_problems
+from planner.specs.records import ClusterSpec
+from planner.specs.targets import (
+    CONVENTIONS,
+    DEGREE_OPTIONS,
+    OBJECTIVES,
+    PREFILL_POLICIES,
+    SOLVERS,
+    SolverOptions,
+    Speculation,
+    Targets,
+)
+
+if TYPE_CHECKING:
+    from planner.specs.request import Request
+
+MOST_TOKENS = 10**8
+MOST_LOOKAHEAD = 64
+MOST_SEQUENCES = 10**6
+MOST_THREADS = 1024
+
+
+def request_problems(request: Request) -> list[Problem]:
+    """Everything in a request that cannot be planned for, whatever the program says."""
+    problems = [
+        *_choice_problems(request),
+        *_count_problems(request),
+        *_target_problems(request.targets, request.options),
+        *_speculation_problems(request.speculation),
+        *_degree_problems(request),
+        *_demand_problems(request),
+        *_price_problems(request.cluster),
+    ]
+    wrong_formats = list(_format_problems(request))
+    return [*problems, *wrong_formats, *(() if wrong_formats else quality_problems(request))]
+
+
+def _format_problems(request: Request) -> Iterator[Problem]:
+    """Formats that the model's file does not list.
+
+    The device need not multiply a format: weights are then converted as they are read.
+    """
+    model, device = request.model, request.cluster.device
+    asked = (
+        ("--weights", request.weights_formats, model.weights_formats),
+        ("--kv", request.kv_formats, model.kv_formats),
+    )
+    for option, names, known in asked:
+        for name in sorted(set(names) - set(known)):
+            fact = f"`{model.name}` is not served in this format"
+            if option == "--weights" and name not in device.formats:
+                fact += f", nor does `{device.name}` multiply it"
+            remedy = "write " + " or ".join(f"`{one}`" for one in known)
+            yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+
+
+def _degree_problems(request: Request) -> Iterator[Problem]:
+    """Degrees that are no counts, or that a dense model does not have."""
+    for name, degree in request.targets.degrees.fixed().items():
+        option = DEGREE_OPTIONS[name]
+        if not 1 <= degree <= MOST_SEQUENCES:
+            fact = f"is not between 1 and {MOST_SEQUENCES}"
+            yield Problem(where=option, value=str(degree), fact=fact)
+        elif request.model.moe is None and name == "expert":
+            fact = f"`{request.model.name}` is dense, it has no experts to divide"
+            yield Problem(where=option, value=str(degree), fact=fact, remedy="leave it out")
+        elif request.model.moe is None and name == "data" and degree > 1:
+            fact = f"`{request.model.name}` is dense: copies of its attention are whole replicas"
+            remedy = "leave it out; `--demand` decides how many replicas there are"
+            yield Problem(where=option, value=str(degree), fact=fact, remedy=remedy)
+
+
+def _demand_problems(request: Request) -> Iterator[Problem]:
+    demand = request.targets.demand_tokens_per_s
+    if demand is not None and request.objective == "throughput":
+        fact = "is all that a plan is credited with, so throughput cannot be the objective"
+        remedy = "leave one of them out"
+        yield Problem(where="--demand", value=f"{demand:g}tok/s", fact=fact, remedy=remedy)
+
+
+def _price_problems(cluster: ClusterSpec) -> Iterator[Problem]:
+    price = cluster.usd_per_hour
+    if not (math.isfinite(price) and price > 0):
+        fact, remedy = "is not a positive, finite price", "write it like `$2.10/h`"
+        yield Problem(where="--price", value=f"{price:g}", fact=fact, remedy=remedy)
+
+
+def _choice_problems(request: Request) -> list[Problem]:
+    choices = (
+        ("--objective", request.objective, OBJECTIVES),
+        ("--prefill", request.prefill, PREFILL_POLICIES),
+        ("--solver", request.options.solver, SOLVERS),
+    )
+    return [
+        Problem(where=option, value=value, fact="no such choice", remedy=_one_of(value, known))
+        for option, value, known in choices
+        if value not in known
+    ]
+
+
+def _one_of(value: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(value, known, 1)
+    names = ", ".join(f"`{name}`" for name in known)
+    return f"did you mean `{near[0]}`?" if near else f"one of {names}"
+
+
+def _count_problems(request: Request) -> list[Problem]:
+    counts = (
+        ("--input", (request.workload.n_input_tokens,), MOST_TOKENS),
+        ("--output", (request.workload.n_output_tokens,), MOST_TOKENS),
+        ("--batch", request.batches, MOST_SEQUENCES),
+        ("--prefill-batch", request.prefill_batches, MOST_SEQUENCES),
+        ("--max-devices", (request.targets.n_devices,), MOST_SEQUENCES),
+        ("--min-batch", (request.targets.min_batch,), MOST_SEQUENCES),
+        ("--threads", (request.options.threads,), MOST_THREADS),
+    )
+    problems = []
+    for option, values, most in counts:
+        if not values:
+            problems.append(Problem(where=option, fact="nothing to choose from"))
+        for value in values:
+            if value is not None and not 1 <= value <= most:
+                fact = f"is not between 1 and {most}"
+                problems.append(Problem(where=option, value=str(value), fact=fact))
+                break
+    return problems
+
+
+def _speculation_problems(speculation: Speculation | None) -> list[Problem]:
+    if speculation is None:
+        return []
+    problems = []
+    if not 0 <= speculation.acceptance < 1:
+        fact = "is not a probability below 1"
+        value = f"{speculation.acceptance:g}"
+        problems.append(Problem(where="--acceptance", value=value, fact=fact))
+    wrong = [n for n in speculation.lookaheads if not 1 <= n <= MOST_LOOKAHEAD]
+    if wrong or not speculation.lookaheads:
+        fact = f"is not between 1 and {MOST_LOOKAHEAD}"
+        value = ",".join(map(str, wrong))
+        problems.append(Problem(where="--lookahead", value=value, fact=fact))
+    if speculation.convention not in CONVENTIONS:
+        remedy = _one_of(speculation.convention, CONVENTIONS)
+        value, fact = speculation.convention, "no such choice"
+        problems.append(Problem(where="--speculation", value=value, fact=fact, remedy=remedy))
+    return problems
+
+
+def _target_problems(targets: Targets, options: SolverOptions) -> list[Problem]:
+    amounts = (
+        ("--latency-target", targets.tpot_s),
+        ("--ttft-target", targets.ttft_s),
+        ("--max-cost", targets.usd_per_token),
+        ("--demand", targets.demand_tokens_per_s),
+        ("--time-limit", options.time_limit_s),
+    )
+    problems = [
+        Problem(where=option, value=f"{value:g}", fact="is not a positive, finite amount")
+        for option, value in amounts
+        if value is not None and not (math.isfinite(value) and value > 0)
+    ]
+    loss = targets.quality_loss_fraction
+    if loss is not None and not 0 <= loss < 1:
+        fact = "is not a fraction from 0 up to 1"
+        problems.append(Problem(where="--max-quality-loss", value=f"{loss:g}", fact=fact))
+    if not 0 <= options.gap < 1:
+        fact = "is not a fraction from 0 up to 1"
+        problems.append(Problem(where="--gap", value=f"{options.gap:g}", fact=fact))
+    return problems

@@ -1,0 +1,88 @@
+"""The command line that a request comes from, or a request like it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from planner.specs.defaults import (
+    DEFAULT_MODEL,
+    DEFAULT_TOPOLOGY,
+    DEFAULT_WORKLOAD,
+    default_batches,
+    default_prefill,
+    default_prefill_batches,
+)
+from planner.specs.quality import usual_formats
+from planner.specs.spans import span_text
+from planner.specs.targets import DEGREE_OPTIONS, Speculation
+
+if TYPE_CHECKING:
+    from planner.specs.request import Request
+
+LIMIT_OPTIONS = {
+    "tpot": "--latency-target",
+    "ttft": "--ttft-target",
+    "cost": "--max-cost",
+    "devices": "--max-devices",
+    "batch": "--min-batch",
+    "demand": "--demand",
+}
+"""The option that sets each limit."""
+
+
+def command_of(request: Request, changes: Mapping[str, str]) -> str:
+    """The command line of a request, with some options changed; defaults are left out.
+
+    Args:
+        request: what was asked.
+        changes: value by option, as text.
+    """
+    targets, workload = request.targets, request.workload
+    options = {
+        "--model": (request.model.name, DEFAULT_MODEL),
+        "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
+        "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
+        "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+        "--weights": (
+            ",".join(request.weights_formats),
+            ",".join(usual_formats(request.model, targets)),
+        ),
+        "--kv": (",".join(request.kv_formats), request.model.kv_format),
+        "--batch": (span_text(request.batches), span_text(default_batches(targets))),
+        "--prefill-batch": (
+            span_text(request.prefill_batches),
+            span_text(default_prefill_batches(request.prefill)),
+        ),
+        "--latency-target": (_scaled(targets.tpot_s, 1e3, "ms"), None),
+        "--ttft-target": (_scaled(targets.ttft_s, 1e3, "ms"), None),
+        "--max-cost": (_scaled(targets.usd_per_token, 1e6, " USD/Mtoken"), None),
+        "--max-devices": (targets.n_devices, None),
+        "--min-batch": (targets.min_batch, None),
+        "--demand": (_scaled(targets.demand_tokens_per_s, 1.0, "tok/s"), None),
+        "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
+        "--prefill": (request.prefill, default_prefill(targets)),
+        "--objective": (request.objective, "cost"),
+        **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
+        **_speculation_options(request.speculation),
+    }
+    said = {name: str(value) for name, (value, default) in options.items() if value != default}
+    said.update(changes)
+    return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[object, object]]:
+    if speculation is None:
+        return {}
+    usual = Speculation(draft=speculation.draft)
+    return {
+        "--draft": (speculation.draft.name, None),
+        "--acceptance": (speculation.acceptance, usual.acceptance),
+        "--lookahead": (span_text(speculation.lookaheads), span_text(usual.lookaheads)),
+        "--speculation": (speculation.convention, usual.convention),
+    }
+
+
+def _scaled(value: float | None, factor: float, unit: str) -> str | None:
+    return None if value is None else f"{value * factor:.12g}{unit}"

@@ -1,0 +1,41 @@
+"""What a request is where the user leaves something out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.specs.records import Workload
+from planner.specs.targets import Targets
+
+DEFAULT_MODEL = "palm-540b"
+DEFAULT_TOPOLOGY = "tpu-v4-4x8x8"
+DEFAULT_WORKLOAD = Workload(n_input_tokens=2048, n_output_tokens=64)
+DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
+"""Batches to choose from: each up to 128, then each multiple of 8 up to 1024."""
+
+N_LARGER_BATCHES = 64
+"""Batches that are offered beyond these where only larger ones are asked for."""
+
+
+def default_prefill(targets: Targets) -> str:
+    """With a latency target requests are prefilled at once, without one for least cost."""
+    return "latency" if targets.tpot_s is not None else "cost"
+
+
+def default_prefill_batches(prefill: str) -> Sequence[int]:
+    """For least latency each request alone, for least cost any batch."""
+    return (1,) if prefill == "latency" else DEFAULT_BATCHES
+
+
+def default_batches(targets: Targets) -> tuple[int, ...]:
+    """The usual decode batches, and those from `min_batch` to twice as many beyond them.
+
+    >>> default_batches(Targets(min_batch=2000))[-3:]
+    (3938, 3969, 4000)
+    """
+    least, most = targets.min_batch, DEFAULT_BATCHES[-1]
+    if least is None or least <= most:
+        return DEFAULT_BATCHES
+    step = max(1, -(-least // N_LARGER_BATCHES))
+    larger = range(least, 2 * least + 1, step)
+    return tuple(sorted({*DEFAULT_BATCHES, *larger, 2 * least}))

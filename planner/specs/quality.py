@@ -1,0 +1,105 @@
+"""Which number formats a limit on lost quality leaves to a model.
+
+A model's file says, format by format, what share of a benchmark's score is lost against the
+format that it was published in. A format of which it says nothing has no known loss, and a
+limit forbids it. The usual format of the KV cache is the one that weights were measured with:
+it loses nothing by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planner.errors import Problem
+from planner.specs.records import ModelSpec
+from planner.specs.targets import Targets
+
+if TYPE_CHECKING:
+    from planner.specs.request import Request
+
+OPTION = "--max-quality-loss"
+
+
+def weights_losses(model: ModelSpec) -> Mapping[str, float]:
+    """Known relative loss of each weights format [1]."""
+    return model.quality_losses
+
+
+def kv_losses(model: ModelSpec) -> Mapping[str, float]:
+    """Known relative loss of each format of the KV cache [1]."""
+    return {model.kv_format: 0.0, **model.kv_quality_losses}
+
+
+def usual_formats(model: ModelSpec, targets: Targets) -> tuple[str, ...]:
+    """The weights formats of a model that the limit on quality leaves; all if it leaves none."""
+    limit = targets.quality_loss_fraction
+    if limit is None:
+        return model.weights_formats
+    return _within(model.weights_formats, weights_losses(model), limit) or model.weights_formats
+
+
+def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -> tuple[str, ...]:
+    return tuple(name for name in formats if losses.get(name, float("inf")) <= limit)
+
+
+def quality_problems(request: Request) -> Iterator[Problem]:
+    """Formats that were asked for and that the limit on quality forbids."""
+    limit, model = request.targets.quality_loss_fraction, request.model
+    if limit is None or not 0 <= limit < 1:
+        return
+    weights = weights_losses(model)
+    kept = _within(model.weights_formats, weights, limit)
+    if not kept and set(request.weights_formats) == set(model.weights_formats):
+        fact = f"forbids every format of `{model.name}`: {_known(model.weights_formats, weights)}"
+        remedy = _looser(model.weights_formats, weights)
+        yield Problem(where=OPTION, value=percent(limit), fact=fact, remedy=remedy)
+    else:
+        yield from _forbidden("--weights", request.weights_formats, kept, (weights, limit))
+    caches = kv_losses(model)
+    within = _within(model.kv_formats, caches, limit)
+    yield from _forbidden("--kv", request.kv_formats, within, (caches, limit))
+
+
+def _forbidden(
+    option: str,
+    asked: Sequence[str],
+    kept: Sequence[str],
+    known: tuple[Mapping[str, float], float],
+) -> Iterator[Problem]:
+    losses, limit = known
+    remedy = "write " + " or ".join(f"`{name}`" for name in kept) if kept else ""
+    for name in asked:
+        if name in kept:
+            continue
+        said = f"`{OPTION} {percent(limit)}`"
+        loss = losses.get(name)
+        fact = f"has no known loss of quality, and {said} forbids it"
+        if loss is not None:
+            fact = f"loses {percent(loss)} of quality, more than {said}"
+        yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+
+
+def _known(formats: Sequence[str], losses: Mapping[str, float]) -> str:
+    """`bf16 loses 0%, int4 1.2%; of int8 nothing is known`."""
+    said = [f"{name} loses {percent(losses[name])}" for name in formats if name in losses]
+    unknown = [name for name in formats if name not in losses]
+    parts = [", ".join(said)] * bool(said)
+    parts += [f"nothing is known of {', '.join(unknown)}"] * bool(unknown)
+    return "; ".join(parts)
+
+
+def _looser(formats: Sequence[str], losses: Mapping[str, float]) -> str:
+    known = [losses[name] for name in formats if name in losses]
+    if not known:
+        return "say in `[quality]` of its file what each format loses"
+    return f"write `{OPTION} {percent(min(known))}` or more"
+
+
+def percent(fraction: float) -> str:
+    """A fraction as an option takes it.
+
+    >>> percent(0.008), percent(0.0)
+    ('0.8%', '0%')
+    """
+    return f"{100 * fraction:.4g}%"

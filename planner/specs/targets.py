@@ -1,0 +1,101 @@
+"""What a request may ask of a plan: limits, fixed degrees, a draft model, how to solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from planner.specs.models import ModelSpec
+
+OBJECTIVES = ("cost", "rent", "latency", "ttft", "throughput", "devices")
+PREFILL_POLICIES = ("latency", "cost")
+SOLVERS = ("highs", "cpsat", "exhaustive")
+CONVENTIONS = ("usual", "capped")
+USUAL_ACCEPTANCE = 0.8
+USUAL_LOOKAHEADS = (2, 3, 4, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """How a deployment divides the model, where the user says so; `None` leaves it free.
+
+    They say how weights rest. Layouts that gather weights before use, or cut the batch of
+    attention, are chosen among those with these degrees.
+
+    Args:
+        tensor: devices that divide the attention of one layer.
+        pipeline: stages, each with its share of the layers.
+        expert: devices that divide the experts of one layer, of models with experts.
+        data: copies of the attention of one layer, each with its share of the sequences, of
+            models with experts.
+    """
+
+    tensor: int | None = None
+    pipeline: int | None = None
+    expert: int | None = None
+    data: int | None = None
+
+    def fixed(self) -> dict[str, int]:
+        """Those that are set, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+DEGREE_OPTIONS = {"tensor": "--tp", "pipeline": "--pp", "expert": "--ep", "data": "--dp"}
+"""The option that fixes each degree."""
+
+FREE = Degrees()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """What must hold; `None` leaves a quantity free.
+
+    Args:
+        tpot_s: longest mean time per output token, of a decode pass [s].
+        ttft_s: longest time to first token, of a prefill pass without a queue [s].
+        usd_per_token: highest rent per output token, prefill included [USD].
+        n_devices: most devices, of all replicas together.
+        min_batch: fewest sequences decoded together.
+        demand_tokens_per_s: output tokens that are asked for [token/s]: replicas of the
+            deployment serve all of them, and a plan is credited with no more.
+        quality_loss_fraction: largest relative loss that a number format may have, by what the
+            model's file says; formats without a known loss are then forbidden [1].
+        degrees: how the model must be divided.
+    """
+
+    tpot_s: float | None = None
+    ttft_s: float | None = None
+    usd_per_token: float | None = None
+    n_devices: int | None = None
+    min_batch: int | None = None
+    demand_tokens_per_s: float | None = None
+    quality_loss_fraction: float | None = None
+    degrees: Degrees = FREE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """A draft model that decode may use, or leave.
+
+    Args:
+        draft: the model that proposes tokens.
+        acceptance: probability that a proposed token is accepted, in [0, 1).
+        lookaheads: numbers of tokens proposed at once to choose from.
+        convention: how yielded tokens are counted, see `equations.speculation`.
+    """
+
+    draft: ModelSpec
+    acceptance: float = USUAL_ACCEPTANCE
+    lookaheads: tuple[int, ...] = USUAL_LOOKAHEADS
+    convention: str = CONVENTIONS[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverOptions:
+    """How to solve: backend, limits, reproducibility."""
+
+    solver: str = "highs"
+    time_limit_s: float | None = None
+    gap: float = 0.0
+    threads: int = 1
+    seed: int = 0

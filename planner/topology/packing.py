@@ -1,0 +1,54 @@
+"""How many copies of a mesh the pool has room for, all of them at once and none on another's.
+
+torus    one orientation of the slice, laid side by side from a corner of the pool. Mixed
+         orientations might fit more; they are not counted, so the count is never too large.
+nodes    stages are groups in one node, or of whole nodes. A pipeline that fits a node stays
+         in it; a longer one takes groups wherever there are some, since between nodes
+         nothing is slower than what its estimate counts.
+links    the widest group of its size, once; a group of one device, on every device.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.topology.meshes import MeshTable
+from planner.topology.slices import orientations
+
+IntArray = NDArray[np.int64]
+
+
+def n_places(cluster: ClusterSpec, meshes: MeshTable) -> IntArray:
+    """Copies of each mesh that the pool holds side by side, int[M]; none is 0."""
+    fabric = cluster.fabric
+    if isinstance(fabric, NodesFabric):
+        return _in_nodes(fabric, meshes)
+    if isinstance(fabric, TorusFabric):
+        counts = [_in_torus(fabric, (int(x), int(y), int(z))) for x, y, z in meshes.axis_size]
+        return np.array(counts, dtype=np.int64)
+    return np.where(meshes.n_devices == 1, _n_devices(fabric), 1).astype(np.int64)
+
+
+def _in_torus(fabric: TorusFabric, shape: tuple[int, int, int]) -> int:
+    """The best of the grids of one orientation; a grid keeps the alignment of slices."""
+    ways = orientations(fabric, (min(shape), sorted(shape)[1], max(shape)))
+    return max(prod(p // d for p, d in zip(fabric.shape, way, strict=True)) for way in ways)
+
+
+def _in_nodes(fabric: NodesFabric, meshes: MeshTable) -> IntArray:
+    n_inside, n_nodes, n_stages = meshes.axis_size[:, 0], meshes.axis_size[:, 1], meshes.n_stages
+    groups_of_node = fabric.n_devices_per_node // n_inside
+    of_node = groups_of_node // n_stages  # pipelines that fit one node
+    in_one = fabric.n_nodes * of_node
+    across = fabric.n_nodes * groups_of_node // n_stages
+    of_whole_nodes = fabric.n_nodes // (n_nodes * n_stages)
+    inside = np.where(of_node > 0, in_one, across)
+    return np.asarray(np.where(n_nodes == 1, inside, of_whole_nodes))
+
+
+def _n_devices(fabric: LinkedFabric) -> int:
+    return fabric.n_devices
