@@ -8,12 +8,16 @@ bytes per device. Each message costs its transfer and one latency a hop:
     all-reduce, V bytes a device               both
     all-to-all, D bytes a device               D × (seconds per byte of the group) + h
 
-Three conventions say what W is when a group spans several axes, because measurements
+Four conventions say what W is when a group spans several axes, because measurements
 cannot tell them apart everywhere ([Pope2022] counts `flat`; its own timings fit `ring`):
 
-    flat   the device's whole bandwidth, whatever the group
+    flat   the device's whole bandwidth, whatever the group; of a torus only
     axis   the axes of the group added up: all links carry at once
     ring   the fastest single axis: one ring at a time
+    tree   the slowest tier of switches, each with the ports of all devices inside it
+
+Two more are not linear in bytes, and are of nodes: `two-regime`, measured, in
+`two_regimes.py`; NCCL's protocols in `nccl.py`.
 """
 
 from __future__ import annotations
@@ -138,7 +142,7 @@ GROUP_BANDWIDTH: Mapping[str, Callable[[FloatArray, BoolArray], FloatArray]] = {
     "ring": ring_bytes_per_s,
     "tree": tree_of_switches_bytes_per_s,
 }
-"""Conventions by the name that a topology file gives; one line each."""
+"""Linear conventions by the name that a topology file gives; one line each."""
 
 
 def axis_hops(n_devices: ArrayLike, wraps: ArrayLike, is_switch: ArrayLike) -> FloatArray:

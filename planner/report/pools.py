@@ -11,8 +11,11 @@ from planner.specs.records import (
     LinkedFabric,
     NodesFabric,
     TorusFabric,
+    TwoRegimes,
 )
 from planner.units import show
+
+_MEASURED = "nodes.scale_up.measured"
 
 
 def cluster_text(cluster: ClusterSpec, width: int) -> str:
@@ -96,6 +99,45 @@ def _nodes(fabric: NodesFabric) -> Figures:
         ("  latency", show(fabric.scale_out_latency_s, "s"), "nodes.scale_out.latency"),
         ("activations", fabric.activation_network, "nodes.activation_network"),
         ("weights", fabric.bulk_network, "nodes.bulk_network"),
+        *_measured(fabric),
+        *_protocols(fabric),
+    ]
+
+
+def _measured(fabric: NodesFabric) -> Figures:
+    """The faster of two forms for each collective, in the largest group that was measured."""
+    if fabric.scale_up_measured is None:
+        return []
+    return [
+        (f"  {name} of {fits.n_devices[-1]}", _forms(fits), f"{_MEASURED}.{key}.n_devices")
+        for name, key, fits in (
+            ("all-reduce", "all_reduce", fabric.scale_up_measured.all_reduce),
+            ("all-gather", "all_gather", fabric.scale_up_measured.all_gather),
+            ("reduce-scatter", "reduce_scatter", fabric.scale_up_measured.reduce_scatter),
+            ("all-to-all", "all_to_all", fabric.scale_up_measured.all_to_all),
+        )
+    ]
+
+
+def _forms(fits: TwoRegimes) -> str:
+    short = _form(fits.short_latency_s[-1], fits.short_bytes_per_s[-1])
+    return f"{short} or {_form(fits.long_latency_s[-1], fits.long_bytes_per_s[-1])}"
+
+
+def _form(latency_s: float, bytes_per_s: float) -> str:
+    return f"{show(latency_s, 's')} at {show(bytes_per_s, 'B/s')}"
+
+
+def _protocols(fabric: NodesFabric) -> Figures:
+    """Of each: a hop in a node and between nodes, the base, the share of the bandwidth."""
+    return [
+        (
+            f"  {each.name}, {each.algorithm}",
+            f"{show(each.scale_up_hop_s, 's')} + {show(each.scale_out_hop_s, 's')} a hop, "
+            f"base {show(each.base_s, 's')}, {percent(each.bandwidth_fraction)}",
+            f"nodes.protocol[{i}].base",
+        )
+        for i, each in enumerate(fabric.protocols)
     ]
 
 

@@ -65,7 +65,7 @@ def _regime_problems(table: Table, shown: str, operation: str) -> Iterator[Probl
     for column in COLUMNS:
         values = value_at({"fits": fits}, "fits", column)
         if isinstance(values, list) and len(values) != len(sizes):
-            fact = f"has {len(values)} values for {len(sizes)} sizes of groups"
+            fact = f"has {len(values)} of {len(sizes)} values"
             remedy = "write one for each of `n_devices`"
             key = f"{where}.{column}"
             yield Problem(where=shown, key=key, value=literal(values), fact=fact, remedy=remedy)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from planner.report.catalogue import listing_text, model_text
 from planner.report.pools import cluster_text
 from planner.specs.listing import Listing
-from planner.specs.records import Link, LinkedFabric, NodesFabric, Provenance
+from planner.specs.reading import load_cluster
+from planner.specs.records import Link, LinkedFabric, NcclProtocol, NodesFabric, Provenance
 from tests.report.examples import CLUSTER, MODEL
 
 ONE = Listing(name="one", title="One", description="the first", examples=(), file="one.toml")
@@ -69,6 +70,31 @@ def test_nodes_show_their_domains_and_both_bandwidths():
     assert re.search(r"in a node +300 GB/s", text)
     assert re.search(r"between nodes +25 GB/s +a datasheet", text)
     assert re.search(r"attained +40 %", text)
+
+
+def test_nodes_show_what_was_measured_in_them_and_by_whom():
+    """H100: an all-reduce of eight, 4.8 µs at 42.8 GB/s or 9.86 µs at 212.1 GB/s, by vLLM."""
+    text = cluster_text(load_cluster("h100-nvl8-x1"), 200)
+    assert re.search(r"activations +two-regime +kernel_fits", text)
+    assert re.search(r"all-reduce of 8 +4.8 us at 42.8 GB/s or 9.86 us at 212 GB/s +.*vLLM", text)
+    assert re.search(r"all-to-all of 8 +7.57 us at 3.5 GB/s or 12.2 us at 315 GB/s +.*NCCL", text)
+
+
+def test_nodes_show_the_protocols_that_they_choose_from():
+    fabric = load_cluster("h100-nvl8-x1").fabric
+    protocol = NcclProtocol(
+        name="LL",
+        algorithm="tree",
+        scale_up_hop_s=0.6e-6,
+        scale_out_hop_s=5e-6,
+        base_s=6.8e-6,
+        bandwidth_fraction=0.5,
+    )
+    provenance = (Provenance(key="nodes.protocol[0].base", source="tuning.cc"),)
+    assert isinstance(fabric, NodesFabric)
+    pool = replace(CLUSTER, fabric=replace(fabric, protocols=(protocol,)), provenance=provenance)
+    text = cluster_text(pool, 200)
+    assert re.search(r"LL, tree +600 ns \+ 5 us a hop, base 6.8 us, 50 % +tuning.cc", text)
 
 
 def test_listed_links_show_the_widest_groups():

@@ -160,3 +160,121 @@ def test_a_single_device_needs_no_link(folder):
     alone = text[: text.index("[[link]]")].replace('["a0", "a1", "b0"]', '["a0"]')
     folder.write("topologies/odd.toml", alone)
     assert load_cluster("odd").n_devices == 1
+
+
+def test_flat_bandwidth_is_refused_off_a_torus(folder, refused):
+    folder.spoil(
+        "topologies/pair.toml",
+        ('activation_network = "tree"', 'activation_network = "flat"'),
+        ('bulk_network = "tree"', 'bulk_network = "flat"'),
+    )
+    problems = refused(load_cluster, "pair").problems
+    assert [problem.key for problem in problems] == [
+        "nodes.activation_network",
+        "nodes.bulk_network",
+    ]
+    assert {problem.remedy for problem in problems} == {"write `tree`"}
+
+
+def test_links_listed_one_by_one_have_no_flat_bandwidth_either(folder, only_problem):
+    folder.spoil(
+        "topologies/odd.toml", ('activation_network = "tree"', 'activation_network = "flat"')
+    )
+    assert only_problem(load_cluster, "odd").key == "linked.activation_network"
+
+
+@pytest.mark.parametrize("name", ["two-regime", "nccl"])
+@pytest.mark.parametrize(
+    ("file", "old", "remedy"),
+    [("box", "ring", "write `ring` or `axis`"), ("odd", "tree", "write `tree`")],
+)
+def test_what_is_measured_in_nodes_is_of_nodes(folder, only_problem, name, file, old, remedy):
+    folder.spoil(
+        f"topologies/{file}.toml",
+        (f'activation_network = "{old}"', f'activation_network = "{name}"'),
+    )
+    problem = only_problem(load_cluster, "box-2" if file == "box" else file)
+    assert (problem.value, problem.remedy) == (name, remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "fact"),
+    [("two-regime", "needs what was measured"), ("nccl", "needs protocols to choose from")],
+)
+def test_a_convention_needs_its_numbers(folder, only_problem, name, fact):
+    folder.spoil("topologies/pair.toml", ('bulk_network = "tree"', f'bulk_network = "{name}"'))
+    problem = only_problem(load_cluster, "pair")
+    assert (problem.key, problem.fact) == ("nodes.bulk_network", fact)
+    assert problem.remedy.endswith("or write `tree`")
+
+
+MEASURED = """
+[nodes.scale_up.measured.{operation}]
+source = "bench"
+n_devices = [2, 4]
+short_latency = ["4 us", "5 us"]
+short_bandwidth = ["100 GB/s", "50 GB/s"]
+long_latency = ["9 us", "10 us"]
+long_bandwidth = ["300 GB/s", "200 GB/s"]
+"""
+OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+
+
+def measured(folder, *changes):
+    """The pair with measurements, in which every change is made once."""
+    text = (folder.path / "topologies/pair.toml").read_text()
+    text += "".join(MEASURED.format(operation=operation) for operation in OPERATIONS)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    folder.write("topologies/pair.toml", text)
+
+
+def test_measurements_are_read_in_seconds_and_bytes(folder):
+    measured(folder, ('activation_network = "tree"', 'activation_network = "two-regime"'))
+    fabric = load_cluster("pair").fabric
+    fits = fabric.scale_up_measured.all_reduce
+    assert fits.n_devices == (2, 4)
+    assert fits.short_latency_s == pytest.approx((4e-6, 5e-6))
+    assert fits.long_bytes_per_s == (300e9, 200e9)
+
+
+def test_columns_of_measurements_belong_together_and_all_faults_are_told(folder, refused):
+    measured(
+        folder,
+        ("n_devices = [2, 4]", "n_devices = [4, 2]"),
+        ('short_latency = ["4 us", "5 us"]', 'short_latency = ["4 us"]'),
+        ('long_bandwidth = ["300 GB/s", "200 GB/s"]', "long_bandwidth = []"),
+    )
+    told = [(problem.key, problem.fact) for problem in refused(load_cluster, "pair").problems]
+    where = "nodes.scale_up.measured.all_reduce"
+    assert told == [
+        (f"{where}.n_devices", "are not groups of two or more in ascending order"),
+        (f"{where}.short_latency", "has 1 of 2 values"),
+        (f"{where}.long_bandwidth", "has 0 of 2 values"),
+    ]
+
+
+PROTOCOL = """
+[[nodes.protocol]]
+name = "LL"
+source = "tuning.cc"
+algorithm = "tree"
+scale_up_hop = "0.6 us"
+scale_out_hop = "5 us"
+base = "6.8 us"
+bandwidth_fraction = 0.5
+"""
+
+
+def test_protocols_are_read_and_their_algorithms_known(folder, only_problem):
+    folder.spoil("topologies/pair.toml", ('bulk_network = "tree"', 'bulk_network = "nccl"'))
+    text = (folder.path / "topologies/pair.toml").read_text()
+    folder.write("topologies/pair.toml", text + PROTOCOL)
+    cluster = load_cluster("pair")
+    assert cluster.fabric.protocols[0].base_s == pytest.approx(6.8e-6)
+    assert ("nodes.protocol[0].base", "tuning.cc") in [
+        (one.key, one.source) for one in cluster.provenance
+    ]
+    folder.write("topologies/pair.toml", text + PROTOCOL.replace('"tree"', '"bush"'))
+    assert only_problem(load_cluster, "pair").fact == "unknown algorithm"
