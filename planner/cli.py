@@ -199,18 +199,15 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     from dataclasses import replace
 
     from planner.options.drafts import drafted
-    from planner.options.reading import read, read_drafting, read_pool
+    from planner.options.reading import read, read_cost_model, read_drafting, read_pool
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import among_formats, make_request, repriced
 
     asked, problems = read(written)
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(written)
-    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
-    if written.cost_model not in ("layouts", "economics"):
-        remedy = "it is layouts or economics"
-        value, fact = written.cost_model, "no such cost model"
-        wrong.append(Problem(where="--cost-model", value=value, fact=fact, remedy=remedy))
+    counted, model_problems = read_cost_model(written)
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems, *model_problems]
     found = Arguments(problems=wrong, hints=said.hints)
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
@@ -219,7 +216,8 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
         cluster = repriced(cluster, price)
     if model and allowed:
         weights, caches = among_formats(model, allowed)
-        asked = replace(asked, weights_formats=weights, kv_formats=caches)
+        keeps_usual = counted["cost_model"] == "economics"  # it has no format of the cache
+        asked = replace(asked, weights_formats=weights, kv_formats=None if keeps_usual else caches)
     if model and cluster:
         found.collect(lambda: make_request(model, cluster, **asked.keywords()))
     found.check()
@@ -231,6 +229,7 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
 def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> int:
     """Plan by the cost model of [Erdil2025]: it knows decode only."""
     from planner.economics.planning import plan_economics
+    from planner.estimates.economics.request import MEMORY_RULES
     from planner.report.economics import economics_line, economics_text
 
     best = plan_economics(
@@ -242,6 +241,7 @@ def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, as
         kv_formats=asked.kv_formats,
         batches=asked.batches,
         objective=asked.objective,
+        memory=written.memory or MEMORY_RULES[0],
         speculation=asked.speculation,
         options=asked.options,
     )
