@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import App, CycloptsError, Parameter
 
 from planner.audit_command import audit
+from planner.catalogue_commands import models, topologies
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -50,7 +51,6 @@ usage: plan [OPTIONS]
 _NOTHING_ASKED = Written()
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
-_Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,42 +101,6 @@ def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, s
         from planner.report.terminal import plan_line, plan_text
 
         write(plan_line(best) if written.quiet else plan_text(best, width()), sys.stdout)
-    return FOUND
-
-
-def models(name: _Name = None, /, *, said: _Said) -> int:
-    """List models, or describe one."""
-    from planner.report.catalogue import listing_text, model_text
-
-    said.check()
-    if name is None:
-        from planner.specs.listing import list_models
-
-        hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-        text = listing_text("models", list_models(), hint=hint, width=width())
-    else:
-        from planner.specs.reading import load_model
-
-        text = model_text(load_model(name, asked_by="plan models"))
-    write(text, sys.stdout)
-    return FOUND
-
-
-def topologies(name: _Name = None, /, *, said: _Said) -> int:
-    """List topologies, or describe one."""
-    said.check()
-    if name is None:
-        from planner.report.catalogue import listing_text
-        from planner.specs.listing import list_clusters
-
-        hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
-        text = listing_text("topologies", list_clusters(), hint=hint, width=width())
-    else:
-        from planner.report.pools import cluster_text
-        from planner.specs.reading import load_cluster
-
-        text = cluster_text(load_cluster(name, asked_by="plan topologies"), width())
-    write(text, sys.stdout)
     return FOUND
 
 
