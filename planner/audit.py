@@ -8,6 +8,7 @@ speed and utilization do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -33,10 +34,13 @@ from planner.specs.request import (
     SolverOptions,
     Speculation,
     Targets,
+    command_of,
     make_request,
 )
 
 DEFAULT_OPTIONS = SolverOptions()
+DEVICES, DRAFTS = "another number of devices", "drafts"
+PRICE = "--price"
 
 
 def audit(
@@ -74,6 +78,11 @@ def audit(
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or model.weights_formats[0]
     problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
+    if workload.n_decode_steps < 1:
+        value, fact = str(workload.n_output_tokens), "leaves nothing to decode"
+        problems.append(
+            Problem(where="--output", value=value, fact=fact, remedy="write `2` or more")
+        )
     if problems:
         raise RequestError(problems)
     peak = peak_of(cluster.device, weights) * used
@@ -137,11 +146,22 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
     pool = machine_of(request.cluster, request.model)
     own_devices = _only(pool, request, seen.n_devices)
     at_batch = replace(request, batches=(seen.batch,))
-    changes = [
-        AuditedChange(name=name, deployment=found, usd_per_token=_decode_usd(found))
-        for name, changed, machine in _changes(request, seen, speculation, pool, own_devices)
-        if (found := _cheapest(changed, machine, seen.tpot_s)) is not None
-    ]
+    changes = []
+    for name, changed, machine in _changes(request, seen, speculation, pool, own_devices):
+        found = _cheapest(changed, machine, seen.tpot_s)
+        if found is None or (name == DEVICES and found.mesh.n_devices == seen.n_devices):
+            continue
+        if name == DRAFTS and found.draft is None:
+            continue  # it is slower with the draft
+        n_devices = None if machine is pool else seen.n_devices
+        changes.append(
+            AuditedChange(
+                name=_title(name, found),
+                deployment=found,
+                usd_per_token=found.usd_per_decoded_token,
+                command=_command(changed, seen.tpot_s, n_devices),
+            )
+        )
     return Audit(
         request=request,
         observed=seen,
@@ -161,9 +181,9 @@ def _changes(
 ) -> Iterator[tuple[str, Request, Machine]]:
     """(what changes, the request with it, the machine): one thing at a time."""
     model, at_batch = request.model, replace(request, batches=(seen.batch,))
-    yield "its own layout at best", at_batch, own
+    yield "the best layout of this batch", at_batch, own
     yield "another batch", request, own
-    yield "fewer devices", request, pool
+    yield DEVICES, request, pool
     for name in model.weights_formats:
         if name != seen.weights_format:
             yield f"{name} weights", replace(request, weights_formats=(name,)), own
@@ -172,10 +192,17 @@ def _changes(
             yield f"{name} KV cache", replace(request, kv_formats=(name,)), own
     if speculation is not None:
         drafted = replace(request, speculation=speculation)
-        yield f"drafts by {speculation.draft.name}", drafted, own
+        yield DRAFTS, drafted, own
     formats, caches = model.weights_formats, model.kv_formats
     everything = replace(request, weights_formats=formats, kv_formats=caches)
     yield "all of these", replace(everything, speculation=speculation), pool
+
+
+def _title(name: str, found: Deployment) -> str:
+    """What a change is called; devices and drafts once it is known which."""
+    if name == DEVICES:
+        return f"{found.mesh.n_devices} devices"
+    return f"drafts by {found.draft.model}" if name == DRAFTS and found.draft else name
 
 
 def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
@@ -210,12 +237,14 @@ def _solved(
         return None
     posed = pose(table, request, objective=objective)
     if usd_per_token is not None:
-        context, column = posed.quantities["decode_cost"]
+        context, column = posed.quantities["decode_cost"]  # over all output tokens
+        workload = request.workload
+        share = workload.n_decode_steps / workload.n_output_tokens
         limit = Limit(
             name="decode_cost",
             context=context,
             column=column,
-            at_most=usd_per_token * USD_PER_MTOKEN,
+            at_most=usd_per_token * share * USD_PER_MTOKEN,
             unit="USD/Mtoken",
         )
         program = replace(posed.program, limits=(*posed.program.limits, limit))
@@ -229,7 +258,14 @@ def _solved(
     return deployment
 
 
-def _decode_usd(deployment: Deployment) -> float:
-    """Rent of one token while decoding: nothing of prefill [USD]."""
-    per_s = deployment.usd_per_hour / 3600.0
-    return per_s * deployment.tpot_s / deployment.decode.batch
+def _command(request: Request, tpot_s: float, n_devices: int | None) -> str:
+    """The whole plan that a change leads to; a price of the user's own goes with it.
+
+    The time is rounded up in its fourth digit, for people.
+    """
+    digit = 10.0 ** (math.floor(math.log10(tpot_s)) - 3)
+    targets = Targets(tpot_s=math.ceil(tpot_s / digit) * digit, n_devices=n_devices)
+    cluster = request.cluster
+    is_asked = any(value.source == PRICE for value in cluster.provenance)
+    price = {PRICE: f"${cluster.usd_per_hour:.12g}/h"} if is_asked else {}
+    return command_of(replace(request, targets=targets), price)

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written, WrittenAudit
+from planner.report.files import save, unwritable
 from planner.report.paint import width, write, write_data
 
 FOUND = 0
@@ -33,6 +34,7 @@ MEANINGLESS = (
     "time_limit",
     "gap",
     "cost_model",
+    "memory",
 )
 """Options of `plan` that an audit has no use for."""
 
@@ -61,6 +63,7 @@ def audit(
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     speculation = drafted(drafting, found)
+    found.problems += [] if written.html is None else unwritable("--html", written.html)
     for option, formats in (("--weights", asked.weights_formats), ("--kv", asked.kv_formats)):
         if formats and len(formats) > 1:
             value, fact = ",".join(formats), "what runs has one format"
@@ -84,6 +87,11 @@ def audit(
         write_data(dumps(audit_json(answer)), sys.stdout)
     else:
         write(audit_line(answer) if written.quiet else audit_text(answer, width()), sys.stdout)
+    if written.html is not None:
+        from planner.audit_curves import audit_curves
+        from planner.report.audit_page import audit_page
+
+        save(written.html, audit_page(answer, audit_curves(answer)))
     return FOUND
 
 

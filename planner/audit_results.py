@@ -32,11 +32,19 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedChange:
-    """One change to a running deployment, and the least cost at its speed that it allows."""
+    """One change to a running deployment, and the least cost at its speed that it allows.
+
+    Args:
+        name: what changes.
+        deployment: the cheapest with it.
+        usd_per_token: rent over decoded tokens.
+        command: the whole plan with it, prefill included.
+    """
 
     name: str
     deployment: Deployment
     usd_per_token: float
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,40 @@ class Audit:
     equal_speed: Deployment | None
     equal_cost: Deployment | None
     changes: tuple[AuditedChange, ...]
+
+    @property
+    def cost_factor(self) -> float | None:
+        """Observed cost over the least at its speed; below one, the model is beaten."""
+        if self.equal_speed is None:
+            return None
+        return self.observed.usd_per_token / self.equal_speed.usd_per_decoded_token
+
+    @property
+    def speed_factor(self) -> float | None:
+        """The most speed at its cost over the observed one."""
+        if self.equal_cost is None:
+            return None
+        return self.observed.tpot_s / self.equal_cost.tpot_s
+
+    @property
+    def factors(self) -> tuple[tuple[str, float], ...]:
+        """What the distance in cost is the product of: devices, batch, time of a token."""
+        seen, best = self.observed, self.equal_speed
+        if best is None:
+            return ()
+        return (
+            ("devices", seen.n_devices / best.mesh.n_devices),
+            ("batch", best.decode.batch / seen.batch),
+            ("time", seen.tpot_s / best.tpot_s),
+        )
+
+    @property
+    def baseline_usd_per_token(self) -> float:
+        """What a change has to beat: what runs, or where that beats the model, its own best."""
+        factor, best = self.cost_factor, self.equal_speed
+        if factor is None or best is None:
+            return self.observed.usd_per_token
+        return max(self.observed.usd_per_token, best.usd_per_decoded_token)
 
     @property
     def excess(self) -> tuple[tuple[str, float], ...]:

@@ -58,6 +58,7 @@ REASONS = {
     "empty": "their slice has nothing left for the other phase",
     "bound": "their lower bound is above a plan that exists",
     "dominated": "another choice of the same slice is no worse in anything",
+    "slower": "others of the same devices, stages and batch are faster, or they do not fit",
 }
 
 

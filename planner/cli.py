@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import App, CycloptsError, Parameter
 
 from planner.audit_command import audit
+from planner.catalogue_commands import models, topologies
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -50,7 +51,6 @@ usage: plan [OPTIONS]
 _NOTHING_ASKED = Written()
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
-_Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,42 +101,6 @@ def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, s
         from planner.report.terminal import plan_line, plan_text
 
         write(plan_line(best) if written.quiet else plan_text(best, width()), sys.stdout)
-    return FOUND
-
-
-def models(name: _Name = None, /, *, said: _Said) -> int:
-    """List models, or describe one."""
-    from planner.report.catalogue import listing_text, model_text
-
-    said.check()
-    if name is None:
-        from planner.specs.listing import list_models
-
-        hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-        text = listing_text("models", list_models(), hint=hint, width=width())
-    else:
-        from planner.specs.reading import load_model
-
-        text = model_text(load_model(name, asked_by="plan models"))
-    write(text, sys.stdout)
-    return FOUND
-
-
-def topologies(name: _Name = None, /, *, said: _Said) -> int:
-    """List topologies, or describe one."""
-    said.check()
-    if name is None:
-        from planner.report.catalogue import listing_text
-        from planner.specs.listing import list_clusters
-
-        hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
-        text = listing_text("topologies", list_clusters(), hint=hint, width=width())
-    else:
-        from planner.report.pools import cluster_text
-        from planner.specs.reading import load_cluster
-
-        text = cluster_text(load_cluster(name, asked_by="plan topologies"), width())
-    write(text, sys.stdout)
     return FOUND
 
 
@@ -199,7 +163,7 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     from dataclasses import replace
 
     from planner.options.drafts import drafted
-    from planner.options.reading import read, read_drafting, read_pool
+    from planner.options.reading import read, read_cost_model, read_drafting, read_pool
     from planner.specs.quality import usual_formats
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import among_formats, make_request, repriced
@@ -207,11 +171,8 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     asked, problems = read(written)
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(written)
-    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
-    if written.cost_model not in ("layouts", "economics"):
-        remedy = "it is layouts or economics"
-        value, fact = written.cost_model, "no such cost model"
-        wrong.append(Problem(where="--cost-model", value=value, fact=fact, remedy=remedy))
+    counted, model_problems = read_cost_model(written)
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems, *model_problems]
     found = Arguments(problems=wrong, hints=said.hints)
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
@@ -222,7 +183,8 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
         weights, caches = among_formats(model, allowed)
         good = usual_formats(model, asked.targets)
         weights = tuple(name for name in weights if name in good) or weights
-        asked = replace(asked, weights_formats=weights, kv_formats=caches)
+        keeps_usual = counted["cost_model"] == "economics"  # it has no format of the cache
+        asked = replace(asked, weights_formats=weights, kv_formats=None if keeps_usual else caches)
     if model and cluster:
         found.collect(lambda: make_request(model, cluster, **asked.keywords()))
     found.check()
@@ -234,6 +196,7 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
 def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> int:
     """Plan by the cost model of [Erdil2025]: it knows decode only."""
     from planner.economics.planning import plan_economics
+    from planner.estimates.economics.request import MEMORY_RULES
     from planner.report.economics import economics_line, economics_text
 
     best = plan_economics(
@@ -245,6 +208,7 @@ def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, as
         kv_formats=asked.kv_formats,
         batches=asked.batches,
         objective=asked.objective,
+        memory=written.memory or MEMORY_RULES[0],
         speculation=asked.speculation,
         options=asked.options,
     )

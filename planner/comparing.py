@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from itertools import product
+from typing import Any, NamedTuple, TypeVar
 
-from planner.errors import NoPlanError, OutOfTimeError, RequestError
+from planner.economics.planning import plan_economics
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.pareto import frontier
 from planner.planning import plan
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict
 from planner.specs.records import ClusterSpec, ModelSpec
-from planner.surveys import Case, Comparison, Curve, Row
+from planner.specs.request import among_formats
+from planner.surveys import COST_MODELS, ECONOMICS, OWN, AnyPlan, Case, Comparison, Curve, Row
 from planner.units import show
 
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]
 
 OF_ONE_MODEL = frozenset(
-    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp"}
+    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp", "--cost-model"}
 )
 """Options that may suit one model or pool of several and not another."""
+
+OF_PREFILL = ("prefill", "prefill_batches")
 
 
 def compare(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],
     *,
-    by_weights: bool = False,
+    by: str = "",
     weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    allowed_formats: Sequence[str] | None = None,
     objective: str = "cost",
+    cost_model: str = OWN.name,
     on_case: Callable[[Case], None] = lambda case: None,
     **choices: Any,  # noqa: ANN401
 ) -> Comparison:
@@ -37,8 +45,13 @@ def compare(
 
     Args:
         models, clusters: what to serve, and on what.
-        by_weights: whether each weights format is a case of its own.
-        weights_formats: those to choose from; all that a model allows.
+        by: what makes a case of its own beside model and pool: `weights`, each format of
+            them; `formats`, each pair of formats of weights and KV cache; or nothing.
+        weights_formats, kv_formats: those to choose from; of weights all that a model allows,
+            of the cache its usual one.
+        allowed_formats: those that weights and cache may take, as far as a model is served in
+            them; instead of the other two.
+        cost_model: `layouts`, or `economics`: decode by the model of [Erdil2025].
         objective: what every plan is best in.
         on_case: called with each case before its plan is sought.
         choices: the other arguments of `planning.plan`, the same for all.
@@ -48,9 +61,11 @@ def compare(
         NoPlanError: there is one case, and it has no plan.
         SolverError: an answer failed its verification.
     """
-    cases = list(_cases(models, clusters, by_weights, weights_formats))
+    find = _planner(cost_model, choices)
+    formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
+    cases = list(_cases(models, clusters, by, formats))
     choices["objective"] = objective
-    answers = _answers(cases, on_case, lambda one: plan(*one[1], **{**choices, **one[2]}))
+    answers = _answers(cases, on_case, lambda one: find(*one[1], **{**choices, **one[2]}))
     values = [None if found is None else found.certificate.objective for found, _ in answers]
     known = [value for value in values if value is not None]
     best = (max if objective == "throughput" else min)(known, default=None)
@@ -63,17 +78,33 @@ def compare(
     )
 
 
+def _planner(cost_model: str, choices: _Keywords) -> Callable[..., AnyPlan]:
+    """What plans by a cost model; choices that it has no use for are taken away."""
+    if cost_model not in COST_MODELS:
+        fact, remedy = "no such cost model", f"one of {', '.join(COST_MODELS)}"
+        problem = Problem(where="--cost-model", value=cost_model, fact=fact, remedy=remedy)
+        raise RequestError([problem])
+    for name in OF_PREFILL if cost_model == ECONOMICS else ("memory",):
+        choices.pop(name, None)
+    return plan_economics if cost_model == ECONOMICS else plan
+
+
 def frontiers(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],
     *,
-    by_weights: bool = False,
+    by: str = "",
     weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    allowed_formats: Sequence[str] | None = None,
+    cost_model: str = OWN.name,
     on_case: Callable[[Case], None] = lambda case: None,
     **choices: Any,  # noqa: ANN401
 ) -> tuple[Curve, ...]:
     """The frontier of every model on every pool; see `compare` and `pareto.frontier`."""
-    cases = list(_cases(models, clusters, by_weights, weights_formats))
+    formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
+    cases = list(_cases(models, clusters, by, formats))
+    choices["cost_model"] = cost_model
     answers = _answers(cases, on_case, lambda one: frontier(*one[1], **{**choices, **one[2]}))
     return tuple(
         Curve(case=case[0], frontier=answer, reason=reason)
@@ -84,19 +115,43 @@ def frontiers(
 _Asked = tuple[Case, tuple[ModelSpec, ClusterSpec], _Keywords]
 
 
+class _Formats(NamedTuple):
+    """Formats that are asked for; `None` leaves them to the model."""
+
+    weights: Sequence[str] | None
+    caches: Sequence[str] | None
+    allowed: Sequence[str] | None
+    cost_model: str
+
+    def of(self, model: ModelSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Formats of weights and cache that a model may take."""
+        if self.allowed is None:
+            weights = tuple(self.weights or model.weights_formats)
+            return weights, tuple(self.caches or (model.kv_format,))
+        weights, caches = among_formats(model, self.allowed)
+        keeps_usual = self.cost_model == ECONOMICS  # it has no format of the cache
+        return weights, (model.kv_format,) if keeps_usual else caches
+
+    @property
+    def are_named(self) -> bool:
+        return bool(self.weights or self.allowed)
+
+
 def _cases(
-    models: Sequence[ModelSpec],
-    clusters: Sequence[ClusterSpec],
-    by_weights: bool,
-    formats: Sequence[str] | None,
+    models: Sequence[ModelSpec], clusters: Sequence[ClusterSpec], by: str, formats: _Formats
 ) -> Iterator[_Asked]:
-    for model in models:
-        asked = tuple(formats or model.weights_formats)
-        for cluster in clusters:
-            for chosen in [(name,) for name in asked] if by_weights else [asked]:
-                words = ",".join(chosen) if by_weights or formats else ""
-                case = Case(model=model.name, topology=cluster.name, weights=words)
-                yield case, (model, cluster), {"weights_formats": chosen}
+    for model, cluster in product(models, clusters):
+        weights, caches = formats.of(model)
+        parts = [(name,) for name in weights] if by else [weights]
+        halves = [(name,) for name in caches] if by == "formats" else [caches]
+        for chosen, kept in product(parts, halves):
+            case = Case(
+                model=model.name,
+                topology=cluster.name,
+                weights=",".join(chosen) if by or formats.are_named else "",
+                kv=kept[0] if by == "formats" else "",
+            )
+            yield case, (model, cluster), {"weights_formats": chosen, "kv_formats": kept}
 
 
 def _answers(

@@ -8,17 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from planner.certify import OBJECTIVE_UNITS, REASONS, in_si, referee_verdict
-from planner.describe import describe
+from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.economics.tracing import EconomicsCandidates, axis_problems
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
-from planner.estimates.candidates import machine_of
-from planner.estimates.degrees import check_degrees
-from planner.estimates.requested import table_of
-from planner.explain import explain
-from planner.programs.deployment import pose
+from planner.estimates.economics.request import MEMORY_RULES
+from planner.layout_candidates import Candidates, LayoutCandidates
 from planner.programs.layout import Assignment
 from planner.programs.tradeoff import Tradeoff
-from planner.results import Deployment, Screen
+from planner.results import Screen
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -30,7 +27,18 @@ from planner.specs.request import (
     Targets,
     make_request,
 )
-from planner.surveys import DEFAULT_ALPHA, X_AXES, Y_AXES, Frontier, FrontierPoint, FrontierProof
+from planner.surveys import (
+    COST_MODELS,
+    DEFAULT_ALPHA,
+    ECONOMICS,
+    OWN,
+    X_AXES,
+    Y_AXES,
+    AnyDeployment,
+    Frontier,
+    FrontierPoint,
+    FrontierProof,
+)
 from planner.tracing import Step, Trace, trace
 
 NO_TARGETS = Targets()
@@ -40,6 +48,18 @@ TOLERANCE = 1e-9
 
 TARGETS = {"latency": "tpot_s", "ttft": "ttft_s", "cost": "usd_per_token"}
 """The target that a quantity has."""
+
+
+VALUES = {
+    "latency": "tpot_s",
+    "ttft": "ttft_s",
+    "cost": "usd_per_token",
+    "rent": "usd_per_hour",
+    "throughput": "output_tokens_per_s",
+}
+"""The field of a deployment that a quantity is."""
+
+NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
 
 def frontier(
@@ -57,6 +77,8 @@ def frontier(
     prefill_batches: Sequence[int] | None = None,
     prefill: str | None = None,
     speculation: Speculation | None = None,
+    cost_model: str = OWN.name,
+    memory: str = MEMORY_RULES[0],
     options: SolverOptions = DEFAULT_OPTIONS,
     on_points: Callable[[int, int], None] | None = None,
 ) -> Frontier:
@@ -69,6 +91,8 @@ def frontier(
         x: what is kept short, `latency` (TPOT) or `ttft`.
         y: what is set against it, `cost`, `rent` or `throughput`.
         alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
+        cost_model: `layouts`, or `economics`: decode by the model of [Erdil2025].
+        memory: the rule of `economics` for what has to fit, of `MEMORY_RULES`.
         on_points: called with how many points are verified, of how many.
         model, cluster, workload, targets, weights_formats, kv_formats, batches,
             prefill_batches, prefill, speculation, options: as `planning.plan` takes them;
@@ -85,6 +109,7 @@ def frontier(
     began_s = time.perf_counter()
     request = _request(
         (x, y, alpha),
+        cost_model,
         model=model,
         cluster=cluster,
         workload=workload,
@@ -98,7 +123,14 @@ def frontier(
         speculation=speculation,
         options=options,
     )
-    search = _Search(request, x=x, began_s=began_s)
+    none: dict[str, Any] = {TARGETS[axis]: None for axis in (x, y) if axis in TARGETS}
+    free = replace(request, targets=replace(request.targets, **none))
+    candidates: Candidates
+    if cost_model == ECONOMICS:
+        candidates = EconomicsCandidates(free, memory=memory)
+    else:
+        candidates = LayoutCandidates(free)
+    search = _Search(request, candidates, x=x, began_s=began_s)
     points = search.points(on_points or (lambda done, of: None))
     return Frontier(
         request=request,
@@ -111,17 +143,26 @@ def frontier(
         preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
         proof=search.proof(),
         provenance=(*model.provenance, *cluster.provenance, *cluster.device.provenance),
+        cost_model=candidates.cost_model,
     )
 
 
-def _request(axes: tuple[str, str, float], **asked: Any) -> Request:  # noqa: ANN401
+def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Request:  # noqa: ANN401
     """The request, or everything that is wrong with it and the axes."""
     x, y, alpha = axes
     problems = [
-        Problem(where=option, value=value, fact="no such axis", remedy=f"one of {', '.join(known)}")
-        for option, value, known in (("--x", x, X_AXES), ("--y", y, Y_AXES))
+        Problem(
+            where=option, value=value, fact=NO_SUCH[option], remedy=f"one of {', '.join(known)}"
+        )
+        for option, value, known in (
+            ("--x", x, X_AXES),
+            ("--y", y, Y_AXES),
+            ("--cost-model", cost_model, COST_MODELS),
+        )
         if value not in known
     ]
+    if cost_model == ECONOMICS:
+        problems += axis_problems(x)
     if not (math.isfinite(alpha) and alpha >= 0):
         fact = "is not a finite number from 0 on"
         problems.append(Problem(where="--alpha", value=f"{alpha:g}", fact=fact))
@@ -137,14 +178,12 @@ def _request(axes: tuple[str, str, float], **asked: Any) -> Request:  # noqa: AN
 class _Search:
     """One request on its way to a frontier."""
 
-    def __init__(self, request: Request, *, x: str, began_s: float) -> None:
+    def __init__(self, request: Request, candidates: Candidates, *, x: str, began_s: float) -> None:
         self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
-        none: dict[str, Any] = {TARGETS[axis]: None for axis in (x, self.y) if axis in TARGETS}
-        self.free = replace(request, targets=replace(request.targets, **none))
-        self.machine = machine_of(request.cluster, request.model)
-        check_degrees(request, self.machine)
-        self.table = table_of(self.free, self.machine)
-        self.posed = pose(self.table, self.free, objective=self.y)
+        self.candidates = candidates
+        if candidates.is_empty:
+            raise NoPlanError(candidates.conflict())
+        self.posed = candidates.posed
         context_delay, column_delay = self.posed.quantities[x]
         self.tradeoff = Tradeoff(
             program=self.posed.program, context_delay=context_delay, column_delay=column_delay
@@ -160,7 +199,7 @@ class _Search:
             options = replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
         traced = trace(self.tradeoff, options)
         if traced.status is Status.INFEASIBLE:
-            raise NoPlanError(explain(self.free, self.machine))
+            raise NoPlanError(self.candidates.conflict())
         if not traced.steps:
             raise OutOfTimeError(time_limit_s=self.request.options.time_limit_s or 0.0, bound=0.0)
         return traced
@@ -170,10 +209,7 @@ class _Search:
         found = []
         for step in self.traced.steps:
             assignment = self._settled(step)
-            deployment = describe(self.table, self.posed, self.free, assignment)
-            self.verified = referee_verdict(
-                self.table, self.posed, self.free, assignment, deployment
-            )
+            deployment, self.verified = self.candidates.described(assignment)
             found.append(self._point(step, deployment))
             on_points(len(found), len(self.traced.steps))
         return tuple(found)
@@ -185,7 +221,7 @@ class _Search:
         within = replace(self.posed, program=self.tradeoff.within(step.delay))
         return break_ties(within, step.assignment, self.request.options)
 
-    def _point(self, step: Step, deployment: Deployment) -> FrontierPoint:
+    def _point(self, step: Step, deployment: AnyDeployment) -> FrontierPoint:
         x, y = value_of(deployment, self.x), value_of(deployment, self.y)
         for name, value, ours in ((self.x, x, step.delay), (self.y, y, step.price)):
             if not math.isclose(value, in_si(name, ours), rel_tol=TOLERANCE):
@@ -208,14 +244,12 @@ class _Search:
 
     def proof(self) -> FrontierProof:
         """What was considered, rejected, solved and verified."""
-        table, posed, traced = self.table, self.posed, self.traced
-        n_decodes = len(table.variants) * len(table.decode.batches)
-        n_too_large = table.n_too_large * (len(table.prefill.batches) + n_decodes)
-        rejected = {"weights": n_too_large, "memory": posed.n_unfit, **traced.rejected}
+        posed, traced = self.posed, self.traced
+        rejected = {**self.candidates.rejected, **traced.rejected}
         return FrontierProof(
             status=traced.status.value,
             solver=traced.solver,
-            n_candidates=posed.program.n_columns + posed.n_unfit + n_too_large,
+            n_candidates=self.candidates.n_considered,
             n_contexts=posed.program.n_contexts,
             screens=tuple(
                 Screen(
@@ -233,15 +267,9 @@ class _Search:
         )
 
 
-def value_of(deployment: Deployment, name: str) -> float:
+def value_of(deployment: AnyDeployment, name: str) -> float:
     """A quantity of a deployment, SI."""
-    return {
-        "latency": deployment.tpot_s,
-        "ttft": deployment.ttft_s,
-        "cost": deployment.usd_per_token,
-        "rent": deployment.usd_per_hour,
-        "throughput": deployment.output_tokens_per_s,
-    }[name]
+    return float(getattr(deployment, VALUES[name]))
 
 
 def _worth(point: FrontierPoint, y: str, alpha: float) -> float:

@@ -239,6 +239,11 @@ class Deployment:
         return (round_s + self.draft.n_drafted * self.draft.step.total_s) / self.draft.n_yielded
 
     @property
+    def usd_per_decoded_token(self) -> float:
+        """Rent of a token while decoding: nothing of prefill."""
+        return self.usd_per_hour / 3600.0 * self.tpot_s / self.decode.batch
+
+    @property
     def output_tokens_per_s(self) -> float:
         """Output tokens of all replicas, both phases taking turns, never idle."""
         return self.n_replicas * self.n_output_tokens / self.request_s

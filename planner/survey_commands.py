@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -15,6 +13,7 @@ from cyclopts import Parameter
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPareto, WrittenSurvey
+from planner.report.files import save, unwritable
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
@@ -56,11 +55,11 @@ def pareto(
     if written.csv not in (None, STDOUT):
         from planner.report.as_csv import frontiers_csv
 
-        _save(str(written.csv), frontiers_csv(curves))
+        save(str(written.csv), frontiers_csv(curves))
     if written.html is not None and found:
         from planner.report.page import page
 
-        _save(written.html, page(curves))
+        save(written.html, page(curves))
     return FOUND if found else NOTHING_FOUND
 
 
@@ -118,7 +117,7 @@ def _asked(
         RequestError: with the problems of words, options and files together.
     """
     from planner.options.drafts import drafted
-    from planner.options.reading import read_drafting, read_pool
+    from planner.options.reading import read_cost_model, read_drafting, read_pool
     from planner.options.several import read_survey
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
@@ -126,20 +125,16 @@ def _asked(
     asked, problems = read_survey(written)
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(written)
-    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
-    if allowed:
-        fact = "is read by `plan` only: name formats by `--weights` and `--kv`"
-        wrong.append(Problem(where="--allow-formats", value=",".join(allowed), fact=fact))
-    if written.cost_model != "layouts":
-        fact = "is read by `plan` only"
-        wrong.append(Problem(where="--cost-model", value=written.cost_model, fact=fact))
+    counted, model_problems = read_cost_model(written)
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems, *model_problems]
+    asked.keywords.update(counted, allowed_formats=allowed)
     found = Arguments(problems=wrong, hints=said.hints)
     asked.keywords["speculation"] = drafted(drafting, found)
     models = [found.collect(partial(load_model, name)) for name in asked.models]
     clusters = [found.collect(partial(load_cluster, name)) for name in asked.topologies]
     for option, text in files.items():
         if text is not None and (option, text) != ("--csv", STDOUT):
-            found.problems += _unwritable(option, text)
+            found.problems += unwritable(option, text)
     pools = [one for one in clusters if one]
     if price is not None:
         pools = [repriced(one, price) for one in pools]
@@ -157,10 +152,10 @@ def _request_problems(
     from planner.comparing import OF_ONE_MODEL
     from planner.specs.request import make_request
 
-    of_survey = ("by_weights", "x", "y", "alpha")
+    of_survey = ("by", "x", "y", "alpha", "allowed_formats", "cost_model", "memory")
     keywords = {name: value for name, value in asked.keywords.items() if name not in of_survey}
     keywords.setdefault("objective", "cost")
-    is_alone = len(models) * len(clusters) == 1 and not asked.keywords["by_weights"]
+    is_alone = len(models) * len(clusters) == 1 and not asked.keywords["by"]
     problems: list[Problem] = []
     for model, cluster in product(models, clusters):
         try:
@@ -168,23 +163,3 @@ def _request_problems(
         except RequestError as error:
             problems += [p for p in error.problems if is_alone or p.where not in OF_ONE_MODEL]
     return list(dict.fromkeys(problems))
-
-
-def _unwritable(option: str, text: str) -> list[Problem]:
-    """Why a file cannot be written, as far as one can know before."""
-    path, fact = Path(text), ""
-    if not text.strip() or text == STDOUT:
-        fact = "is no file"
-    elif path.is_dir():
-        fact = "is a folder"
-    elif not path.absolute().parent.is_dir():
-        fact = "its folder does not exist"
-    elif not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        fact = "permission denied"
-    return [Problem(where=option, value=text, fact=fact)] if fact else []
-
-
-def _save(name: str, text: str) -> None:
-    """Write a file, and say so."""
-    Path(name).write_text(text, encoding="utf-8", newline="\n")
-    write(f"wrote {name}", sys.stderr)

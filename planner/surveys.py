@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.results import Deployment, Plan, Screen
 from planner.specs.records import Provenance
 from planner.specs.request import Request
@@ -16,6 +17,30 @@ Y_AXES = ("cost", "rent", "throughput")
 
 DEFAULT_ALPHA = 3.0
 """Worth of speed against price at the preferred point."""
+
+AnyDeployment = Deployment | EconomicsDeployment
+AnyPlan = Plan | EconomicsPlan
+"""What a cost model answers: both know speed, money and formats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostModel:
+    """What counts seconds and dollars.
+
+    Args:
+        name: `layouts`, this planner's own, or `economics`.
+        memory: the rule by which `economics` counts what has to fit; else empty.
+        left_out: what it cannot say of the model.
+    """
+
+    name: str = "layouts"
+    memory: str = ""
+    left_out: tuple[str, ...] = ()
+
+
+OWN = CostModel()
+ECONOMICS = "economics"
+COST_MODELS = (OWN.name, ECONOMICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +56,7 @@ class FrontierPoint:
             quantities hold for every point.
     """
 
-    deployment: Deployment
+    deployment: AnyDeployment
     x: float
     y: float
     bound: float
@@ -79,6 +104,7 @@ class Frontier:
         preferred: index of the point with the largest (1/x)^alpha / price.
         proof: that no point is missing and none too many.
         provenance: where the constants come from.
+        cost_model: what counts the quantities.
     """
 
     request: Request
@@ -91,6 +117,7 @@ class Frontier:
     preferred: int
     proof: FrontierProof
     provenance: tuple[Provenance, ...]
+    cost_model: CostModel = OWN
 
     @property
     def best(self) -> FrontierPoint:
@@ -115,11 +142,13 @@ class Case:
     Args:
         model, topology: names.
         weights: formats of the weights, joined by commas; empty for all that the model has.
+        kv: the format of the KV cache, where each is a case of its own; else empty.
     """
 
     model: str
     topology: str
     weights: str
+    kv: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +172,7 @@ class Row:
     """
 
     case: Case
-    plan: Plan | None
+    plan: AnyPlan | None
     loss_fraction: float | None
     reason: str
 

@@ -110,7 +110,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
             problems.append(Problem(where="--kv", value=name, fact=fact, remedy=remedy))
     if memory not in MEMORY_RULES:
         remedy = "one of " + ", ".join(f"`{name}`" for name in MEMORY_RULES)
-        problems.append(Problem(where="memory", value=memory, fact="no such rule", remedy=remedy))
+        problems.append(Problem(where="--memory", value=memory, fact="no such rule", remedy=remedy))
     return problems
 
 

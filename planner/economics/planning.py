@@ -35,7 +35,6 @@ from planner.specs.request import (
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 LEAST_TIME_S = 0.01
-SLOWER = "others of the same devices, stages and batch are faster, or they do not fit"
 
 
 def plan_economics(
@@ -175,7 +174,7 @@ def _certificate(
     objective = in_si(name, solution.objective)
     bound = in_si(name, min(solution.bound, solution.objective, screened.bound))
     n_slower = found.n_considered - posed.program.n_columns
-    rejected = [("slower", n_slower, SLOWER)]
+    rejected = [("slower", n_slower, REASONS["slower"])]
     for screen, (n_columns, _) in screened.rejected.items():
         reason = REASONS.get(screen, f"they break `{screen}` by themselves")
         rejected.append((screen, n_columns, reason))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from planner.errors import Problem
+from planner.estimates.economics.request import MEMORY_RULES
 from planner.options.counts import batches, count
 from planner.options.written import Written
 from planner.specs.records import FORMAT_BYTES, Workload
@@ -23,6 +24,7 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
+from planner.surveys import COST_MODELS, ECONOMICS
 from planner.units import UnitError, parse
 
 _T = TypeVar("_T")
@@ -127,6 +129,29 @@ def read_pool(
             fact = "says which formats already: leave `--allow-formats` out"
             faults.problems.append(Problem(where=option, value=",".join(formats), fact=fact))
     return price, allowed, tuple(faults.problems)
+
+
+def read_cost_model(written: Written) -> tuple[dict[str, str], tuple[Problem, ...]]:
+    """What counts seconds, as arguments of a planner, and what is wrong with it.
+
+    Of `economics` also the rule for memory; nothing beside the name of the planner's own.
+    """
+    faults = Faults()
+    name = faults.read("--cost-model", written.cost_model, one_of("cost model", COST_MODELS))
+    rule = faults.read("--memory", written.memory, one_of("rule", MEMORY_RULES))
+    if name == ECONOMICS:
+        said = (("--prefill", written.prefill), ("--prefill-batch", written.prefill_batch))
+        fact = "the reference model knows decode only"
+        faults.problems += [
+            Problem(where=option, value=value, fact=fact, remedy="leave it out")
+            for option, value in said
+            if value is not None
+        ]
+        return {"cost_model": name, "memory": rule or MEMORY_RULES[0]}, tuple(faults.problems)
+    if name and rule:
+        fact = "is a choice of `--cost-model economics` only"
+        faults.problems.append(Problem(where="--memory", value=rule, fact=fact))
+    return {"cost_model": COST_MODELS[0]}, tuple(faults.problems)
 
 
 class Faults:

@@ -33,8 +33,8 @@ def read_survey(written: WrittenSurvey) -> tuple[AskedSurvey, tuple[Problem, ...
     """Read all options of `plan compare` or `plan pareto`; see `reading.read`."""
     asked, problems = read(written)
     faults = Faults()
-    by = faults.read("--by", written.by, one_of("way to divide", ("weights",)))
-    keywords = {**asked.keywords(), "by_weights": by is not None}
+    by = faults.read("--by", written.by, one_of("way to divide", ("weights", "formats")))
+    keywords = {**asked.keywords(), "by": by or ""}
     if isinstance(written, WrittenPareto):
         del keywords["objective"]
         keywords["x"] = faults.read("--x", written.x, one_of("axis", X_AXES)) or X_AXES[0]

@@ -138,6 +138,14 @@ class Written:
             "layouts: this planner's own. economics: decode only, as the paper of that name.",
         ),
     ] = "layouts"
+    memory: Annotated[
+        str | None,
+        _text(
+            _SEARCH,
+            "RULE",
+            "What has to fit, by economics: in-flight, all requests. one-microbatch, as the paper.",
+        ),
+    ] = None
 
     solver: Annotated[str, _text(_SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
     time_limit: Annotated[
@@ -167,7 +175,12 @@ class WrittenSurvey(Written):
         str, _text(_SERVE, _NAMES, "Pools of devices to serve them on; see `plan topologies`.")
     ] = DEFAULT_TOPOLOGY
     by: Annotated[
-        str | None, _text(_SEARCH, "weights", "Take each weights format as a case of its own.")
+        str | None,
+        _text(
+            _SEARCH,
+            "WHAT",
+            "A case for each: weights, format of these; formats, pair with one of the KV cache.",
+        ),
     ] = None
 
 
@@ -207,6 +220,9 @@ class WrittenAudit(Written):
         str | None, _text(_SERVE, "FRACTION", "Model FLOP of decode over the peak, like 15%.")
     ] = None
     devices: Annotated[str | None, _text(_SERVE, "N", "Devices in use. [the whole pool]")] = None
+    html: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Draw it beside the frontier: one page, nothing else.")
+    ] = None
 
     latency_target: Annotated[str | None, Parameter(show=False)] = None
     ttft_target: Annotated[str | None, Parameter(show=False)] = None
@@ -226,6 +242,7 @@ class WrittenAudit(Written):
     time_limit: Annotated[str | None, Parameter(show=False)] = None
     gap: Annotated[str, Parameter(show=False)] = "0"
     cost_model: Annotated[str, Parameter(show=False)] = "layouts"
+    memory: Annotated[str | None, Parameter(show=False)] = None
 
 
 def option(name: str) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from planner.surveys import Curve, Frontier, FrontierPoint
+from planner.surveys import OWN, Curve, Frontier
 
-_COLUMNS: tuple[tuple[str, Callable[[FrontierPoint], object]], ...] = (
+_Columns = tuple[tuple[str, Callable[[Any], object]], ...]
+
+_OF_LAYOUTS: _Columns = (
     ("tpot_s", lambda p: p.deployment.tpot_s),
     ("user_tokens_per_s", lambda p: 1 / p.deployment.tpot_s),
     ("ttft_s", lambda p: p.deployment.ttft_s),
@@ -28,7 +31,26 @@ _COLUMNS: tuple[tuple[str, Callable[[FrontierPoint], object]], ...] = (
     ("decode_layout", lambda p: p.deployment.decode.layout),
     ("decode_attention", lambda p: p.deployment.decode.attention),
     ("decode_microbatches", lambda p: p.deployment.decode.n_microbatches),
+    ("n_drafted", lambda p: p.deployment.draft.n_drafted if p.deployment.draft else 0),
     ("used_bytes", lambda p: p.deployment.memory.used_bytes),
+)
+_OF_ECONOMICS: _Columns = (
+    ("tpot_s", lambda p: p.deployment.tpot_s),
+    ("user_tokens_per_s", lambda p: 1 / p.deployment.tpot_s),
+    ("usd_per_token", lambda p: p.deployment.usd_per_token),
+    ("usd_per_hour", lambda p: p.deployment.usd_per_hour),
+    ("output_tokens_per_s", lambda p: p.deployment.output_tokens_per_s),
+    ("n_devices", lambda p: p.deployment.n_devices),
+    ("n_stages", lambda p: p.deployment.layout.n_stages),
+    ("n_tensor", lambda p: p.deployment.layout.n_tensor),
+    ("n_expert", lambda p: p.deployment.layout.n_expert),
+    ("n_attention", lambda p: p.deployment.layout.n_attention),
+    ("weights_format", lambda p: p.deployment.weights_format),
+    ("batch", lambda p: p.deployment.batch),
+    ("n_drafted", lambda p: p.deployment.draft.n_drafted if p.deployment.draft else 0),
+    ("used_bytes", lambda p: p.deployment.used_bytes),
+)
+_OF_POINTS: _Columns = (
     ("x", lambda p: p.x),
     ("y", lambda p: p.y),
     ("bound", lambda p: p.bound),
@@ -42,19 +64,21 @@ def frontiers_csv(curves: Sequence[Curve]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     heads = ("model", "topology", "weights", "x_name", "y_name", "status", "preferred")
-    writer.writerow([*heads, *(name for name, _ in _COLUMNS)])
-    for curve in curves:
-        if curve.frontier is not None:
-            writer.writerows(_rows(curve, curve.frontier))
+    found = [(curve, curve.frontier) for curve in curves if curve.frontier is not None]
+    own = all(frontier.cost_model == OWN for _, frontier in found)
+    columns = (*(_OF_LAYOUTS if own else _OF_ECONOMICS), *_OF_POINTS)
+    writer.writerow([*heads, *(name for name, _ in columns)])
+    for curve, frontier in found:
+        writer.writerows(_rows(curve, frontier, columns))
     return stream.getvalue()
 
 
-def _rows(curve: Curve, frontier: Frontier) -> list[list[object]]:
+def _rows(curve: Curve, frontier: Frontier, columns: _Columns) -> list[list[object]]:
     case = curve.case
     weights = case.weights or ",".join(frontier.request.weights_formats)
     known = [case.model, case.topology, weights, frontier.x_name, frontier.y_name]
     return [
         [*known, frontier.proof.status, int(i == frontier.preferred)]
-        + [value(point) for _, value in _COLUMNS]
+        + [value(point) for _, value in columns]
         for i, point in enumerate(frontier.points)
     ]

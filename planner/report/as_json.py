@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.audit_results import Audit
-from planner.economics_results import EconomicsPlan
+from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.errors import PlannerError, RequestError
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
@@ -45,6 +45,8 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     ModelSpec: ("n_params", "n_params_served"),
     Plan: ("n_assumed",),
     Frontier: ("at_target", "n_assumed"),
+    EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
+    Audit: ("excess",),
 }
 """What records compute from their fields and a reader should not have to."""
 

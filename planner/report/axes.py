@@ -28,6 +28,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "latency": Quantity(title="speed per user, tokens/s", drawn=lambda v: 1 / v),
     "ttft": Quantity(title="time to first token, s", drawn=lambda v: v),
     "cost": Quantity(title="cost per million output tokens", drawn=lambda v: v * 1e6, before="$"),
+    "decode_cost": Quantity(
+        title="cost of decoding per million tokens", drawn=lambda v: v * 1e6, before="$"
+    ),
     "rent": Quantity(title="rent per hour", drawn=lambda v: v, before="$"),
     "throughput": Quantity(title="output tokens/s of all users", drawn=lambda v: v),
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from planner.report.lines import columns, section, wrapped
@@ -13,6 +14,7 @@ from planner.units import show
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
 
+NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
 Figures = Sequence[tuple[str, str, str]]  # label, value, key of its source
 
 _SHAPE = (
@@ -29,15 +31,32 @@ _SHAPE = (
 _SIZE = (
     ("published", "{published} parameters", "check.n_params"),
     ("counted", "{counted} parameters", ""),
+    ("active", "{active}", "check.n_params_active"),
     ("as served", "{as_served} parameters", "shape.n_heads_served"),
     ("weights", "{weights}", "formats.weights"),
     ("KV cache", "{kv} a token, {model.kv_format}", "formats.kv"),
+    ("  or in", "{caches}", "formats.kv_formats"),
     ("activations", "{model.activation_format}", "formats.activation"),
 )
 
 
-def listing_text(title: str, listings: Iterable[Listing], *, hint: str, width: int) -> str:
-    """Names in a column, what they stand for beside it, examples of patterns below."""
+def listing_text(
+    title: str,
+    listings: Iterable[Listing],
+    *,
+    hint: str,
+    width: int,
+    facts: Mapping[str, str] = NOTHING_KNOWN,
+) -> str:
+    """Names in a column, what they stand for beside it, what is known of them below.
+
+    Args:
+        title: of the list.
+        listings: what there is.
+        hint: what to do with a name.
+        width: columns, 60 or more.
+        facts: a line for each name that has one.
+    """
     found = list(listings)
     column = max((len(item.name) for item in found), default=0) + 2
     lines = []
@@ -45,7 +64,10 @@ def listing_text(title: str, listings: Iterable[Listing], *, hint: str, width: i
         words = ": ".join(filter(None, (item.title, item.description)))
         if item.examples:
             words += f" (like {', '.join(item.examples)})"
-        first, *rest = wrapped(words, max(30, width - column - 2))
+        room = max(30, width - column - 2)
+        first, *rest = wrapped(words, room)
+        if item.name in facts:
+            rest += wrapped(facts[item.name], room)
         lines += [f"{item.name:<{column}}{first}", *(" " * column + line for line in rest)]
     return section(title, lines or ["none found"]) + f"\n\n{hint}"
 
@@ -64,20 +86,57 @@ def model_text(model: ModelSpec) -> str:
             f"{name} {show(model.n_params_served * FORMAT_BYTES[name], 'B')}"
             for name in model.weights_formats
         ),
+        "active": f"{amount(model.n_active_params_published)} parameters for a token"
+        if model.n_active_params_published
+        else "",
+        "caches": ", ".join(name for name in model.kv_formats if name != model.kv_format),
         "kv": show(model.kv_bytes_per_token, "B"),
     }
 
     def filled(rows: Figures) -> Figures:
-        return [(label, text.format(**values), key) for label, text, key in rows]
+        lines = [(label, text.format(**values), key) for label, text, key in rows]
+        return [line for line in lines if line[1]]
 
     return "\n\n".join(
         (
             f"{model.name}: {model.title}",
             section("shape", figure_lines(filled(_SHAPE), model.provenance)),
+            *_parts(model),
             section("size", figure_lines(filled(_SIZE), model.provenance)),
             assumed_text(model.provenance),
         )
     )
+
+
+def _parts(model: ModelSpec) -> list[str]:
+    """Experts, latent attention and windows, where the model has them."""
+    found: list[tuple[str, Figures]] = []
+    if model.moe:
+        moe = model.moe
+        shared = f", and {moe.n_shared_experts} shared" if moe.n_shared_experts else ""
+        routed = f"{moe.n_active_experts} of {moe.n_experts} for a token{shared}"
+        rows = [
+            ("routed", routed, "moe.n_experts"),
+            ("d_expert", f"{moe.d_expert}", "moe.d_expert"),
+            ("layers", f"{model.n_moe_layers} of {model.n_layers}", "moe.n_dense_layers"),
+        ]
+        found.append(("experts", rows))
+    if model.mla:
+        mla = model.mla
+        rows = [
+            ("KV latent", f"{mla.d_kv_latent}, and {mla.d_rope} rotated", "mla.d_kv_latent"),
+            ("query latent", f"{mla.d_q_latent or 'none'}", "mla.d_q_latent"),
+            ("head", f"{mla.d_nope} + {mla.d_rope}, value {mla.d_value}", "mla.d_nope"),
+        ]
+        found.append(("latent attention", rows))
+    if model.window:
+        words = f"{model.window.n_layers} of {model.n_layers}"
+        rows = [
+            ("tokens", f"{model.window.n_tokens}", "window.n_tokens"),
+            ("layers", words, "window.n_layers"),
+        ]
+        found.append(("window", rows))
+    return [section(title, figure_lines(rows, model.provenance)) for title, rows in found]
 
 
 def figure_lines(figures: Figures, provenance: Sequence[Provenance]) -> list[str]:

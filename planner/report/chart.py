@@ -13,15 +13,14 @@ from html import escape
 from math import hypot
 
 from planner.report.axes import QUANTITIES, Axis, axis, tick_text
+from planner.report.outlines import details, headline_of, n_devices_of, speed_text
 from planner.report.survey_words import (
     at_target,
     axis_targets,
     best_text,
-    phase_text,
     preferred_text,
-    speed_text,
 )
-from planner.report.words import headline, plural
+from planner.report.words import plural
 from planner.surveys import Frontier
 from planner.units import show
 
@@ -49,6 +48,23 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A point of its own, in the quantities of the axes, SI: what runs, or what it could be.
+
+    Args:
+        label: what stands beside it.
+        text: what it is, in a few lines.
+        is_ring: whether it is on a curve and gets a ring only.
+    """
+
+    x: float
+    y: float
+    label: str
+    text: str
+    is_ring: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
     """Where numbers are drawn."""
 
@@ -65,9 +81,9 @@ class Plot:
         )
 
 
-def chart(lines: Sequence[Line], *, is_log: bool, name: str) -> str:
-    """The drawing; ids begin with its name."""
-    plot = _plot(lines, is_log=is_log)
+def chart(lines: Sequence[Line], *, is_log: bool, name: str, marks: Sequence[Mark] = ()) -> str:
+    """The drawing; ids begin with its name, and rays go from the first mark to the others."""
+    plot = _plot(lines, marks, is_log=is_log)
     first = lines[0].frontier
     title = f"{QUANTITIES[first.y_name].title} against {QUANTITIES[first.x_name].title}"
     parts = [
@@ -86,7 +102,9 @@ def chart(lines: Sequence[Line], *, is_log: bool, name: str) -> str:
     if len(lines) == 1:
         parts += _sizes(plot, first)
     for i, line in enumerate(lines):  # above all curves
-        parts += _marks(plot, line, i, name)
+        if not marks:
+            parts += _marks(plot, line, i, name)
+    parts += _own_marks(plot, marks, name)
     return "\n".join([*parts, "</svg>"])
 
 
@@ -102,11 +120,13 @@ def point_text(line: Line, i: int) -> str:
     """What a point is, in a few lines."""
     frontier = line.frontier
     best = frontier.points[i].deployment
+    if frontier.y_name == "decode_cost":
+        cost = show(frontier.points[i].y, frontier.y_dimension)
+        return f"{line.label}\n{speed_text(best)} per user at {cost}\n{best.summary}"
     lines = [
         line.label,
-        f"{speed_text(best)} per user: {headline(best)}",
-        f"{plural(best.n_devices, 'device')} {best.mesh.label}, {best.weights_format} weights",
-        f"prefill {phase_text(best.prefill)}, decode {phase_text(best.decode)}",
+        f"{speed_text(best)} per user: {headline_of(best)}",
+        *details(best),
     ]
     if i == frontier.preferred:
         lines.append(preferred_text(frontier))
@@ -115,12 +135,14 @@ def point_text(line: Line, i: int) -> str:
     return "\n".join(lines)
 
 
-def _plot(lines: Sequence[Line], *, is_log: bool) -> Plot:
-    """Axes that hold all points and targets."""
+def _plot(lines: Sequence[Line], marks: Sequence[Mark], *, is_log: bool) -> Plot:
+    """Axes that hold all points, marks and targets."""
     first = lines[0].frontier
     x, y = QUANTITIES[first.x_name].drawn, QUANTITIES[first.y_name].drawn
     xs = [x(point.x) for line in lines for point in line.frontier.points]
     ys = [y(point.y) for line in lines for point in line.frontier.points]
+    xs += [x(mark.x) for mark in marks]
+    ys += [y(mark.y) for mark in marks]
     for is_x, value, _ in axis_targets(first):
         (xs if is_x else ys).append((x if is_x else y)(value))
     return Plot(
@@ -213,7 +235,7 @@ def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
     before, last = "", (0.0, 0.0)
     for point in frontier.points:
         best = point.deployment
-        text = f"{plural(best.n_devices, 'device')}, {best.weights_format}"
+        text = f"{plural(n_devices_of(best), 'device')}, {best.weights_format}"
         x, y = plot.place(point.x, point.y)
         if text != before and hypot(x - last[0], y - last[1]) > 3 * APART:
             side = _END if x > LEFT + 90 else ""
@@ -236,6 +258,23 @@ def _marks(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
     text = escape(point_text(line, frontier.preferred))
     yield f'<use class="star p" href="#{name}-star" x="{x:.1f}" y="{y:.1f}">'
     yield f"<title>{text}</title></use></g>"
+
+
+def _own_marks(plot: Plot, marks: Sequence[Mark], name: str) -> Iterator[str]:
+    """A star for what stands alone, rings on curves, a dashed ray from the first to each."""
+    places = [plot.place(mark.x, mark.y) for mark in marks]
+    for x, y in places[1:]:
+        yield f'<path class="target" d="M{places[0][0]:.1f} {places[0][1]:.1f}L{x:.1f} {y:.1f}"/>'
+    for mark, (x, y) in zip(marks, places, strict=True):
+        shape = f"{name}-dot" if mark.is_ring else f"{name}-star"
+        if mark.is_ring:
+            yield f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="8"/>'
+        yield f'<use class="p" href="#{shape}" x="{x:.1f}" y="{y:.1f}">'
+        yield f"<title>{escape(mark.text)}</title></use>"
+        left = x > (LEFT + WIDTH - RIGHT) / 2
+        below = y + 22 if mark.is_ring and not left else y - 10  # curves rise to the right
+        yield f'<text class="target-text" x="{x - 14 if left else x + 14:.1f}" y="{below:.1f}" '
+        yield f"{_END if left else ''}>{escape(mark.label)}</text>"
 
 
 def _dashes(i: int) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.report.lines import columns, percent, section, wrapped
-from planner.report.survey_words import case_label, cases_text, phase_text
+from planner.report.economics import request_rows
+from planner.report.lines import columns, labelled, percent, section, wrapped
+from planner.report.outlines import cell, headline_of, run_heads
+from planner.report.survey_words import case_label, cases_text
 from planner.report.terminal import request_lines
-from planner.report.words import OBJECTIVE_WORDS, headline, limit_label
+from planner.report.words import OBJECTIVE_WORDS, limit_label
 from planner.results import Plan
-from planner.surveys import Comparison, Row
+from planner.surveys import AnyPlan, Comparison, Row
 from planner.units import show
 
-_RUN = ("devices", "weights", "prefill", "decode")
-_DOES = ("TPOT", "TTFT", "cost", "tokens/s", "binds", "loses")
+_DOES = ("TPOT", "TTFT", "cost", "tokens/s")
+_LIMITS = ("binds", "loses")
 
 
 def comparison_text(comparison: Comparison, width: int) -> str:
@@ -26,9 +28,14 @@ def comparison_text(comparison: Comparison, width: int) -> str:
     if comparison.best is not None:
         parts[0] = "\n".join([parts[0], *wrapped(best_line(comparison), width)])
         without = {"model", "pool"} if len(rows) > 1 else set()
-        lines = request_lines(found[0].request, width, without={*without, "weights"})
-        parts.append(section("request", lines))
+        parts.append(section("request", _request_lines(found[0], width, {*without, "weights"})))
     return "\n\n".join([*parts, *_tables(rows, width), *_certificates(found, width)])
+
+
+def _request_lines(plan: AnyPlan, width: int, without: set[str]) -> list[str]:
+    if isinstance(plan, Plan):
+        return request_lines(plan.request, width, without=without)
+    return labelled(request_rows(plan, without=without), width)
 
 
 def best_line(comparison: Comparison) -> str:
@@ -39,23 +46,28 @@ def best_line(comparison: Comparison) -> str:
     assert row.plan is not None
     best = row.plan.deployment
     label = case_label(row.case, [one.case for one in comparison.rows])
-    return f"{label}: {best.summary}: {headline(best)}"
+    return f"{label}: {best.summary}: {headline_of(best)}"
 
 
 def _tables(rows: Sequence[Row], width: int) -> list[str]:
     """One table where it fits, else what to run above what it does."""
     cases = [row.case for row in rows]
     names = [case_label(row.case, cases) for row in rows]
-    run = [_run(row.plan) if row.plan else () for row in rows]
-    does = [_does(row) if row.plan else () for row in rows]
+    found = [row.plan for row in rows if row.plan]
+    requests = [plan.request for plan in found if isinstance(plan, Plan)]
+    what = run_heads([plan.deployment for plan in found], requests) if found else []
+    has_prefill = len(requests) == len(found)
+    how = [head for head in _DOES if has_prefill or head != "TTFT"]
+    run = [_cells(what, row.plan) if row.plan else () for row in rows]
+    does = [(*_cells(how, row.plan), *_limits(row)) if row.plan else () for row in rows]
     reasons = [f"no plan: {row.reason}" for row in rows]
     whole = [(*one, *other) for one, other in zip(run, does, strict=True)]
-    wide = _table(("", *_RUN, *_DOES), names, whole, reasons, width)
+    wide = _table(("", *what, *how, *_LIMITS), names, whole, reasons, width)
     if max(map(len, wide)) + 2 <= width:
         return [section("plans", wide)]
     return [
-        section("what to run", _table(("", *_RUN), names, run, reasons, width)),
-        section("what it does", _table(("", *_DOES), names, does, [""] * len(rows), width)),
+        section("what to run", _table(("", *what), names, run, reasons, width)),
+        section("what it does", _table(("", *how, *_LIMITS), names, does, [""] * len(rows), width)),
     ]
 
 
@@ -81,27 +93,14 @@ def _table(
     return lines
 
 
-def _run(plan: Plan) -> tuple[str, ...]:
-    best = plan.deployment
-    return (
-        f"{best.n_devices} {best.mesh.label}",
-        best.weights_format,
-        phase_text(best.prefill),
-        phase_text(best.decode),
-    )
+def _cells(heads: Sequence[str], plan: AnyPlan) -> tuple[str, ...]:
+    return tuple(cell(head, plan.deployment) for head in heads)
 
 
-def _does(row: Row) -> tuple[str, ...]:
+def _limits(row: Row) -> tuple[str, ...]:
     assert row.plan is not None
-    best = row.plan.deployment
-    return (
-        show(best.tpot_s, "s"),
-        show(best.ttft_s, "s"),
-        show(best.usd_per_token, "USD/token"),
-        show(best.output_tokens_per_s, "1"),
-        ", ".join(limit_label(use.name) for use in row.plan.limits if use.binds) or "nothing",
-        _loss_text(row.loss_fraction),
-    )
+    binding = ", ".join(limit_label(use.name) for use in row.plan.limits if use.binds)
+    return (binding or "nothing", _loss_text(row.loss_fraction))
 
 
 def _loss_text(loss_fraction: float | None) -> str:
@@ -111,7 +110,7 @@ def _loss_text(loss_fraction: float | None) -> str:
     return percent(loss_fraction) if loss_fraction < 1 else f"{1 + loss_fraction:.3g} times"
 
 
-def _certificates(found: Sequence[Plan], width: int) -> list[str]:
+def _certificates(found: Sequence[AnyPlan], width: int) -> list[str]:
     """One line for all plans, where all are optimal."""
     if not found:
         return []

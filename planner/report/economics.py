@@ -9,16 +9,18 @@ where the time goes
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from planner.economics_results import EconomicsAlternative, EconomicsDeployment, EconomicsPlan
 from planner.estimates.economics.recount import PassCount, Way
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
+from planner.report.survey_words import ECONOMICS_WORDS
 from planner.report.words import amount, limit_label, limit_text, plural, target_texts
 from planner.results import LimitUse
 from planner.units import show
 
 _BAR = 20
-_MODEL = "of Erdil 2025, its degrees of parallelism as integers: decode only"
 _MEMORY = {
     "in-flight": "weights and caches of all requests in flight, of a draft too",
     "one-microbatch": "weights and the caches of one micro-batch, as the paper counts",
@@ -52,6 +54,11 @@ def economics_text(plan: EconomicsPlan, width: int) -> str:
     return "\n\n".join(filter(None, sections))
 
 
+def request_rows(plan: EconomicsPlan, *, without: Collection[str] = ()) -> list[tuple[str, str]]:
+    """What was asked, with every default; some rows may be left out."""
+    return [row for row in _request_rows(plan) if row[0] not in without]
+
+
 def _headline(best: EconomicsDeployment) -> str:
     cost, rent = show(best.usd_per_token, "USD/token"), show(best.usd_per_hour, "USD/h")
     return f"{_speed(best)} per user, {cost}, {rent}"
@@ -61,7 +68,7 @@ def _request_rows(plan: EconomicsPlan) -> list[tuple[str, str]]:
     request = plan.request
     decode = request.served[0].target
     return [
-        ("cost model", _MODEL),
+        ("cost model", ECONOMICS_WORDS),
         ("model", f"{decode.model.title}, {amount(decode.n_context_tokens)} tokens of context"),
         ("pool", f"{request.n_devices} × {decode.device.title}"),
         ("weights", " or ".join(served.weights_format for served in request.served)),

@@ -6,44 +6,33 @@ cheapest within the targets, and others at equal distances along the curve.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import hypot, log
 
 from planner.report.lines import columns, labelled, percent, section, wrapped
+from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import (
+    ECONOMICS_WORDS,
     at_target,
     axis_targets,
     best_text,
     case_label,
     cases_text,
-    phase_text,
     preferred_text,
-    speed_text,
     survey_title,
 )
 from planner.report.terminal import request_lines
-from planner.report.words import headline, plural
+from planner.report.words import plural, target_texts
 from planner.results import Deployment
-from planner.surveys import Curve, Frontier
+from planner.specs.spans import span_text
+from planner.surveys import OWN, Curve, Frontier
 from planner.units import show
 
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many
 
-_Cell = Callable[[Deployment], str]
-_CELLS: Mapping[str, _Cell] = {
-    "TPOT": lambda best: show(best.tpot_s, "s"),
-    "speed": speed_text,
-    "TTFT": lambda best: show(best.ttft_s, "s"),
-    "cost": lambda best: show(best.usd_per_token, "USD/token"),
-    "rent": lambda best: show(best.usd_per_hour, "USD/h"),
-    "tokens/s": lambda best: show(best.output_tokens_per_s, "1"),
-    "devices": lambda best: f"{best.n_devices} {best.mesh.label}",
-    "weights": lambda best: best.weights_format,
-    "prefill": lambda best: phase_text(best.prefill),
-    "decode": lambda best: phase_text(best.decode),
-}
+_DOES = ("TPOT", "speed", "TTFT", "cost", "rent", "tokens/s")
 _OF_ONE_AXIS = {"rent": "rent", "throughput": "tokens/s"}
 _FIRST_TO_GO = ("speed", "weights", "prefill", "TTFT", "cost")  # where a line would be too long
 _PREFERRED, _CHEAPEST = "*", "o"
@@ -82,7 +71,7 @@ def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:
         words = f"no plan: {curve.reason}"
     else:
         best = curve.frontier.best.deployment
-        words = f"{best.summary}: {headline(best)}"
+        words = f"{best.summary}: {headline_of(best)}"
     if len(curves) == 1:
         return words
     return f"{case_label(curve.case, [one.case for one in curves])}: {words}"
@@ -91,7 +80,26 @@ def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:
 def _request_lines(curves: Sequence[Curve], first: Frontier, width: int) -> list[str]:
     """What all curves share; of a single one, everything."""
     left_out = {"objective"} if len(curves) == 1 else {"objective", "model", "pool", "weights"}
+    if first.cost_model != OWN:
+        return labelled(_economics_rows(first, left_out), width)
     return request_lines(first.request, width, without=left_out)
+
+
+def _economics_rows(frontier: Frontier, left_out: set[str]) -> list[tuple[str, str]]:
+    """What was asked of the other cost model, which knows no prefill."""
+    request, counted = frontier.request, frontier.cost_model
+    rows = [
+        ("cost model", ECONOMICS_WORDS),
+        ("model", request.model.title),
+        ("pool", f"{request.cluster.n_devices} × {request.cluster.device.title}"),
+        ("context", f"{request.workload.mean_decode_context:.0f} tokens"),
+        ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("batches", span_text(request.batches)),
+        ("weights", " or ".join(request.weights_formats)),
+        ("memory", counted.memory),
+        ("left out", "; ".join(counted.left_out)),
+    ]
+    return [row for row in rows if row[0] not in left_out and row[1]]
 
 
 def _missing(curve: Curve, label: str, width: int) -> str:
@@ -112,13 +120,16 @@ def _curve_lines(frontier: Frontier, width: int, *, most: int) -> list[str]:
 def _table(frontier: Frontier, shown: list[int], marks: Mapping[int, str], width: int) -> list[str]:
     """A line a point, with as many columns as there is room for."""
     other = set(_OF_ONE_AXIS.values()) - {_OF_ONE_AXIS.get(frontier.y_name)}
-    heads = [head for head in _CELLS if head not in other]
+    deployments = [point.deployment for point in frontier.points]
+    if not isinstance(deployments[0], Deployment):
+        other.add("TTFT")
+    does = [head for head in _DOES if head not in other]
+    heads = [*does, *run_heads(deployments, [frontier.request])]
     for spare in ("", *(head for head in _FIRST_TO_GO if head.lower() != frontier.x_name)):
         heads = [head for head in heads if head != spare]
         rows = [["", *heads]]
         for i in shown:
-            best = frontier.points[i].deployment
-            rows.append([marks.get(i, ""), *(_CELLS[head](best) for head in heads)])
+            rows.append([marks.get(i, ""), *(cell(head, deployments[i]) for head in heads)])
         lines = columns(rows, "<" * len(rows[0]))
         if max(map(len, lines)) <= width:
             break
@@ -131,12 +142,12 @@ def _legend(frontier: Frontier, n_shown: int) -> list[tuple[str, str]]:
     hidden = "" if n_shown == n_points else f"; {n_shown} shown, `--all` shows every one"
     rows = [
         ("points", f"{n_points}{hidden}"),
-        ("*", f"{preferred_text(frontier)}: {headline(frontier.best.deployment)}"),
+        ("*", f"{preferred_text(frontier)}: {headline_of(frontier.best.deployment)}"),
     ]
     if axis_targets(frontier):
         found = at_target(frontier)
         text = " and ".join(text for _, _, text in axis_targets(frontier))
-        best = None if found is None else headline(frontier.points[found].deployment)
+        best = None if found is None else headline_of(frontier.points[found].deployment)
         rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
     if proof.status == "optimal":
         status = "optimal: no point is missing, and none is beaten"

@@ -11,21 +11,21 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from planner.report.chart import Line, chart, swatch
+from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import (
     at_target,
     axis_targets,
     best_text,
     case_label,
     end_text,
-    phase_text,
     preferred_text,
     proof_text,
     shared_words,
     survey_title,
 )
-from planner.report.words import headline, plural
+from planner.report.words import plural
+from planner.results import Deployment
 from planner.surveys import Curve
-from planner.units import show
 
 _STYLE = """\
 :root{color-scheme:light dark}
@@ -53,7 +53,7 @@ label{margin-right:1rem}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;width:100%}
 td,th{padding:.2rem .6rem .2rem 0;text-align:left;border-bottom:1px solid var(--rule);
 white-space:nowrap}th{font-weight:600;white-space:normal}td.words{white-space:normal}
-.scroll{overflow-x:auto}tr.mark td{font-weight:600}summary{cursor:pointer}
+.scroll,pre{overflow-x:auto}tr.mark td{font-weight:600}summary{cursor:pointer}
 #tip{position:fixed;display:none;pointer-events:none;white-space:pre-line;background:var(--box);
 border:1px solid var(--faint);border-radius:4px;padding:.4rem .6rem;font-size:13px;
 max-width:30rem}"""
@@ -106,29 +106,44 @@ def page(curves: Sequence[Curve]) -> str:
     title = escape(survey_title(cases, lines[0].frontier))
     body = (
         f"<h1>{title}</h1>",
-        *(f'<p class="faint">{escape(w)}</p>' for w in shared_words(lines[0].frontier.request)),
+        *(f'<p class="faint">{escape(w)}</p>' for w in shared_words(lines[0].frontier)),
+        *radio_charts(
+            chart(lines, is_log=True, name="log-chart"),
+            chart(lines, is_log=False, name="linear-chart"),
+        ),
+        *_legend(lines, curves),
+        *_proofs(lines),
+        *(part for i, line in enumerate(lines) for part in _points(line, i)),
+    )
+    return document(survey_title(cases, lines[0].frontier), body)
+
+
+def radio_charts(logarithmic: str, linear: str) -> tuple[str, ...]:
+    """Two drawings of which a pair of buttons shows one."""
+    return (
         '<input type="radio" name="axes" id="log" checked="checked"/> '
         '<label for="log">logarithmic axes</label>',
         '<input type="radio" name="axes" id="linear"/> <label for="linear">linear axes</label>',
         '<div class="charts"><div id="log-axes">',
-        chart(lines, is_log=True, name="log-chart"),
+        logarithmic,
         '</div><div id="linear-axes">',
-        chart(lines, is_log=False, name="linear-chart"),
+        linear,
         "</div></div>",
-        *_legend(lines, curves),
-        *_proofs(lines),
-        *(part for i, line in enumerate(lines) for part in _points(line, i)),
-        '<div id="tip"></div>',
-        f"<script>//<![CDATA[\n{_SCRIPT}\n//]]></script>",
     )
+
+
+def document(title: str, body: Iterable[str]) -> str:
+    """A page with our style and script around its body."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en" xmlns="http://www.w3.org/1999/xhtml"><head><meta charset="utf-8"/>',
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-            f"<title>{title}</title>",
+            f"<title>{escape(title)}</title>",
             f"<style>\n{_STYLE}\n</style></head><body>",
             *body,
+            '<div id="tip"></div>',
+            f"<script>//<![CDATA[\n{_SCRIPT}\n//]]></script>",
             "</body></html>",
             "",
         ]
@@ -148,7 +163,7 @@ def _legend(lines: Sequence[Line], curves: Sequence[Curve]) -> Iterable[str]:
             end_text(line.frontier, points[0]),
         )
         yield f"<tr><td>{swatch(i)}</td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        yield f'<td class="words">{escape(f"{headline(best)}: {best.summary}")}</td></tr>'
+        yield f'<td class="words">{escape(f"{headline_of(best)}: {best.summary}")}</td></tr>'
     for curve in curves:
         if curve.frontier is None:
             label = escape(case_label(curve.case, [one.case for one in curves]))
@@ -161,7 +176,7 @@ def _legend(lines: Sequence[Line], curves: Sequence[Curve]) -> Iterable[str]:
             text = " and ".join(text for _, _, text in axis_targets(frontier))
             found = at_target(frontier)
             chosen = None if found is None else frontier.points[found].deployment
-            words = f"{chosen.summary}: {headline(chosen)}" if chosen else "no point"
+            words = f"{chosen.summary}: {headline_of(chosen)}" if chosen else "no point"
             label = f"{line.label}, {best_text(frontier)} within {text}"
             yield f"<p>○ {escape(label)}: {escape(words)}</p>"
 
@@ -172,9 +187,7 @@ def _proofs(lines: Sequence[Line]) -> Iterable[str]:
         yield f"<p>{escape(line.label)}: {escape(proof_text(line.frontier))}</p>"
 
 
-_HEADS = (
-    "", "TPOT", "TTFT", "cost", "rent", "devices", "weights", "prefill", "decode", "tokens/s",
-)  # fmt: skip
+_DOES = ("TPOT", "TTFT", "cost", "rent")
 
 
 def _points(line: Line, i: int) -> Iterable[str]:
@@ -183,22 +196,17 @@ def _points(line: Line, i: int) -> Iterable[str]:
     counted = f"{line.label}: all {plural(len(frontier.points), 'point')}"
     yield f"<details><summary>{swatch(i)} {escape(counted)}</summary>"
     yield '<div class="scroll"><table>'
-    yield _row(_HEADS, "th")
-    for j, point in enumerate(frontier.points):
-        best = point.deployment
+    deployments = [point.deployment for point in frontier.points]
+    has_prefill = isinstance(deployments[0], Deployment)
+    does = [head for head in _DOES if has_prefill or head != "TTFT"]
+    heads = (*does, *run_heads(deployments, [frontier.request]), "tokens/s")
+    yield _row(("", *heads), "th")
+    for j, best in enumerate(deployments):
         is_preferred = j == frontier.preferred
         is_cheapest = j == at_target(frontier)
         cells = (
             "★" * is_preferred + "○" * is_cheapest,
-            show(best.tpot_s, "s"),
-            show(best.ttft_s, "s"),
-            show(best.usd_per_token, "USD/token"),
-            show(best.usd_per_hour, "USD/h"),
-            f"{best.n_devices} {best.mesh.label}",
-            best.weights_format,
-            phase_text(best.prefill),
-            phase_text(best.decode),
-            show(best.output_tokens_per_s, "1"),
+            *(cell(head, best) for head in heads),
         )
         yield _row(cells, "td", ' class="mark"' if is_preferred or is_cheapest else "")
     yield "</table></div></details>"

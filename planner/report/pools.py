@@ -90,8 +90,13 @@ def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
 
 def _nodes(fabric: NodesFabric) -> Figures:
     up, out = percent(fabric.scale_up_fraction), percent(fabric.scale_out_fraction)
+    pair = fabric.scale_up_pair_bytes_per_s
+    to_one = (
+        [("  to one other", show(pair, "B/s"), "nodes.scale_up.pair_bandwidth")] if pair else []
+    )
     return [
         ("in a node", show(fabric.scale_up_bytes_per_s, "B/s"), "nodes.scale_up.bandwidth"),
+        *to_one,
         ("  attained", up, "nodes.scale_up.attainable_fraction"),
         ("  latency", show(fabric.scale_up_latency_s, "s"), "nodes.scale_up.latency"),
         ("between nodes", show(fabric.scale_out_bytes_per_s, "B/s"), "nodes.scale_out.bandwidth"),
@@ -143,7 +148,9 @@ def _protocols(fabric: NodesFabric) -> Figures:
 
 def _domains(fabric: NodesFabric) -> list[tuple[str, str]]:
     n_nodes, n_inside = plural(fabric.n_nodes, "node"), plural(fabric.n_devices_per_node, "device")
-    return [("domains", f"{n_nodes} of {n_inside}, all pairs at full rate inside")]
+    pair = fabric.scale_up_pair_bytes_per_s
+    inside = f"a link of {show(pair, 'B/s')} for each pair" if pair else "all pairs at full rate"
+    return [("domains", f"{n_nodes} of {n_inside}, {inside} inside")]
 
 
 def _linked(fabric: LinkedFabric) -> Figures:

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from planner.audit_results import Audit
+from planner.economics_results import EconomicsPlan
 from planner.errors import Problem
 from planner.report.as_json import (
     AUDIT,
     COMPARISON,
     CONFLICT,
     DERIVED,
+    ECONOMICS,
     ERROR,
     FRONTIERS,
     KINDS,
@@ -52,6 +54,10 @@ def conflict_schema() -> Schema:
 
 def audit_schema() -> Schema:
     return _document(AUDIT, Audit)
+
+
+def economics_schema() -> Schema:
+    return _document(ECONOMICS, EconomicsPlan)
 
 
 def comparison_schema() -> Schema:
@@ -112,7 +118,12 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
     if annotation is type(None):
         return {"type": "null"}
     if get_origin(annotation) is tuple:
-        size = {} if inner[-1] is Ellipsis else {"minItems": len(inner), "maxItems": len(inner)}
+        if inner[-1] is Ellipsis:
+            return {"type": "array", "items": _type(inner[0], definitions)}
+        size = {"minItems": len(inner), "maxItems": len(inner)}
+        if len(set(inner)) > 1:
+            each = [_type(one, definitions) for one in inner]
+            return {"type": "array", "prefixItems": each, **size}
         return {"type": "array", "items": _type(inner[0], definitions), **size}
     assert issubclass(get_origin(annotation), Mapping), annotation
     return {"type": "object", "additionalProperties": _type(inner[1], definitions)}

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.report.lines import percent
+from planner.report.outlines import speed_text
 from planner.report.words import PREFILL_WORDS, plural
-from planner.results import Deployment, PhasePlan
-from planner.specs.request import Request
 from planner.specs.spans import span_text
-from planner.surveys import Case, Frontier, FrontierPoint
+from planner.surveys import OWN, Case, Frontier, FrontierPoint
 from planner.units import show
 
 AXIS_WORDS = {
@@ -27,6 +26,7 @@ def case_label(case: Case, cases: Sequence[Case]) -> str:
         (case.model, {one.model for one in cases}),
         (case.topology, {one.topology for one in cases}),
         (case.weights, {one.weights for one in cases}),
+        (f"{case.kv} KV", {one.kv for one in cases}),
     )
     told = [text for text, seen in parts if len(seen) > 1]
     return ", ".join(told) or f"{case.model} on {case.topology}"
@@ -44,25 +44,26 @@ def survey_title(cases: Sequence[Case], frontier: Frontier) -> str:
     return f"{cases_text(cases)}: {axes}"
 
 
-def shared_words(request: Request) -> list[str]:
+ECONOMICS_WORDS = "of Erdil 2025, its degrees of parallelism as integers: decode only"
+"""What the other cost model is."""
+
+
+def shared_words(frontier: Frontier) -> list[str]:
     """What is the same for all cases, defaults included."""
+    request, counted = frontier.request, frontier.cost_model
     workload = request.workload
+    if counted.name != OWN.name:
+        return [
+            f"cost model {ECONOMICS_WORDS}; memory {counted.memory}; "
+            f"{workload.mean_decode_context:.0f} tokens of context; "
+            f"batches {span_text(request.batches)}"
+        ]
     return [
         f"{workload.n_input_tokens} tokens in, {workload.n_output_tokens} out; "
         f"prefill by {request.prefill}: {PREFILL_WORDS.get(request.prefill, '')}; "
         f"batches: decode {span_text(request.batches)}, "
         f"prefill {span_text(request.prefill_batches)}",
     ]
-
-
-def speed_text(deployment: Deployment) -> str:
-    """`43.9 token/s`, of each user."""
-    return show(1 / deployment.tpot_s, "token/s")
-
-
-def phase_text(phase: PhasePlan) -> str:
-    """`WS 2D × 64`: layout and batch."""
-    return f"{phase.layout} × {phase.batch}"
 
 
 def preferred_text(frontier: Frontier) -> str:

@@ -42,6 +42,7 @@ _REQUEST: Rows = (
     ("prefill", "{prefill}: {prefill_words}"),
     ("batches", "decode {batches}, prefill {prefill_batches}"),
     ("weights", "{formats}"),
+    ("KV cache", "{kv_formats}"),
     ("solver", "{solver}"),
 )
 _DEPLOYMENT: Rows = (
@@ -122,6 +123,7 @@ def _request_values(request: Request) -> dict[str, object]:
         "batches": span_text(request.batches),
         "prefill_batches": span_text(request.prefill_batches),
         "formats": " or ".join(request.weights_formats),
+        "kv_formats": " or ".join(request.kv_formats) if len(request.kv_formats) > 1 else "",
         "solver": _solver_text(request.options),
     }
 

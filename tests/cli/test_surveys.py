@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from planner.cli import main
-from planner.report.schema import comparison_schema, frontiers_schema
+from planner.report.schema import audit_schema, comparison_schema, frontiers_schema
 from tests.cli.files import MODEL
 from tests.cli.test_bad_inputs import assert_is_a_message
 
@@ -103,6 +103,76 @@ class TestPareto:
         assert alone.code == 1
         assert alone.err.startswith("error: no plan fits `palm-540b`")
 
+    def test_formats_that_are_allowed_are_decisions_of_one_curve(self, mini):
+        line = f"pareto {SMALL} --allow-formats bf16,int8 --json"
+        (curve,) = json.loads(mini(line).out)["curves"]
+        assert curve["frontier"]["request"]["weights_formats"] == ["bf16", "int8"]
+        points = curve["frontier"]["points"]
+        assert "int8" in {point["deployment"]["weights_format"] for point in points}
+
+    def test_by_formats_each_pair_is_a_curve(self, plan):
+        line = "pareto --model llama-3-8b --topology h100-nvl8-x1 --batch 1,8 --max-devices 1"
+        curves = json.loads(plan(f"{line} --allow-formats bf16,fp8 --by formats --json").out)[
+            "curves"
+        ]
+        cases = [(curve["case"]["weights"], curve["case"]["kv"]) for curve in curves]
+        assert cases == [("bf16", "bf16"), ("bf16", "fp8"), ("fp8", "bf16"), ("fp8", "fp8")]
+
+    def test_a_draft_may_be_used_at_every_point(self, plan):
+        line = "pareto --model llama-3-70b --topology h100-nvl8-x1 --batch 1,8 --weights fp8"
+        (curve,) = json.loads(plan(f"{line} --draft llama-3-8b --json").out)["curves"]
+        points = curve["frontier"]["points"]
+        assert points[-1]["deployment"]["draft"]["model"] == "llama-3-8b"
+        alone = json.loads(plan(f"{line} --json").out)["curves"][0]["frontier"]["points"]
+        assert points[-1]["x"] < alone[-1]["x"]
+
+
+class TestEconomics:
+    LINE = "--cost-model economics --model llama-3-70b --batch 1,8,64"
+
+    def test_a_frontier_says_whose_cost_model_it_is_and_proves_it(self, plan):
+        ran = plan(f"pareto {self.LINE} --topology h100-nvl8-x1 --latency-target 12ms")
+        assert ran.code == 0
+        assert "of Erdil 2025" in ran.out
+        assert "optimal: no point is missing" in ran.out
+        assert "TTFT" not in ran.out
+
+    def test_json_is_valid_by_its_schema(self, plan):
+        record = json.loads(plan(f"pareto {self.LINE} --topology h100-nvl8-x1 --json").out)
+        jsonschema.Draft202012Validator(frontiers_schema()).validate(record)
+        assert record["curves"][0]["frontier"]["cost_model"]["name"] == "economics"
+        line = f"compare {self.LINE} --topology h100-nvl8-x1,tpu-v4-1x1x2 --json"
+        record = json.loads(plan(line).out)
+        jsonschema.Draft202012Validator(comparison_schema()).validate(record)
+        assert "is not made of nodes" in record["rows"][1]["reason"]
+
+    def test_the_papers_rule_of_memory_lets_more_fit(self, plan):
+        line = f"{self.LINE} --topology h100-nvl8-x1 --weights bf16 --json --objective devices"
+        needed = [
+            json.loads(plan(f"{line}{rule}").out)["deployment"]["n_devices"]
+            for rule in ("", " --memory one-microbatch")
+        ]
+        assert needed[1] <= needed[0]
+
+    def test_allowed_formats_are_of_weights_and_the_cache_stays(self, plan):
+        ran = plan(f"{self.LINE} --topology h100-nvl8-x1 --allow-formats fp8,int4 --quiet")
+        assert ran.code == 0
+        assert "fp8 weights" in ran.out or "int4 weights" in ran.out
+
+
+class TestAudit:
+    LINE = "audit --model llama-3-8b --topology h100-nvl8-x1 --weights bf16 --devices 1"
+
+    def test_json_is_valid_by_its_schema(self, plan):
+        record = json.loads(plan(f"{self.LINE} --speed 40tok/s --batch 4 --json").out)
+        jsonschema.Draft202012Validator(audit_schema()).validate(record)
+        assert record["changes"][0]["command"].startswith("plan --model llama-3-8b")
+
+    def test_a_page_is_written_and_named_on_stderr(self, plan, folder):
+        ran = plan(f"{self.LINE} --speed 40tok/s --batch 4 --html audit.html --quiet")
+        assert (ran.code, ran.err) == (0, "wrote audit.html\n")
+        assert "what runs" in (folder / "audit.html").read_text(encoding="utf-8")
+
 
 class TestCompare:
     def test_sets_cases_side_by_side(self, mini):
@@ -141,6 +211,19 @@ BAD = [
     ("pareto --alpha -1", ["`--alpha -1`", "is negative"]),
     ("pareto --alpha 1e9", ["`--alpha 1e9`", "beyond anything real"]),
     ("pareto --by model", ["`--by model`", "no such way to divide"]),
+    ("pareto --cost-model guess", ["`--cost-model guess`", "no such cost model"]),
+    ("pareto --memory in-flight", ["`--memory in-flight`", "`--cost-model economics` only"]),
+    ("--memory half", ["`--memory half`", "no such rule"]),
+    ("pareto --cost-model economics --prefill cost", ["`--prefill cost`", "knows decode only"]),
+    ("pareto --allow-formats bf16 --weights int8", ["`--weights int8`", "`--allow-formats`"]),
+    (
+        "audit --speed 9tok/s --batch 1 --memory in-flight",
+        ["`--memory in-flight`", "means nothing to an audit"],
+    ),
+    (
+        "audit --speed 9tok/s --batch 1 --html nowhere/a.html",
+        ["`--html nowhere/a.html`", "folder does not exist"],
+    ),
     ("pareto --objective rent", ["`--objective rent`", "`--y rent`"]),
     ("pareto --gap 1%", ["`--gap 1%`", "is proved without a gap"]),
     ("pareto --csv - --json", ["`--json`", "cannot go with `--csv -`"]),

@@ -264,7 +264,7 @@ def test_a_mixture_with_a_draft_is_planned_on_sixteen_servers():
         ({"targets": Targets(ttft_s=1.0)}, "--ttft-target"),
         ({"objective": "ttft"}, "--objective"),
         ({"kv_formats": ("fp8",)}, "--kv"),
-        ({"memory": "none"}, "memory"),
+        ({"memory": "none"}, "--memory"),
         ({"cluster": load_cluster("tpu-v4-4x4x4")}, "--cost-model"),
     ],
 )

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from xml.etree import ElementTree
+
 import pytest
 
 from planner import RequestError
 from planner.audit import audit
-from planner.report.audit import audit_text
+from planner.audit_curves import audit_curves
+from planner.cli import main
+from planner.report.audit import audit_line, audit_text
+from planner.report.audit_page import audit_page
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Workload
 
@@ -19,8 +29,7 @@ def audited(**seen):
         load_model("llama-3-70b"),
         load_cluster("h100-nvl8-x1"),
         weights_format="bf16",
-        workload=WORKLOAD,
-        **seen,
+        **({"workload": WORKLOAD} | seen),
     )
 
 
@@ -87,8 +96,119 @@ def test_a_draft_model_is_a_change_like_others():
 def test_the_report_says_how_far_and_what_helps(slow_and_small):
     text = audit_text(slow_and_small, 110)
     assert "times the cost that its speed needs" in text.splitlines()[0]
+    assert re.search(r"at equal speed .* [\d.]+ % cheaper", text)
+    assert re.search(r"at equal cost .* [\d.]+ % faster", text)
+    assert re.search(r"times +a batch of 8 instead of \d+", text)
     assert "fp8 weights" in text
     assert "unexplained" in text
+
+
+def test_what_costs_as_much_as_what_runs_really_does(slow_and_small):
+    """Cost counts decoded tokens on both sides, however few a request writes."""
+    short = audit(
+        load_model("llama-3-70b"),
+        load_cluster("h100-nvl8-x1"),
+        speed_tokens_per_s=35.0,
+        batch=8,
+        weights_format="bf16",
+        workload=Workload(n_input_tokens=1024, n_output_tokens=2),
+    )
+    for found in (short, slow_and_small):
+        cost = found.equal_cost.usd_per_decoded_token
+        assert cost <= found.observed.usd_per_token * (1 + 1e-9)
+
+
+def test_the_distance_in_cost_is_the_product_of_its_factors(slow_and_small):
+    assert prod(part for _, part in slow_and_small.factors) == pytest.approx(
+        slow_and_small.cost_factor
+    )
+
+
+def test_each_change_is_a_command_that_plans_it(slow_and_small, capsys):
+    """At the same speed or better, in the formats and on the devices of the change."""
+    seen = slow_and_small.observed
+    assert len(slow_and_small.changes) >= 5
+    for change in slow_and_small.changes[:3]:
+        words = shlex.split(change.command)
+        assert words[0] == "plan"
+        assert main([*words[1:], "--quiet"]) == 0
+        line = capsys.readouterr().out
+        assert f"{change.deployment.weights_format} weights" in line
+        assert float(re.search(r"TPOT ([\d.]+) ms", line)[1]) <= seen.tpot_s * 1e3 * 1.001
+
+
+def test_a_price_of_the_users_own_is_in_the_commands(capsys):
+    line = "audit --model llama-3-8b --topology h100-nvl8-x1 --weights bf16 --devices 1"
+    assert main([*line.split(), "--speed", "30tok/s", "--batch", "4", "--price", "$1.5/h"]) == 0
+    commands = capsys.readouterr().out.partition("\ntry\n")[2].splitlines()
+    assert len(commands) >= 3
+    assert all("--price '$1.5/h'" in command for command in commands)
+
+
+def test_where_the_model_is_beaten_it_says_what_to_check_and_saves_from_its_own_cost():
+    """The whole cache of 2000 tokens cannot be read so fast for 120 users."""
+    found = audit(
+        load_model("llama-3-70b"),
+        load_cluster("h100-nvl8-x1"),
+        speed_tokens_per_s=70.0,
+        utilization_fraction=0.15,
+        weights_format="bf16",
+        workload=Workload(n_input_tokens=2048, n_output_tokens=64),
+    )
+    assert found.cost_factor < 0.9
+    assert found.baseline_usd_per_token == found.equal_speed.usd_per_decoded_token
+    text = audit_text(found, 100)
+    assert "look at what was measured before changing anything" in " ".join(text.split())
+    assert "Contexts shorter than 2080 tokens would explain" in " ".join(text.split())
+    assert "dearer" in text
+    assert re.search(r"savings are from \$[\d.]+/Mtoken, this model's least", text)
+
+
+def test_what_is_close_to_the_least_cost_is_on_the_frontier(slow_and_small):
+    best = slow_and_small.equal_speed
+    close = replace(
+        slow_and_small,
+        observed=replace(slow_and_small.observed, usd_per_token=best.usd_per_decoded_token * 1.02),
+    )
+    assert "on the frontier" in audit_line(close)
+    assert "nothing to explain" in audit_text(close, 100)
+
+
+@pytest.fixture(scope="module")
+def curves(slow_and_small):
+    return audit_curves(slow_and_small)
+
+
+class TestPicture:
+    def test_the_curves_go_through_what_the_audit_found(self, slow_and_small, curves):
+        """The cheapest point that is as fast, and the fastest that costs no more."""
+        points, seen = curves[0].frontier.points, slow_and_small.observed
+        as_fast = min(p.y for p in points if p.x <= seen.tpot_s)
+        as_cheap = min(p.x for p in points if p.y <= seen.usd_per_token)
+        assert as_fast == pytest.approx(slow_and_small.equal_speed.usd_per_decoded_token)
+        assert as_cheap == pytest.approx(slow_and_small.equal_cost.tpot_s)
+
+    def test_all_formats_are_never_worse_than_those_that_run(self, curves):
+        own, free = (curve.frontier.points for curve in curves)
+        for point in own[:: len(own) // 20]:
+            assert any(
+                one.x <= point.x * (1 + 1e-9) and one.y <= point.y * (1 + 1e-9) for one in free
+            )
+
+    def test_points_are_proved_and_in_order(self, curves):
+        for curve in curves:
+            assert curve.frontier.proof.status == "optimal"
+            assert all(point.gap <= 1e-9 for point in curve.frontier.points)
+            for slow, fast in pairwise(curve.frontier.points):
+                assert fast.x < slow.x
+                assert fast.y > slow.y
+
+    def test_the_page_is_whole_and_has_the_point_and_its_two_rings(self, slow_and_small, curves):
+        text = audit_page(slow_and_small, curves)
+        ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+        for words in ("what runs", "at equal speed", "at equal cost"):
+            assert text.count(f">{words}</text>") == 2  # logarithmic, linear
+        assert text.count('class="ring"') == 4
 
 
 @pytest.mark.parametrize(
@@ -100,6 +220,14 @@ def test_the_report_says_how_far_and_what_helps(slow_and_small):
         ({"speed_tokens_per_s": 70.0, "batch": 8, "utilization_fraction": 0.2}, "--batch"),
         ({"speed_tokens_per_s": 70.0, "utilization_fraction": 1.5}, "--utilization"),
         ({"speed_tokens_per_s": 70.0, "batch": 8, "n_devices": 9}, "--devices"),
+        (
+            {
+                "speed_tokens_per_s": 70.0,
+                "batch": 8,
+                "workload": replace(WORKLOAD, n_output_tokens=1),
+            },
+            "--output",
+        ),
     ],
 )
 def test_what_cannot_be_observed_is_refused_by_its_option(seen, option):

@@ -19,12 +19,13 @@ from planner import (
     SolverOptions,
     Targets,
     frontier,
+    frontiers,
     load_model,
     load_topology,
     plan,
 )
 from planner.estimates.candidates import machine_of, passes, usable_bytes
-from planner.pareto import table_of
+from planner.estimates.requested import table_of
 from planner.solvers.solution import Status
 from planner.surveys import X_AXES, Y_AXES
 from tests import requests
@@ -348,6 +349,39 @@ def test_none_of_100000_random_deployments_dominates_a_point(model, topology):
     assert deployments.shape == (2, 100_000)
     assert n_dominating(deployments, x, y) == 0
     assert n_dominating(deployments, x * 1.05, y * 1.05) > 0  # the sample does come close
+
+
+FORMATS = {"weights_formats": ["bf16", "fp8", "int4"], "kv_formats": ["bf16", "fp8"]}
+
+
+@pytest.fixture(scope="module")
+def of_formats():
+    """The frontier of a small model on a server, formats of weights and cache free."""
+    return frontier(load_model("llama-3.1-8b"), load_topology("h100-nvl8-x1"), **FORMATS)
+
+
+def test_none_of_20000_random_deployments_in_any_format_dominates_a_point(of_formats):
+    x, y = (np.array([getattr(point, axis) for point in of_formats.points]) for axis in "xy")
+    deployments = sample(of_formats.request, 20_000)
+    assert n_dominating(deployments, x, y) == 0
+    assert n_dominating(deployments, x * 1.05, y * 1.05) > 0  # the sample does come close
+
+
+def test_formats_as_decisions_give_the_best_of_the_frontiers_of_each(of_formats):
+    """One program with six pairs of formats, and six programs with one."""
+    pairs = list(product(FORMATS["weights_formats"], FORMATS["kv_formats"]))
+    curves = frontiers(
+        [load_model("llama-3.1-8b")], [load_topology("h100-nvl8-x1")], by="formats", **FORMATS
+    )
+    assert [(curve.case.weights, curve.case.kv) for curve in curves] == pairs
+    apart = [(point.x, point.y) for curve in curves for point in curve.frontier.points]
+    expected = non_dominated(apart)
+    together = [(point.x, point.y) for point in reversed(of_formats.points)]
+    assert len(together) == len(expected)
+    for one, other in zip(together, expected, strict=True):
+        assert one == pytest.approx(other, rel=1e-9)
+    used = {(p.deployment.weights_format, p.deployment.kv_format) for p in of_formats.points}
+    assert {weights for weights, _ in used} >= {"fp8", "int4"}
 
 
 def test_a_large_frontier_takes_seconds_and_one_proof():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_draft_that_does_not_fit_beside_the_target_is_never_chosen():
     roomy = requests.with_memory(cluster, 64e9)
     free = replace(roomy, device=replace(roomy.device, hbm_bytes_per_s=1e15))
     assert solve(free, Speculation(draft=huge), **choices).deployment.draft is not None
+
+
+def test_a_millionth_of_the_memory_decides_whether_a_draft_is_chosen():
+    """The same device with the memory that target and draft take together, and with less."""
+    speculation = Speculation(draft=DRAFT, lookaheads=(3,))
+    choices = {"objective": "latency", "weights_formats": ("bf16",), "batches": (3,)}
+    roomy = solve(requests.with_memory(torus(1, 1, 1), 64e9), speculation, **choices).deployment
+    assert roomy.draft is not None
+    needed = math.ceil(roomy.memory.used_bytes)
+    found = [
+        solve(requests.with_memory(torus(1, 1, 1), size), speculation, **choices).deployment
+        for size in (needed, needed * (1 - 1e-6))
+    ]
+    assert [one.draft is not None for one in found] == [True, False]
+    assert found[1].memory.draft_bytes == 0
+    assert found[1].tpot_s > found[0].tpot_s
 
 
 @pytest.mark.parametrize("objective", ["cost", "latency", "throughput"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.audit_results import Audit, AuditedChange, Observation
 from planner.results import Screen
 from planner.specs.request import Targets
 from planner.surveys import Case, Comparison, Curve, Frontier, FrontierPoint, FrontierProof, Row
@@ -70,6 +71,36 @@ MISSING = Curve(
     case=Case(model="big & <bold>", topology="toy-4x4x4", weights=""),
     frontier=None,
     reason="HBM ≤ 32 GB is out of reach: 90 GB",
+)
+
+AUDIT = Audit(
+    request=REQUEST,
+    observed=Observation(
+        n_devices=32,
+        weights_format="bf16",
+        kv_format="bf16",
+        batch=16,
+        tpot_s=0.040,
+        usd_per_token=66e-6,
+        mfu_fraction=0.02,
+    ),
+    possible=DEPLOYMENT,
+    equal_speed=DEPLOYMENT,
+    equal_cost=SECOND,
+    changes=(
+        AuditedChange(
+            name="int8 weights",
+            deployment=SECOND,
+            usd_per_token=11e-6,
+            command="plan --model tiny-7b --weights int8 --latency-target 40ms",
+        ),
+        AuditedChange(
+            name="int8 KV cache",
+            deployment=DEPLOYMENT,
+            usd_per_token=70e-6,
+            command="plan --model tiny-7b --kv int8 --latency-target 40ms",
+        ),
+    ),
 )
 
 COMPARISON = Comparison(

@@ -13,23 +13,33 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.as_json import (
     Json,
+    audit_json,
     comparison_json,
     conflict_json,
     dumps,
+    economics_json,
     error_json,
     frontiers_json,
     plan_json,
 )
 from planner.report.schema import (
+    audit_schema,
     comparison_schema,
     conflict_schema,
+    economics_schema,
     error_schema,
     frontiers_schema,
     plan_schema,
 )
 from planner.specs.records import Link, LinkedFabric, NodesFabric
+from tests.report.economics_examples import (
+    ECONOMICS_ALONE,
+    ECONOMICS_COMPARISON,
+    ECONOMICS_CURVE,
+    ECONOMICS_PLAN,
+)
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
-from tests.report.surveys import COMPARISON, CURVE, MISSING
+from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 ERROR = RequestError([Problem(where="--batch", value="0", fact="is zero")], hint="more")
@@ -40,16 +50,18 @@ def read(name: str) -> Json:
     return schema
 
 
-@pytest.mark.parametrize(
-    ("name", "generated"),
-    [
-        ("plan", plan_schema),
-        ("conflict", conflict_schema),
-        ("error", error_schema),
-        ("frontiers", frontiers_schema),
-        ("comparison", comparison_schema),
-    ],
-)
+GENERATED = {
+    "plan": plan_schema,
+    "conflict": conflict_schema,
+    "error": error_schema,
+    "frontiers": frontiers_schema,
+    "comparison": comparison_schema,
+    "audit": audit_schema,
+    "economics": economics_schema,
+}
+
+
+@pytest.mark.parametrize(("name", "generated"), GENERATED.items())
 def test_the_committed_schema_is_what_the_records_say(name, generated):
     """A field that comes or goes shows in docs/schema, or here.
 
@@ -68,6 +80,12 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("error", error_json(KeyboardInterrupt(), exit_code=130)),
         ("frontiers", frontiers_json([CURVE, MISSING])),
         ("comparison", comparison_json(COMPARISON)),
+        ("audit", audit_json(AUDIT)),
+        ("audit", audit_json(replace(AUDIT, possible=None, equal_speed=None, equal_cost=None))),
+        ("economics", economics_json(ECONOMICS_PLAN)),
+        ("economics", economics_json(ECONOMICS_ALONE)),
+        ("frontiers", frontiers_json([ECONOMICS_CURVE])),
+        ("comparison", comparison_json(ECONOMICS_COMPARISON)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -166,6 +184,8 @@ def test_the_text_passes_through_any_terminal():
         ("conflict", conflict_json(CONFLICT)),
         ("frontiers", frontiers_json([CURVE])),
         ("comparison", comparison_json(COMPARISON)),
+        ("audit", audit_json(AUDIT)),
+        ("economics", economics_json(ECONOMICS_PLAN)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):
@@ -195,14 +215,8 @@ def _text(schema: Json) -> str:
 
 
 def _write_schemas() -> None:
-    for name, schema in (
-        ("plan", plan_schema()),
-        ("conflict", conflict_schema()),
-        ("error", error_schema()),
-        ("frontiers", frontiers_schema()),
-        ("comparison", comparison_schema()),
-    ):
-        (SCHEMAS / f"{name}.schema.json").write_text(_text(schema), encoding="utf-8")
+    for name, generated in GENERATED.items():
+        (SCHEMAS / f"{name}.schema.json").write_text(_text(generated()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from planner.report.catalogue import listing_text, model_text
+from planner.report.facts import cluster_facts, model_facts
 from planner.report.pools import cluster_text
 from planner.specs.listing import Listing
-from planner.specs.reading import load_cluster
+from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import Link, LinkedFabric, NcclProtocol, NodesFabric, Provenance
 from tests.report.examples import CLUSTER, MODEL
 
@@ -22,6 +25,55 @@ def test_a_list_names_what_to_write_and_examples_of_patterns():
     assert listing_text("models", [ONE, MANY], hint="see", width=80) == (
         "models\n  one       One: the first\n  many-{n}  any (like many-1, many-2)\n\nsee"
     )
+
+
+def test_what_is_known_of_a_name_stands_below_it():
+    assert listing_text("models", [ONE, MANY], hint="", width=80, facts={"one": "7 billion"}) == (
+        "models\n  one       One: the first\n            7 billion\n"
+        "  many-{n}  any (like many-1, many-2)\n\n"
+    )
+
+
+def test_a_line_says_size_experts_attention_formats_and_what_is_assumed():
+    facts = model_facts(load_model("deepseek-v3"))
+    assert facts == (
+        "671 billion (37 billion active), 8 + 1 of 256 experts, latent attention; "
+        "fp8 bf16 fp4 int4, KV bf16 fp8; none of 26 values assumed"
+    )
+    assert "a window of 128 tokens in 18 layers" in model_facts(load_model("gpt-oss-120b"))
+    assert "multi-query attention" in model_facts(MODEL)
+    assert "multi-head attention" in model_facts(load_model("gpt-3"))
+
+
+def test_a_line_says_memory_links_convention_price_and_date():
+    facts = cluster_facts(load_cluster("mi300x-x4"))
+    assert "8 a node at 448 GB/s (64 GB/s a pair), 50 GB/s between nodes" in facts
+    assert re.search(r"\$1.3/h a device, 2026-08; \d+ of 22 values assumed", facts)
+    assert "a pair" not in cluster_facts(load_cluster("h100-nvl8-x4"))
+    assert cluster_facts(CLUSTER) == (
+        "32 GB each, links of 45 GB/s, ring collectives; $3/h a device, 2026-05; "
+        "2 of 3 values assumed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("deepseek-v3", ["experts", "latent attention", "8 of 256 for a token, and 1 shared"]),
+        ("gpt-oss-120b", ["experts", "window", "18 of 36", "5.71 billion parameters for a token"]),
+        ("mixtral-8x7b", ["experts", "2 of 8 for a token", "32 of 32"]),
+    ],
+)
+def test_experts_latents_and_windows_have_sections_of_their_own(name, lines):
+    text = model_text(load_model(name))
+    assert all(line in text for line in lines)
+    assert not any(title in model_text(MODEL) for title in ("experts", "latent", "window"))
+
+
+def test_a_link_for_each_pair_is_said_with_its_source():
+    text = cluster_text(load_cluster("mi300x-x4"), 100)
+    assert re.search(r"to one other +64 GB/s +amd-mi300x-datasheet", text)
+    assert "a link of 64 GB/s for each pair inside" in text
 
 
 def test_an_empty_list_says_so():

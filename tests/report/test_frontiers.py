@@ -106,3 +106,14 @@ def test_csv_has_every_point_in_si_units():
     assert {row["status"] for row in rows} == {"optimal"}
     assert rows[0]["decode_batch"] == "256"
     assert rows[0]["weights"] == "bf16,int8"
+
+
+def test_formats_of_the_cache_are_said_where_there_is_a_choice():
+    """In the request, and in a column of what each point takes."""
+    wide = replace(THREE.request, kv_formats=("bf16", "int8"))
+    chosen = Curve(case=CASE, frontier=replace(THREE, request=wide), reason="")
+    text = frontiers_text([chosen], 110, show_all=False)
+    assert re.search(r"KV cache +bf16 or int8\n", text)
+    assert re.search(r"weights +KV +prefill", text)
+    plain = frontiers_text([CURVE], 110, show_all=False)
+    assert not re.search(r"KV cache|weights +KV", plain)

@@ -1,0 +1,112 @@
+"""The frontiers that an audit is measured against: cost of decoding against speed per user."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+from planner.audit_results import Audit
+from planner.certify import REASONS
+from planner.errors import SolverError
+from planner.layout_candidates import LayoutCandidates
+from planner.programs.deployment import MS, USD_PER_MTOKEN
+from planner.programs.tradeoff import Tradeoff
+from planner.results import Deployment, Screen
+from planner.specs.request import Request
+from planner.surveys import DEFAULT_ALPHA, Case, Curve, Frontier, FrontierPoint, FrontierProof
+from planner.tracing import Step, Trace, trace
+
+DECODE_COST = "decode_cost"
+TOLERANCE = 1e-9
+
+
+def audit_curves(audit: Audit) -> tuple[Curve, ...]:
+    """The frontier in the formats that run, and that in all formats of the model.
+
+    Any devices of the pool and any of the audit's batches; exact, every point recounted.
+
+    Raises:
+        SolverError: a point failed its verification.
+    """
+    own, model = audit.request, audit.request.model
+    free = replace(own, weights_formats=model.weights_formats, kv_formats=model.kv_formats)
+    labels = (
+        (own, f"{audit.observed.weights_format} weights, {audit.observed.kv_format} KV cache"),
+        (free, "all formats"),
+    )
+    return tuple(
+        Curve(
+            case=Case(model=model.name, topology=own.cluster.name, weights=label),
+            frontier=decoding_frontier(request),
+            reason="",
+        )
+        for request, label in labels
+    )
+
+
+def decoding_frontier(request: Request) -> Frontier:
+    """Every deployment that no other is as good as in speed and in cost of decoding."""
+    began_s = time.perf_counter()
+    candidates = LayoutCandidates(replace(request, objective=DECODE_COST))
+    posed = candidates.posed
+    context_delay, column_delay = posed.quantities["latency"]
+    traced = trace(
+        Tradeoff(program=posed.program, context_delay=context_delay, column_delay=column_delay),
+        request.options,
+    )
+    points: list[FrontierPoint] = []
+    verified: tuple[str, ...] = ()
+    for step in traced.steps:
+        deployment, verified = candidates.described(step.assignment)
+        assert isinstance(deployment, Deployment)
+        points.append(_point(request, step, deployment))
+    worths = [-DEFAULT_ALPHA * math.log(point.x) - math.log(point.y) for point in points]
+    return Frontier(
+        request=request,
+        x_name="latency",
+        y_name=DECODE_COST,
+        x_dimension="s",
+        y_dimension="USD/token",
+        points=tuple(points),
+        alpha=DEFAULT_ALPHA,
+        preferred=worths.index(max(worths)),
+        proof=_proof(candidates, traced, verified, began_s),
+        provenance=(*request.model.provenance, *request.cluster.provenance),
+    )
+
+
+def _point(request: Request, step: Step, deployment: Deployment) -> FrontierPoint:
+    """A step in SI; the program's cost is over all output tokens, ours over decoded ones."""
+    share = request.workload.n_decode_steps / request.workload.n_output_tokens
+    x, y = deployment.tpot_s, deployment.usd_per_decoded_token
+    for name, value, ours in (
+        ("time per token", x, step.delay / MS),
+        ("cost of decoding", y, step.price / USD_PER_MTOKEN / share),
+    ):
+        if not math.isclose(value, ours, rel_tol=TOLERANCE):
+            raise SolverError(f"{name} {ours!r} of a point is {value!r}")
+    bound = max(0.0, step.bound) / USD_PER_MTOKEN / share
+    gap = abs(y - bound) / y
+    return FrontierPoint(deployment=deployment, x=x, y=y, bound=bound, gap=gap, meets_targets=True)
+
+
+def _proof(
+    candidates: LayoutCandidates, traced: Trace, verified: tuple[str, ...], began_s: float
+) -> FrontierProof:
+    rejected = {**candidates.rejected, **traced.rejected}
+    return FrontierProof(
+        status=traced.status.value,
+        solver=traced.solver,
+        n_candidates=candidates.n_considered,
+        n_contexts=candidates.posed.program.n_contexts,
+        screens=tuple(
+            Screen(name=name, n_candidates=count, reason=REASONS.get(name, name))
+            for name, count in rejected.items()
+            if count
+        ),
+        n_solved=traced.n_solved,
+        verified=verified,
+        wall_s=time.perf_counter() - began_s,
+        solve_s=traced.solve_s,
+    )

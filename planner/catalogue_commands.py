@@ -1,0 +1,76 @@
+"""`plan models` and `plan topologies`: what can be planned with, listed and described."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from cyclopts import Parameter
+
+from planner.errors import RequestError
+from planner.options.arguments import Arguments
+from planner.report.paint import width, write
+
+if TYPE_CHECKING:
+    from planner.specs.listing import Listing
+
+FOUND = 0
+
+_Said = Annotated[Arguments, Parameter(parse=False)]
+_Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
+_Spec = TypeVar("_Spec")
+
+
+def models(name: _Name = None, /, *, said: _Said) -> int:
+    """List models, or describe one."""
+    from planner.report.catalogue import listing_text, model_text
+    from planner.specs.reading import load_model
+
+    said.check()
+    if name is None:
+        from planner.report.facts import model_facts
+        from planner.specs.listing import list_models
+
+        hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
+        found = list_models()
+        facts = _facts(found, load_model, model_facts)
+        text = listing_text("models", found, hint=hint, width=width(), facts=facts)
+    else:
+        text = model_text(load_model(name, asked_by="plan models"))
+    write(text, sys.stdout)
+    return FOUND
+
+
+def topologies(name: _Name = None, /, *, said: _Said) -> int:
+    """List topologies, or describe one."""
+    said.check()
+    if name is None:
+        from planner.report.catalogue import listing_text
+        from planner.report.facts import cluster_facts
+        from planner.specs.listing import list_clusters
+        from planner.specs.reading import load_cluster
+
+        hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
+        found = list_clusters()
+        facts = _facts(found, load_cluster, cluster_facts)
+        text = listing_text("topologies", found, hint=hint, width=width(), facts=facts)
+    else:
+        from planner.report.pools import cluster_text
+        from planner.specs.reading import load_cluster
+
+        text = cluster_text(load_cluster(name, asked_by="plan topologies"), width())
+    write(text, sys.stdout)
+    return FOUND
+
+
+def _facts(
+    listings: Iterable[Listing], load: Callable[[str], _Spec], facts: Callable[[_Spec], str]
+) -> dict[str, str]:
+    """A line for each that can be loaded, patterns by their first example; others have faults."""
+    found = {}
+    for item in listings:
+        with suppress(RequestError):
+            found[item.name] = facts(load(item.examples[0] if item.examples else item.name))
+    return found

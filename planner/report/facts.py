@@ -1,0 +1,84 @@
+"""What tells models and pools apart, in a line: size, experts, attention, formats; links, price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.report.words import amount
+from planner.specs.records import (
+    ClusterSpec,
+    LinkedFabric,
+    ModelSpec,
+    NodesFabric,
+    Provenance,
+)
+from planner.units import show
+
+
+def model_facts(model: ModelSpec) -> str:
+    """`671 billion (37.6 billion active), 8 + 1 of 256 experts, latent attention; fp8 bf16`."""
+    size = amount(model.n_params_published)
+    if model.n_active_params_published:
+        size += f" ({amount(model.n_active_params_published)} active)"
+    parts = [size, *filter(None, (experts_text(model), attention_text(model)))]
+    formats = f"{' '.join(model.weights_formats)}, KV {' '.join(_caches(model))}"
+    return f"{', '.join(parts)}; {formats}; {_assumed(model.provenance)}"
+
+
+def experts_text(model: ModelSpec) -> str:
+    """`8 + 1 of 256 experts`: routed and shared ones that a token visits."""
+    moe = model.moe
+    if moe is None:
+        return ""
+    shared = f" + {moe.n_shared_experts}" if moe.n_shared_experts else ""
+    return f"{moe.n_active_experts}{shared} of {moe.n_experts} experts"
+
+
+def attention_text(model: ModelSpec) -> str:
+    """How keys and values are shared, and what does not attend to everything."""
+    if model.mla:
+        kind = "latent attention"
+    elif model.n_kv_heads == model.n_heads:
+        kind = "multi-head attention"
+    elif model.n_kv_heads == 1:
+        kind = "multi-query attention"
+    else:
+        kind = f"{model.n_kv_heads} KV heads"
+    if model.window:
+        kind += f", a window of {model.window.n_tokens} tokens in {model.window.n_layers} layers"
+    return kind
+
+
+def cluster_facts(cluster: ClusterSpec) -> str:
+    """`H100: 8 a node at 450 GB/s, 50 GB/s between nodes; $2.95/h, 2026-08`."""
+    device = cluster.device
+    memory = f"{show(device.hbm_bytes, 'B')} each"
+    price = f"{show(cluster.usd_per_hour, 'USD/h')} a device, {device.price_date or 'undated'}"
+    provenance = (*cluster.provenance, *device.provenance)
+    return f"{memory}, {_network(cluster)}; {price}; {_assumed(provenance)}"
+
+
+def _network(cluster: ClusterSpec) -> str:
+    fabric = cluster.fabric
+    if isinstance(fabric, NodesFabric):
+        pair = fabric.scale_up_pair_bytes_per_s
+        between = f" ({show(pair, 'B/s')} a pair)" if pair else ""
+        return (
+            f"{fabric.n_devices_per_node} a node at {show(fabric.scale_up_bytes_per_s, 'B/s')}"
+            f"{between}, {show(fabric.scale_out_bytes_per_s, 'B/s')} between nodes, "
+            f"{fabric.activation_network} collectives"
+        )
+    if isinstance(fabric, LinkedFabric):
+        return f"{len(fabric.links)} links, {fabric.activation_network} collectives"
+    return (
+        f"links of {show(fabric.link_bytes_per_s, 'B/s')}, {fabric.activation_network} collectives"
+    )
+
+
+def _caches(model: ModelSpec) -> Sequence[str]:
+    return model.kv_formats or (model.kv_format,)
+
+
+def _assumed(provenance: Sequence[Provenance]) -> str:
+    n_assumed = sum(value.is_assumed for value in provenance)
+    return f"{n_assumed or 'none'} of {len(provenance)} values assumed"

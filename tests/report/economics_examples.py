@@ -1,0 +1,34 @@
+"""Answers under the reference model, found on small pools: for reports and schemas."""
+
+from __future__ import annotations
+
+from planner.comparing import compare, frontiers
+from planner.economics.planning import plan_economics
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.request import Speculation, Targets
+
+LLAMA, MIXTRAL = load_model("llama-3-70b"), load_model("mixtral-8x22b")
+POOL, TORUS = load_cluster("h100-nvl8-x2"), load_cluster("tpu-v4-2x2x2")
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+DRAFT = Speculation(draft=load_model("llama-3-8b"))
+TARGETS = Targets(tpot_s=0.030)
+
+ECONOMICS_PLAN = plan_economics(
+    LLAMA, POOL, batches=BATCHES, speculation=DRAFT, targets=TARGETS, objective="latency"
+)
+ECONOMICS_ALONE = plan_economics(LLAMA, POOL, batches=BATCHES, targets=TARGETS)
+ECONOMICS_CURVE, ECONOMICS_MIXTURE, ECONOMICS_MISSING = (
+    frontiers(
+        [LLAMA, MIXTRAL],
+        [POOL],
+        cost_model="economics",
+        batches=BATCHES,
+        speculation=DRAFT,
+        targets=TARGETS,
+        allowed_formats=["bf16", "fp8"],
+    )
+    + frontiers([LLAMA], [TORUS, POOL], cost_model="economics", batches=BATCHES)[:1]
+)
+ECONOMICS_COMPARISON = compare(
+    [LLAMA, MIXTRAL], [POOL, TORUS], cost_model="economics", batches=BATCHES, targets=TARGETS
+)
