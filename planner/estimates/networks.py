@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations import collectives
-from planner.equations.arrays import BoolArray, FloatArray
+from planner.equations.arrays import FloatArray
 from planner.specs.records import Fabric
 from planner.topology.meshes import MeshTable
-
-N_GROUPS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,33 +27,23 @@ class NetworkTable:
 
 def network_table(meshes: MeshTable, fabric: Fabric) -> NetworkTable:
     """Rates of all groups, by the conventions that the fabric names."""
-    member = _membership(meshes)
+    sizes = meshes.tier_size
+    member = sizes > 1
     rates = _axis_rates(meshes)
-    per_axis_hops = collectives.axis_hops(
-        meshes.axis_size, meshes.axis_wraps, meshes.axis_is_switch
+    wraps, is_switch = meshes.axis_wraps[:, None, :], meshes.axis_is_switch[:, None, :]
+    latency = collectives.axis_hops(sizes, wraps, is_switch) * meshes.axis_hop_s[:, None, :]
+    all_to_all = collectives.axis_all_to_all_s_per_byte(
+        sizes, wraps, is_switch, link_bytes_per_s=meshes.axis_bytes_per_s[:, None, :]
     )
-    per_axis_all_to_all = collectives.axis_all_to_all_s_per_byte(
-        meshes.axis_size,
-        meshes.axis_wraps,
-        meshes.axis_is_switch,
-        link_bytes_per_s=meshes.axis_bytes_per_s,
-    )
-    latency = per_axis_hops * meshes.axis_hop_s
     return NetworkTable(
         activation_bytes_per_s=collectives.GROUP_BANDWIDTH[fabric.activation_network](
             rates, member
         ),
         bulk_bytes_per_s=collectives.GROUP_BANDWIDTH[fabric.bulk_network](rates, member),
-        hop_s=np.where(member, latency[:, None, :], 0.0).sum(axis=-1),
+        hop_s=np.where(member, latency, 0.0).sum(axis=-1),
         # dimensions carry their shares at the same time: the slowest sets the pace
-        all_to_all_s_per_byte=np.where(member, per_axis_all_to_all[:, None, :], 0.0).max(axis=-1),
+        all_to_all_s_per_byte=np.where(member, all_to_all, 0.0).max(axis=-1),
     )
-
-
-def _membership(meshes: MeshTable) -> BoolArray:
-    """(M, 8, 3): whether an axis belongs to a group and has more than one device."""
-    in_group = (np.arange(N_GROUPS)[:, None] >> np.arange(3)) & 1 == 1
-    return np.asarray(in_group[None] & (meshes.axis_size[:, None, :] > 1))
 
 
 def _axis_rates(meshes: MeshTable) -> FloatArray:
@@ -66,6 +54,6 @@ def _axis_rates(meshes: MeshTable) -> FloatArray:
     ring = collectives.axis_ring_bytes_per_s(
         meshes.axis_bytes_per_s, meshes.axis_wraps, meshes.axis_is_switch
     )
-    sizes = np.where(_membership(meshes), meshes.axis_size[:, None, :], 1)
+    sizes = meshes.tier_size
     inside = np.cumprod(sizes, axis=-1) / sizes
     return ring[:, None, :] * np.where(meshes.axis_is_switch[:, None, :], inside, 1.0)

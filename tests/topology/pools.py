@@ -72,8 +72,8 @@ def nodes(n_nodes: int, *, n_devices_per_node: int = 8) -> ClusterSpec:
         scale_out_bytes_per_s=25e9,
         scale_out_latency_s=5e-6,
         scale_out_fraction=0.8,
-        activation_network="flat",
-        bulk_network="flat",
+        activation_network="tree",
+        bulk_network="tree",
     )
     return cluster(fabric)
 

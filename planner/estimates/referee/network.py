@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from planner.estimates.referee.sends import Send
@@ -11,8 +12,23 @@ from planner.specs.records import FORMAT_BYTES, Fabric
 
 def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float, float]:
     """Seconds of all transfers of one layer and micro-batch, and of all their hops."""
-    transfers = sum(_transfer_s(layout.mesh, fabric, send) for send in sends)
-    return transfers, sum(_latency_s(layout.mesh, send) for send in sends)
+    meshes = [_joined(layout.mesh, send.group) for send in sends]
+    pairs = list(zip(meshes, sends, strict=True))
+    transfers = sum(_transfer_s(mesh, fabric, send) for mesh, send in pairs)
+    return transfers, sum(_latency_s(mesh, send) for mesh, send in pairs)
+
+
+def _joined(mesh: RefereeMesh, group: int) -> RefereeMesh:
+    """The mesh as a group sees it: two of its axes behind one switch are one longer axis."""
+    axes = list(mesh.axes)
+    members = mesh.members(group)
+    for later in members:
+        for earlier in members:
+            if earlier < later and mesh.tiers[earlier] == mesh.tiers[later]:
+                axes[earlier] *= axes[later]
+                axes[later] = 1
+                break
+    return replace(mesh, axes=(axes[0], axes[1], axes[2]))
 
 
 def _transfer_s(mesh: RefereeMesh, fabric: Fabric, send: Send) -> float:
