@@ -11,13 +11,14 @@ from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.candidates import CandidateTable, NumberFormats, passes
 from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts import attention, naming
+from planner.layouts.divisions import uneven
 from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
 from planner.programs.deployment import DECODE, PREFILL, PosedProgram
 from planner.programs.layout import Assignment
-from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan, StepTime
+from planner.results import Deployment, Division, DraftPlan, Memory, Mesh, PhasePlan, StepTime
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import Request, Speculation
 
@@ -208,6 +209,7 @@ class _Point:
             step=self.step,
             n_tokens=n_tokens,
             mfu_fraction=model_flop / (peak * self.pass_s),
+            divisions=self._divisions(),
         )
 
     def layout_name(self) -> str:
@@ -215,6 +217,13 @@ class _Point:
         if moe:
             return naming.expert_layout_name(meshes, self.layout, 0, moe.n_experts)
         return naming.layout_name(meshes, self.layout, 0)
+
+    def _divisions(self) -> tuple[Division, ...]:
+        part = spread(self.shape, microbatch(self.shape, self._batches()))
+        return tuple(
+            Division(things=things, n_things=n_things, n_parts=n_parts)
+            for things, n_things, n_parts in uneven(self.model, self.shape, part)
+        )
 
     def _kv_ways(self) -> int:
         part = spread(self.shape, microbatch(self.shape, self._batches()))

@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.economics_results import EconomicsPlan
 from planner.errors import PlannerError, RequestError
-from planner.results import Audit, Conflict, Deployment, Memory, PhasePlan, Plan, StepTime
+from planner.results import Audit, Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
 from planner.surveys import Comparison, Curve, Frontier
@@ -28,6 +28,7 @@ AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
+    Division: ("n_most", "n_copies"),
     PhasePlan: ("tokens_per_s",),
     Memory: ("used_bytes", "free_bytes"),
     Deployment: ("summary", "ttft_s", "tpot_s", "output_tokens_per_s"),
