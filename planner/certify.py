@@ -167,6 +167,7 @@ def _recount(
         stored=int(layout.stored[0]),
         gathered=int(layout.gathered[0]),
         data=int(layout.data[0]),
+        sliced=int(layout.sliced[0]),
         attention=ATTENTION_NAMES[int(layout.attention[0])],
         n_microbatches=int(layout.n_microbatches[0]),
         batch=batch,
@@ -181,6 +182,7 @@ def _recount(
         stored=int(layout.stored[0]),
         gathered=int(layout.gathered[0]),
         data=int(layout.data[0]),
+        sliced=int(layout.sliced[0]),
         attention=ATTENTION_NAMES[int(layout.attention[0])],
         n_microbatches=int(layout.n_microbatches[0]),
         batch=batch,
@@ -197,6 +199,7 @@ def _referee_mesh(meshes: MeshTable, row: int) -> referee.RefereeMesh:
     wraps = [bool(wrap) for wrap in meshes.axis_wraps[row]]
     rates = [float(rate) for rate in meshes.axis_bytes_per_s[row]]
     hops = [float(hop) for hop in meshes.axis_hop_s[row]]
+    tiers = meshes.axis_tier[row]
     return referee.RefereeMesh(
         axes=(x, y, z),
         wraps=(wraps[0], wraps[1], wraps[2]),
@@ -206,6 +209,7 @@ def _referee_mesh(meshes: MeshTable, row: int) -> referee.RefereeMesh:
         n_stages=int(meshes.n_stages[row]),
         stage_bytes_per_s=float(meshes.stage_bytes_per_s[row]),
         stage_hop_s=float(meshes.stage_hop_s[row]),
+        tiers=(int(tiers[0]), int(tiers[1]), int(tiers[2])),
     )
 
 

@@ -11,7 +11,7 @@ from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.candidates import CandidateTable, NumberFormats, passes
 from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts import attention, naming
-from planner.layouts.experts import expert_ways
+from planner.layouts.divisions import uneven
 from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
@@ -67,7 +67,6 @@ def describe(
         draft=None if draft is None else draft.plan(),
         n_replicas=n_replicas,
         demand_tokens_per_s=demand,
-        divisions=decode.divisions(),
     )
 
 
@@ -224,6 +223,7 @@ class _Point:
             step=self.step,
             n_tokens=n_tokens,
             mfu_fraction=model_flop / (peak * self.pass_s),
+            divisions=self._divisions(),
         )
 
     def layout_name(self) -> str:
@@ -232,26 +232,11 @@ class _Point:
             return naming.expert_layout_name(meshes, self.layout, 0, moe.n_experts)
         return naming.layout_name(meshes, self.layout, 0)
 
-    def divisions(self) -> tuple[Division, ...]:
-        """Heads, experts and layers over what divides them in whole pieces, if anything does.
-
-        Where a number does not divide, the busiest device has one piece more than others, as
-        with engines that pad; KV heads beyond their number are copied.
-        """
-        model, part = self.model, spread(self.shape, microbatch(self.shape, self._batches()))
-        n_over_heads = round(_scalar(self.shape.n_tensor / part.n_batch_ways))
-        ways = [
-            ("heads", model.n_heads_served, n_over_heads),
-            ("KV heads", attention.n_cached_heads(model), n_over_heads),
-            ("layers", model.n_layers, round(_scalar(self.shape.n_stages))),
-        ]
-        if model.moe:
-            n_ways = round(_scalar(expert_ways(model, self.shape)))
-            ways.insert(2, ("experts", model.moe.n_experts, n_ways))
+    def _divisions(self) -> tuple[Division, ...]:
+        part = spread(self.shape, microbatch(self.shape, self._batches()))
         return tuple(
-            Division(what=what, n_pieces=n, n_ways=over, n_busiest=-(-n // over))
-            for what, n, over in ways
-            if over > 1
+            Division(things=things, n_things=n_things, n_parts=n_parts)
+            for things, n_things, n_parts in uneven(self.model, self.shape, part)
         )
 
     def _kv_ways(self) -> int:

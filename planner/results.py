@@ -39,6 +39,31 @@ class StepTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """Whole things dealt out to parts that do not divide them.
+
+    Args:
+        things: what is dealt out: `query heads`, `KV heads`, `latents`, `experts`, `layers`.
+        n_things: how many there are.
+        n_parts: devices, groups of devices, or pipeline stages among which they are.
+    """
+
+    things: str
+    n_things: int
+    n_parts: int
+
+    @property
+    def n_most(self) -> int:
+        """Things of the fullest part; every part is given the time and memory of it."""
+        return -(-self.n_things // self.n_parts)
+
+    @property
+    def n_copies(self) -> int:
+        """Most parts that have the same thing; 1 where no two do."""
+        return -(-self.n_parts // self.n_things)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhasePlan:
     """One phase of a deployment.
 
@@ -52,6 +77,7 @@ class PhasePlan:
         step: time of one pass.
         n_tokens: tokens that enter one pass.
         mfu_fraction: model FLOP (published parameters) over peak FLOP of the pass time.
+        divisions: heads, experts and layers that do not come out even, and copies.
     """
 
     phase: str
@@ -63,6 +89,7 @@ class PhasePlan:
     step: StepTime
     n_tokens: int
     mfu_fraction: float
+    divisions: tuple[Division, ...] = ()
 
     @property
     def tokens_per_s(self) -> float:
@@ -157,28 +184,6 @@ class DraftPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """Something that devices divide in whole pieces.
-
-    Args:
-        what: `heads`, `KV heads`, `experts` or `layers`.
-        n_pieces: how many there are.
-        n_ways: devices, or stages, that divide them.
-        n_busiest: pieces of the busiest of these; where the ways outnumber the pieces, one.
-    """
-
-    what: str
-    n_pieces: int
-    n_ways: int
-    n_busiest: int
-
-    @property
-    def is_even(self) -> bool:
-        """Whether all have as many."""
-        return self.n_busiest * self.n_ways == self.n_pieces
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A way to serve the model: devices, formats, layouts, batches; what it does and costs.
 
@@ -201,7 +206,6 @@ class Deployment:
         n_replicas: copies of all this, each on a mesh of its own.
         demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
             them.
-        divisions: what the degrees divide, and what that leaves on the busiest device.
     """
 
     mesh: Mesh
@@ -219,7 +223,6 @@ class Deployment:
     draft: DraftPlan | None = None
     n_replicas: int = 1
     demand_tokens_per_s: float | None = None
-    divisions: tuple[Division, ...] = ()
 
     @property
     def n_devices(self) -> int:

@@ -103,6 +103,7 @@ class Contexts:
     mesh: IntArray
     stored: IntArray
     data: IntArray
+    sliced: IntArray
     formats: IntArray
     weight_bytes: FloatArray
     n_devices: IntArray
@@ -196,9 +197,7 @@ def candidate_table(
             more than the first and at most the second. An explanation looks beyond one.
         degrees: only layouts that divide the model so.
     """
-    layouts = all_layouts(
-        machine.meshes, microbatches=MICROBATCHES, has_experts=model.moe is not None
-    )
+    layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES, moe=model.moe)
     kept = have_degrees(model, layouts, machine.meshes, degrees)
     layouts = layouts if kept.all() else layouts.take(np.flatnonzero(kept))
     n_layouts, n_formats = len(layouts), len(formats)
@@ -258,7 +257,7 @@ def _contexts(
     machine: Machine, arms: LayoutTable, arm_formats: IntArray, weight_bytes: FloatArray
 ) -> tuple[Contexts, IntArray]:
     """Distinct (mesh, formats, weights at rest), and which of them each arm belongs to."""
-    keys = np.stack([arms.mesh, arm_formats, arms.stored, arms.data], axis=1)
+    keys = np.stack([arms.mesh, arm_formats, arms.stored, arms.data, arms.sliced], axis=1)
     unique, first, context = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return (
         Contexts(
@@ -266,6 +265,7 @@ def _contexts(
             formats=unique[:, 1],
             stored=unique[:, 2],
             data=unique[:, 3],
+            sliced=unique[:, 4],
             weight_bytes=weight_bytes[first],
             n_devices=machine.meshes.n_devices[unique[:, 0]],
         ),

@@ -29,7 +29,7 @@ def degree_problems(request: Request, machine: Machine) -> list[Problem]:
     fixed = request.targets.degrees.fixed()
     if not fixed:
         return []
-    layouts = all_layouts(machine.meshes, has_experts=request.model.moe is not None)
+    layouts = all_layouts(machine.meshes, moe=request.model.moe)
     found = degrees_of(request.model, layouts, machine.meshes)
     pool = f"`{request.cluster.name}`"
     alone = [

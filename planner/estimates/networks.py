@@ -12,13 +12,11 @@ from typing import Protocol
 import numpy as np
 
 from planner.equations import collectives
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.tiers import MeasuredTimes, ProtocolTimes, Spent, tier_table
 from planner.layouts.work import ALL_TO_ALL, REDUCE_SCATTER, WEIGHT_GATHER, Message
 from planner.specs.records import Fabric, NodesFabric
 from planner.topology.meshes import MeshTable
-
-N_GROUPS = 8
 
 
 class Collectives(Protocol):
@@ -124,31 +122,21 @@ def _collectives(meshes: MeshTable, fabric: Fabric, convention: str) -> Collecti
 
 
 def _group_rates(meshes: MeshTable, convention: str) -> GroupRates:
-    member = _membership(meshes)
-    per_axis_hops = collectives.axis_hops(
-        meshes.axis_size, meshes.axis_wraps, meshes.axis_is_switch
+    sizes = meshes.tier_size
+    member = sizes > 1
+    wraps, is_switch = meshes.axis_wraps[:, None, :], meshes.axis_is_switch[:, None, :]
+    latency = collectives.axis_hops(sizes, wraps, is_switch) * meshes.axis_hop_s[:, None, :]
+    all_to_all = collectives.axis_all_to_all_s_per_byte(
+        sizes, wraps, is_switch, link_bytes_per_s=meshes.axis_bytes_per_s[:, None, :]
     )
-    per_axis_all_to_all = collectives.axis_all_to_all_s_per_byte(
-        meshes.axis_size,
-        meshes.axis_wraps,
-        meshes.axis_is_switch,
-        link_bytes_per_s=meshes.axis_bytes_per_s,
-    )
-    latency = per_axis_hops * meshes.axis_hop_s
     return GroupRates(
         bytes_per_s=collectives.GROUP_BANDWIDTH[convention](_axis_rates(meshes), member),
-        hop_s=np.where(member, latency[:, None, :], 0.0).sum(axis=-1),
+        hop_s=np.where(member, latency, 0.0).sum(axis=-1),
         # dimensions carry their shares at the same time: the slowest sets the pace
-        all_to_all_s_per_byte=np.where(member, per_axis_all_to_all[:, None, :], 0.0).max(axis=-1),
+        all_to_all_s_per_byte=np.where(member, all_to_all, 0.0).max(axis=-1),
         stage_bytes_per_s=meshes.stage_bytes_per_s,
         stage_hop_s=meshes.stage_hop_s,
     )
-
-
-def _membership(meshes: MeshTable) -> BoolArray:
-    """(M, 8, 3): whether an axis belongs to a group and has more than one device."""
-    in_group = (np.arange(N_GROUPS)[:, None] >> np.arange(3)) & 1 == 1
-    return np.asarray(in_group[None] & (meshes.axis_size[:, None, :] > 1))
 
 
 def _axis_rates(meshes: MeshTable) -> FloatArray:
@@ -159,6 +147,6 @@ def _axis_rates(meshes: MeshTable) -> FloatArray:
     ring = collectives.axis_ring_bytes_per_s(
         meshes.axis_bytes_per_s, meshes.axis_wraps, meshes.axis_is_switch
     )
-    sizes = np.where(_membership(meshes), meshes.axis_size[:, None, :], 1)
+    sizes = meshes.tier_size
     inside = np.cumprod(sizes, axis=-1) / sizes
     return ring[:, None, :] * np.where(meshes.axis_is_switch[:, None, :], inside, 1.0)

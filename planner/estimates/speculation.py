@@ -74,7 +74,7 @@ def with_speculation(
 def draft_table(table: CandidateTable, workload: Workload, speculation: Speculation) -> DraftTable:
     """Evaluate the draft everywhere, and keep its layouts that are worth it."""
     draft, machine = speculation.draft, table.machine
-    arms = all_layouts(machine.meshes, has_experts=draft.moe is not None)
+    arms = all_layouts(machine.meshes, moe=draft.moe)
     work, batches = passes(workload)["decode"], table.decode.batches
     formats = tuple(_draft_formats(draft, pair) for pair in table.formats)
     times, bytes_held = [], []

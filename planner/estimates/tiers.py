@@ -28,13 +28,18 @@ Group = tuple[FloatArray, FloatArray]
 Forms = tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 """Latency [s] and seconds a byte of the short form and of the long one, (N, 1) each."""
 
-INNER_AXIS = 1
-"""Bit of the axis inside a node."""
+
+INSIDE = 0
+"""Tier of the axes inside a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierTable:
-    """The two tiers of M meshes, (M,); rates of one device, one way, as attained."""
+    """The two tiers of M meshes, (M,); rates of one device, one way, as attained.
+
+    Args:
+        n_inside: devices of each group of axes that share a node, (M, 8).
+    """
 
     n_inside: IntArray
     up_bytes_per_s: FloatArray
@@ -46,8 +51,7 @@ class TierTable:
 
     def group(self, message: Message, mesh: IntArray) -> Group:
         """Devices that meet in a node, then nodes."""
-        available = np.where(message.group & INNER_AXIS, self.n_inside[mesh], 1)
-        inside = np.minimum(message.n_devices, available)
+        inside = np.minimum(message.n_devices, self.n_inside[mesh, message.group])
         return inside, message.n_devices / inside
 
     def between_s(self, n_bytes: FloatArray, group: Group, mesh: IntArray) -> FloatArray:
@@ -67,12 +71,14 @@ class TierTable:
 
 
 def tier_table(meshes: MeshTable, fabric: NodesFabric) -> TierTable:
-    """The tiers of the meshes: axis 0 lies in a node, the others join nodes."""
+    """The tiers of the meshes: axes of tier 0 lie in a node, the next one joins nodes."""
+    is_inside = meshes.axis_tier == INSIDE
+    rows, outer = np.arange(len(meshes)), np.argmin(is_inside, axis=1)
     return TierTable(
-        n_inside=meshes.axis_size[:, 0],
+        n_inside=np.where(is_inside[:, None, :], meshes.tier_size, 1).prod(axis=2),
         up_bytes_per_s=meshes.axis_bytes_per_s[:, 0],
-        out_bytes_per_s=meshes.axis_bytes_per_s[:, 1],
-        out_hop_s=meshes.axis_hop_s[:, 1],
+        out_bytes_per_s=meshes.axis_bytes_per_s[rows, outer],
+        out_hop_s=meshes.axis_hop_s[rows, outer],
         stage_bytes_per_s=meshes.stage_bytes_per_s,
         stage_hop_s=meshes.stage_hop_s,
         stage_leaves_node=meshes.n_devices > fabric.n_devices_per_node,

@@ -48,6 +48,7 @@ class Geometry:
     rest: IntArray
     rest_x: IntArray
     rest_y: IntArray
+    sliced: IntArray
     attention: IntArray
     n_microbatches: IntArray
     n_stages: FloatArray
@@ -75,6 +76,7 @@ def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
         rest=rest,
         rest_x=rest_x,
         rest_y=rest_y,
+        sliced=table.sliced,
         attention=table.attention,
         n_microbatches=table.n_microbatches,
         n_stages=meshes.n_stages[table.mesh].astype(float),

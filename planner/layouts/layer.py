@@ -51,8 +51,10 @@ def layer_work(
     n_tokens = batch.n_group_sequences * work.n_new_tokens
     if has_experts:
         ffn = _expert_work(model, shape, n_tokens, parts * work.n_new_tokens)
+        gathers = experts.gather_messages(model, shape, weight_bytes_per_number)
     else:
         ffn = _dense_work(model, shape, n_tokens)
+        gathers = (weight_gathered.gather_message(model, shape, weight_bytes_per_number),)
     cached = _cache_width(model, kv_bytes_per_number)
     return LayerWork(
         matmul_flop=ffn.flop,
@@ -60,7 +62,7 @@ def layer_work(
         weight_bytes=ffn.params * weight_bytes_per_number,
         kv_bytes=attention.held_kv_bytes(model, shape, batch, work.n_context_tokens, cached),
         messages=(
-            weight_gathered.gather_message(model, shape, weight_bytes_per_number),
+            *gathers,
             *ffn.messages,
             *attention.messages(model, shape, batch, work),
         ),
@@ -93,17 +95,17 @@ def _expert_work(
     own_flop = 2.0 * experts.common_params(model) / shape.n_rest
     routed = experts.device_expert_params(model, shape)
     touched = experts.touched_fraction(model, n_all_tokens)
-    dispatched = experts.dispatch_messages(model, shape, n_tokens / shape.n_rest)
+    dispatched = experts.dispatch_messages(model, shape, n_tokens / shape.n_rest, n_all_tokens)
     gathered = weight_stationary.expert_messages(model, shape, n_tokens)
     shared = weight_stationary.shared_expert_messages(model, shape, n_tokens)
-    is_data_parallel = shape.n_data > 1
+    is_dispatched = shape.n_cut > 1
     return _MatmulWork(
         flop=n_tokens * own_flop + experts.routed_flop(model, shape, n_all_tokens),
         params=experts.device_common_params(model, shape) + touched * routed,
         messages=(
             *weight_stationary.attention_messages(model, shape, n_tokens),
-            *(only_where(message, ~is_data_parallel) for message in gathered),
-            *(only_where(message, is_data_parallel) for message in (*shared, *dispatched)),
+            *(only_where(message, ~is_dispatched) for message in gathered),
+            *(only_where(message, is_dispatched) for message in (*shared, *dispatched)),
         ),
     )
 
@@ -141,7 +143,7 @@ def resident_weight_bytes(
     params = np.zeros_like(shape.n_tensor)
     for kind in layer_kinds(model, shape.n_stages):
         if kind.has_experts:
-            layer = experts.device_common_params(model, shape)
+            layer = experts.resident_common_params(model, shape)
             layer = layer + experts.device_expert_params(model, shape)
         else:
             layer = model.layer_params_served / own_ways
@@ -188,7 +190,8 @@ def activation_bytes(model: ModelSpec, shape: Geometry, batch: Spread, work: Pas
 
     The residual stream and its successor at rest (E over all devices), the gathered input
     (E/X), and the partial sums of every hidden input, before they are scattered. Of a layer
-    with experts, the hidden inputs of as many experts as a token visits, and its copies.
+    with experts, the hidden inputs of as many experts as a token visits, and its copies; a part
+    of E of each along x, where their partial sums are whole.
     """
     heads = model.d_query + model.d_cached
     ffn = model.n_ffn_inputs * model.d_ff if model.n_moe_layers < model.n_layers else 0
@@ -196,7 +199,8 @@ def activation_bytes(model: ModelSpec, shape: Geometry, batch: Spread, work: Pas
     per_token = 2.0 * model.d_model / shape.n_rest + model.d_model / shape.n_x + hidden / shape.n_y
     if model.moe:
         n_visited = model.moe.n_active_experts + model.moe.n_shared_experts
-        visited = n_visited * (model.d_model + model.n_ffn_inputs * model.moe.d_expert)
+        partial_sums = shape.n_x * (model.n_ffn_inputs * model.moe.d_expert)
+        visited = n_visited * (model.d_model + partial_sums)
         per_token = np.maximum(per_token, per_token - hidden / shape.n_y + visited / shape.n_rest)
     n_tokens = batch.n_group_sequences * work.n_new_tokens
     return n_tokens * (per_token * FORMAT_BYTES[model.activation_format])

@@ -22,15 +22,29 @@ def layout_name(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
 
 
 def expert_layout_name(meshes: MeshTable, layouts: LayoutTable, row: int, n_experts: int) -> str:
-    """`TP 8, EP 8`; with data-parallel attention `DP 8, EP 8` or `DP 2 × TP 4, EP 8`."""
+    """`TP 8, EP 8`; with data-parallel attention `DP 8, EP 8` or `DP 2 × TP 4, EP 8`.
+
+    `WG 8` where the weights of attention are gathered instead of copied, `TP 8 2D` where E is
+    cut too, `EP 8 × TP 9` where experts are cut along their FFN dimension.
+    """
     size = meshes.group_size[layouts.mesh[row]]
-    data = int(layouts.data[row])
-    n_data, n_tensor = int(size[data]), int(size[ALL_AXES & ~data])
+    stored, data = int(layouts.stored[row]), int(layouts.data[row])
+    gathered, sliced = int(layouts.gathered[row]), int(layouts.sliced[row])
     if size[ALL_AXES] == 1:
         return "one device"
-    n_expert_ways = max(int(ways) for ways in size if ways <= n_experts)
-    parts = [f"DP {n_data}"] * (n_data > 1) + [f"TP {n_tensor}"] * (n_tensor > 1)
-    return f"{' × '.join(parts)}, EP {n_expert_ways}"
+    rest = ALL_AXES & ~(data | gathered)
+    n_x, n_tensor = int(size[stored & rest]), int(size[rest])
+    ways = max(
+        int(size[group])
+        for group in range(ALL_AXES + 1)
+        if not group & (stored & rest | sliced) and size[group] <= n_experts
+    )
+    n_slices = int(size[ALL_AXES]) // (n_x * ways)
+    parts = [
+        f"{name} {n}" for name, n in (("DP", int(size[data])), ("WG", int(size[gathered]))) if n > 1
+    ]
+    parts += [f"TP {n_tensor}{' 2D' * (n_x > 1)}"] * (n_tensor > 1)
+    return f"{' × '.join(parts)}, EP {ways}{f' × TP {n_slices}' * (n_slices > 1)}"
 
 
 def notation(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:

@@ -2,17 +2,23 @@
 
 Axes of equal size, closure and bandwidth are interchangeable, so of layouts that differ
 only by swapping them one is kept: the one whose axis choices come first. Weights at rest
-are shared by the phases, so the representative of `stored` is fixed before `gathered` is
-chosen, and each phase may choose its own `gathered` for the same `stored`.
+are shared by the phases, so the representative of what they rest by (`stored`, `data`,
+`sliced`) is fixed before `gathered` is chosen, and each phase may choose its own `gathered`
+for the same weights.
+
+Where one switch is counted off along two axes, weights that rest alike along both rest as on
+the mesh where these are one; so there only weights that tell the two apart are offered.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from planner.layouts.table import ALL_AXES, OVER_BATCH, OVER_HEADS, LayoutTable
+from planner.specs.models import MoeShape
 from planner.topology.meshes import MeshTable
 
 PARTS_PER_STAGE = 4
@@ -20,7 +26,7 @@ _Axes = tuple[tuple[float, ...] | None, ...]
 
 
 def all_layouts(
-    meshes: MeshTable, *, microbatches: Sequence[int] = (1,), has_experts: bool = False
+    meshes: MeshTable, *, microbatches: Sequence[int] = (1,), moe: MoeShape | None = None
 ) -> LayoutTable:
     """Every distinct layout of every mesh; without a pipeline there is one micro-batch.
 
@@ -28,43 +34,98 @@ def all_layouts(
         meshes: the meshes.
         microbatches: parts that a pass through a pipeline may be cut into; none beyond four
             a stage, where filling and draining take little.
-        has_experts: whether the model has experts. Then weights stay where they are and are
-            cut in one dimension, and attention may be data-parallel beside the experts.
+        moe: the experts of a model that has some. Then attention may be data-parallel beside
+            them, with copies of its weights or gathering them; these are cut in one dimension.
+            Weights that are cut in two stay where they are.
     """
-    of_mesh = _expert_rows if has_experts else _dense_rows
     rows = [
         (mesh, *row, parts)
         for mesh in range(len(meshes))
-        for row in of_mesh(_axis_classes(meshes, mesh))
+        for row in _mesh_rows(meshes, mesh, moe)
         for parts in microbatches
         if parts <= _most_parts(int(meshes.n_stages[mesh]))
     ]
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
-    names = ("mesh", "stored", "gathered", "data", "attention", "n_microbatches")
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
+    names = ("mesh", "stored", "data", "sliced", "gathered", "attention", "n_microbatches")
     return LayoutTable(**dict(zip(names, columns, strict=True)))
+
+
+def _mesh_rows(meshes: MeshTable, mesh: int, moe: MoeShape | None) -> Iterator[tuple[int, ...]]:
+    """(stored, data, sliced, gathered, attention) of one mesh."""
+    axes, group_size = _axis_classes(meshes, mesh), meshes.group_size[mesh].tolist()
+    split = _split_axes(meshes.axis_tier[mesh].tolist(), axes)
+    for resting in _resting(axes, moe, group_size):
+        if split and not any(_tells_apart(mask, split) for mask in resting):
+            continue
+        stored, data, _ = resting
+        for gathered in _gatherings(moe, stored=stored, data=data):
+            if _is_representative(axes, gathered, *resting):
+                for attention in _attentions(axes, gathered | data):
+                    yield *resting, gathered, attention
+
+
+def _resting(
+    axes: _Axes, moe: MoeShape | None, group_size: list[int]
+) -> Iterator[tuple[int, int, int]]:
+    """(stored, data, sliced): the ways in which weights may rest."""
+    for data in range(ALL_AXES + 1) if moe else (0,):
+        if not _is_representative(axes, data):
+            continue
+        for stored in range(ALL_AXES + 1):
+            if stored & data or not _is_representative(axes, stored, data):
+                continue
+            for sliced in _slicings(moe, group_size, ALL_AXES & ~stored):
+                if _is_representative(axes, sliced, data, stored):
+                    yield stored, data, sliced
+
+
+def _gatherings(moe: MoeShape | None, *, stored: int, data: int) -> list[int]:
+    """Axes over which a phase may gather weights that rest so."""
+    if moe is None:
+        return list(range(ALL_AXES + 1))
+    return [g for g in range(ALL_AXES + 1) if not g & data and not (stored and g)]
+
+
+def _slicings(moe: MoeShape | None, group_size: list[int], within: int) -> list[int]:
+    """Axes of `within` that may cut the FFN of each expert: only where that evens experts out.
+
+    Whole experts send a token to fewer devices, and do the same work, unless some device has
+    more of them than others. So of two ways the one with the larger share of the experts on
+    the busiest device, and with no fewer copies of a token, has nothing to offer.
+    """
+    if moe is None:
+        return [0]
+    n_devices, kept, seen = group_size[within], [0], list[tuple[float, int]]()
+    for sliced in range(ALL_AXES + 1):
+        if sliced & ~within:
+            continue
+        groups = [
+            group_size[g] for g in range(ALL_AXES + 1) if not g & (sliced | ALL_AXES & ~within)
+        ]
+        ways = max(size for size in groups if size <= moe.n_experts)
+        share = math.ceil(moe.n_experts / ways) * ways
+        copies = min(ways, moe.n_active_experts) * (n_devices // ways)
+        if all(share < other or copies < fewest for other, fewest in seen):
+            seen.append((share, copies))
+            kept.append(sliced)
+    return sorted(set(kept))
+
+
+def _split_axes(tiers: list[int], axes: _Axes) -> tuple[int, int] | None:
+    """Two axes of more than one device that one switch joins."""
+    for first in range(3):
+        for second in range(first + 1, 3):
+            if axes[first] and axes[second] and tiers[first] == tiers[second]:
+                return first, second
+    return None
+
+
+def _tells_apart(mask: int, split: tuple[int, int]) -> bool:
+    return (mask >> split[0] & 1) != (mask >> split[1] & 1)
 
 
 def _most_parts(n_stages: int) -> int:
     return 1 if n_stages == 1 else PARTS_PER_STAGE * n_stages
-
-
-def _dense_rows(axes: _Axes) -> Iterator[tuple[int, int, int, int]]:
-    """(stored, gathered, data, attention) of a model without experts."""
-    for stored in range(ALL_AXES + 1):
-        if not _is_representative(axes, stored, 0):
-            continue
-        for gathered in range(ALL_AXES + 1):
-            if _is_representative(axes, gathered, stored):
-                for attention in _attentions(axes, gathered):
-                    yield stored, gathered, 0, attention
-
-
-def _expert_rows(axes: _Axes) -> Iterator[tuple[int, int, int, int]]:
-    """(stored, gathered, data, attention) of a model with experts."""
-    for data in range(ALL_AXES + 1):
-        if _is_representative(axes, data, 0):
-            for attention in _attentions(axes, data):
-                yield 0, 0, data, attention
 
 
 def _axis_classes(meshes: MeshTable, mesh: int) -> _Axes:
@@ -74,7 +135,8 @@ def _axis_classes(meshes: MeshTable, mesh: int) -> _Axes:
             float(meshes.axis_size[mesh, axis]),
             float(meshes.axis_wraps[mesh, axis]),
             float(meshes.axis_is_switch[mesh, axis]),
-            float(meshes.axis_is_switch[mesh, axis] and axis == 0),  # the tier inside a node
+            # inside a node or between nodes
+            float(meshes.axis_is_switch[mesh, axis] and meshes.axis_tier[mesh, axis]),
             float(meshes.axis_bytes_per_s[mesh, axis]),
             float(meshes.axis_hop_s[mesh, axis]),
         )
@@ -84,24 +146,26 @@ def _axis_classes(meshes: MeshTable, mesh: int) -> _Axes:
     )
 
 
-def _is_representative(axes: _Axes, chosen: int, given: int) -> bool:
-    """Among interchangeable axes (equal class, equally in `given`) the first are chosen."""
+def _is_representative(axes: _Axes, chosen: int, *given: int) -> bool:
+    """Among interchangeable axes (equal class, equally in all `given`) the first are chosen."""
     for axis, kind in enumerate(axes):
         if not chosen >> axis & 1:
             continue
         if kind is None:
             return False
         for earlier in range(axis):
-            same = axes[earlier] == kind and (given >> earlier & 1) == (given >> axis & 1)
+            same = axes[earlier] == kind and all(
+                (mask >> earlier & 1) == (mask >> axis & 1) for mask in given
+            )
             if same and not chosen >> earlier & 1:
                 return False
     return True
 
 
-def _attentions(axes: _Axes, gathered: int) -> tuple[int, ...]:
-    """One device has nothing to cut; weights gathered over all axes cut the batch already."""
+def _attentions(axes: _Axes, cut: int) -> tuple[int, ...]:
+    """One device has nothing to cut; where all axes cut the batch, attention is over it."""
     if not any(axes):
         return (OVER_HEADS,)
-    if all(kind is None or gathered >> axis & 1 for axis, kind in enumerate(axes)):
+    if all(kind is None or cut >> axis & 1 for axis, kind in enumerate(axes)):
         return (OVER_BATCH,)
     return (OVER_HEADS, OVER_BATCH)

@@ -1,7 +1,7 @@
 """A table of layouts: how weights rest, what is gathered, how attention is split.
 
 Three torus or switch axes x, y, z make a mesh; a set of axes is a bit mask (x = 1,
-y = 2, z = 4). Every layout of the table is six small integers:
+y = 2, z = 4). Every layout of the table is seven small integers:
 
     mesh        which mesh of the `MeshTable`
     stored      axes over which the model dimension E of each weight is cut; the other
@@ -11,6 +11,8 @@ y = 2, z = 4). Every layout of the table is six small integers:
     attention   attention split over heads, or over the batch
     data        axes over which attention is data-parallel: its weights, and those of dense and
                 shared FFNs, have copies along them, and the batch is cut; experts are not
+    sliced      axes that cut the FFN dimension of each routed expert; the others deal out whole
+                experts, as far as there are experts for them
     n_microbatches   parts that a pass is cut into for the pipeline
 """
 
@@ -34,7 +36,7 @@ def _nothing() -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutTable:
-    """Layouts as parallel arrays of shape (N,); `data` is nothing where it is left out."""
+    """Layouts as parallel arrays of shape (N,); `data` and `sliced` are nothing where left out."""
 
     mesh: IntArray
     stored: IntArray
@@ -42,10 +44,12 @@ class LayoutTable:
     attention: IntArray
     n_microbatches: IntArray
     data: IntArray = field(default_factory=_nothing)
+    sliced: IntArray = field(default_factory=_nothing)
 
     def __post_init__(self) -> None:
-        if len(self.data) != len(self.mesh):
-            object.__setattr__(self, "data", np.zeros_like(self.mesh))
+        for name in ("data", "sliced"):
+            if len(getattr(self, name)) != len(self.mesh):
+                object.__setattr__(self, name, np.zeros_like(self.mesh))
 
     def __len__(self) -> int:
         return len(self.mesh)
@@ -59,6 +63,7 @@ class LayoutTable:
             attention=self.attention[rows],
             n_microbatches=self.n_microbatches[rows],
             data=self.data[rows],
+            sliced=self.sliced[rows],
         )
 
     def columns(self) -> LayoutTable:
@@ -70,4 +75,5 @@ class LayoutTable:
             attention=self.attention[:, None],
             n_microbatches=self.n_microbatches[:, None],
             data=self.data[:, None],
+            sliced=self.sliced[:, None],
         )

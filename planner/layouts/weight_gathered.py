@@ -5,7 +5,7 @@ over the axes g (X, XY, XYZ, or any others), and the batch is cut over g; on the
 are left the layer runs weight-stationary with its share of the tokens.
 
 Volume of the gather per device, before (k − 1)/k: all weights of the layer that the
-device needs, P_layer / (n/|g|).
+device needs, P_layer / (n/|g|). Of a layer with experts, all but these.
 
 Source: [Pope2022] §3.2.3 and appendix A.2.2.
 """
@@ -51,6 +51,11 @@ def gather_bytes(
 
     Nothing where nothing is gathered: there the weights at rest are used in place.
     """
-    largest = max(model.d_model * model.d_ff, model.d_model * model.d_query)
+    widths = [model.d_query]
+    if model.n_moe_layers < model.n_layers:
+        widths.append(model.d_ff)
+    if model.moe:  # routed experts stay where they are
+        widths.append(model.moe.n_shared_experts * model.moe.d_expert)
+    largest = model.d_model * max(widths)
     buffers = GATHER_BUFFERS * weight_bytes_per_number * (largest / shape.n_rest)
     return np.where(shape.n_gathered > 1, buffers, 0.0)

@@ -78,6 +78,9 @@ def shared_expert_messages(
 
 
 def _attention_in(model: ModelSpec) -> int:
+    """Width of what is made of the residual stream; heads made of a latent are not."""
+    if model.mla and model.mla.d_q_latent:
+        return model.mla.d_q_latent + model.d_cached
     return model.d_query + model.d_cached
 
 

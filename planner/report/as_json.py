@@ -29,6 +29,7 @@ AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
+    Division: ("n_most", "n_copies"),
     PhasePlan: ("tokens_per_s",),
     Memory: ("used_bytes", "free_bytes"),
     Deployment: (
@@ -40,7 +41,6 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
         "served_tokens_per_s",
         "utilization_fraction",
     ),
-    Division: ("is_even",),
     ClusterSpec: ("n_devices",),
     ModelSpec: ("n_params", "n_params_served"),
     Plan: ("n_assumed",),

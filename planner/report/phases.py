@@ -6,7 +6,7 @@ import math
 
 from planner.report.lines import LABEL, bar, labelled
 from planner.report.words import plural
-from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
+from planner.results import Deployment, Division, DraftPlan, Memory, Mesh, PhasePlan
 from planner.units import show
 
 _WIDEST_BAR = 20
@@ -47,7 +47,33 @@ def phase_lines(
         ("tokens/s", [show(phase.tokens_per_s, "1") for phase in phases]),
     ]
     table = [f"{label:<{LABEL}}{left:<{block}}{right}" for label, (left, right) in rows]
-    return [*table, *_draft_lines(best.draft), *labelled(_NOTES, width)]
+    notes = [*_division_notes(phases), *_NOTES]
+    return [*table, *_draft_lines(best.draft), *labelled(notes, width)]
+
+
+def _division_notes(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[str, str]]:
+    """Heads, experts and layers that are dealt out unevenly; once where phases are alike."""
+    first, second = phases
+    if first.divisions == second.divisions:
+        said = [("both phases", first.divisions)]
+    else:
+        said = [(phase.phase, phase.divisions) for phase in phases]
+    texts = [
+        f"{name}: {', '.join(map(_division_text, divisions))}"
+        for name, divisions in said
+        if divisions
+    ]
+    return [("uneven", "; ".join(texts))] if texts else []
+
+
+def _division_text(division: Division) -> str:
+    """`8 KV heads on 16 devices (2 have the same)`, `61 layers in 4 stages (16 at most)`."""
+    parts = "in {} stages" if division.things == "layers" else "on {} devices"
+    one = division.things.removesuffix("s") if division.n_things == 1 else division.things
+    text = f"{division.n_things} {one} {parts.format(division.n_parts)}"
+    if division.n_copies > 1:
+        return f"{text} ({division.n_copies} have the same)"
+    return f"{text} ({division.n_most} at most)"
 
 
 def _pass_texts(best: Deployment) -> list[str]:

@@ -24,7 +24,7 @@ from planner.report.words import (
     plural,
     target_texts,
 )
-from planner.results import Alternative, Deployment, Division, LimitUse, Mesh, Plan
+from planner.results import Alternative, Deployment, LimitUse, Mesh, Plan
 from planner.specs.quality import kv_losses, weights_losses
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches
@@ -52,7 +52,6 @@ _DEPLOYMENT: Rows = (
     ("weights", "{weights_format}, at rest {storage}   {axes}"),
     ("KV cache", "{kv_format}"),
     ("quality", "{quality}"),
-    ("divided", "{divided}"),
 )
 _COST: Rows = (
     ("rent", "{rent}: {n_devices} at {price} each, price {price_date}"),
@@ -149,7 +148,6 @@ def _mesh_values(plan: Plan) -> dict[str, object]:
         "n_devices": best.n_devices,
         "replicas": _replicas_text(best),
         "quality": _quality_text(plan),
-        "divided": "; ".join(map(_division_text, best.divisions)),
         "n_pool": plan.request.cluster.n_devices,
         "device": plan.request.cluster.device.title,
         "mesh": best.mesh.label,
@@ -219,17 +217,6 @@ def _quality_text(plan: Plan) -> str:
     model, best = plan.request.model, plan.deployment
     losses = weights_losses(model)[best.weights_format], kv_losses(model)[best.kv_format]
     return f"weights lose {percent(losses[0])}, KV cache {percent(losses[1])}, by the model's file"
-
-
-def _division_text(division: Division) -> str:
-    """`64 heads by 8: 8 each`; what does not divide is padded, or copied."""
-    what, n, ways = division.what, division.n_pieces, division.n_ways
-    text = f"{n} {what} by {ways}: "
-    if division.is_even:
-        return f"{text}{division.n_busiest} each"
-    if what == "KV heads" and ways > n:
-        return f"{text}{ways / n:.3g} copies of each"
-    return f"{text}padded to {division.n_busiest * ways}, {division.n_busiest} on the busiest"
 
 
 def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:

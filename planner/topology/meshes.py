@@ -4,6 +4,10 @@ A row says which devices are used and how they are connected, never how a model 
 on them. A torus gives its sub-slices; nodes give tensor groups inside a node or over
 whole nodes, times pipeline stages; links listed one by one give the widest groups.
 
+A switch joins all its devices alike, so the devices behind one may be counted off along two
+axes, 8 as 2×4: a layout can then treat them differently. Both axes are of one tier: a group
+that spans them has the bandwidth and the latency of one axis as long as both.
+
 The table is made from the records, without the graph; it is what `planner.topology.paths`
 reads off the graph.
 """
@@ -11,7 +15,7 @@ reads off the graph.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +32,10 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
+def _nothing() -> IntArray:
+    return np.zeros((0, 3), dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MeshTable:
     """M meshes, ordered by devices, then label.
@@ -41,6 +49,8 @@ class MeshTable:
             device, one way, as attained [bytes/s], float[M, 3]. Of an axis of one
             device: what a longer one would have.
         axis_hop_s: latency of one hop along the axis [s], float[M, 3].
+        axis_tier: number of the switch or dimension that joins the axis, int[M, 3]; axes of
+            one tier are one axis that is counted off in two.
         n_stages: pipeline stages, each a whole mesh, int[M].
         stage_bytes_per_s: from a device to its peer of the next stage, where that is
             slowest, as attained [bytes/s], float[M].
@@ -61,6 +71,12 @@ class MeshTable:
     stage_hop_s: FloatArray
     n_devices: IntArray
     n_positions: IntArray
+    axis_tier: IntArray = field(default_factory=_nothing)
+
+    def __post_init__(self) -> None:
+        if len(self.axis_tier) != len(self.label):
+            tiers = np.broadcast_to(np.arange(3), self.axis_size.shape)
+            object.__setattr__(self, "axis_tier", tiers)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -79,14 +95,33 @@ class MeshTable:
             stage_hop_s=self.stage_hop_s[rows],
             n_devices=self.n_devices[rows],
             n_positions=self.n_positions[rows],
+            axis_tier=self.axis_tier[rows],
         )
 
     @property
     def group_size(self) -> IntArray:
         """Devices of the group over each subset of axes, int[M, 8]; bit i is axis i."""
-        member = (np.arange(8)[:, None] >> np.arange(3)) & 1
-        sizes: IntArray = np.where(member, self.axis_size[:, None, :], 1).prod(axis=2)
+        sizes: IntArray = self._member_size.prod(axis=2)
         return sizes
+
+    @property
+    def tier_size(self) -> IntArray:
+        """Devices of each group along each tier, int[M, 8, 3], where its first member stands.
+
+        Where no two axes are of one tier these are the axes of the group, and 1 elsewhere.
+        """
+        sizes = self._member_size
+        for first, later in ((0, 1), (0, 2), (1, 2)):
+            one_tier = (self.axis_tier[:, first] == self.axis_tier[:, later])[:, None]
+            joined = np.where(one_tier & (sizes[..., first] > 1), sizes[..., later], 1)
+            sizes[..., first] *= joined
+            sizes[..., later] //= joined
+        return sizes
+
+    @property
+    def _member_size(self) -> IntArray:
+        member = (np.arange(8)[:, None] >> np.arange(3)) & 1
+        return np.where(member, self.axis_size[:, None, :], 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +138,7 @@ class _Row:
     stage_bytes_per_s: float
     stage_hop_s: float
     n_positions: int
+    axis_tier: tuple[int, int, int] = (0, 1, 2)
 
     @property
     def n_devices(self) -> int:
@@ -148,6 +184,36 @@ def _nodes_rows(fabric: NodesFabric, max_stages: int) -> Iterator[_Row]:
         n_places = fabric.n_nodes // m * (per_node // t)
         for p in range(1, min(n_places, max_stages) + 1):
             yield _nodes_row(fabric, t=t, m=m, p=p)
+        for first in _splits(fabric, t):
+            yield _split(_nodes_row(fabric, t=t, m=m, p=1), first)
+
+
+def _splits(fabric: NodesFabric, t: int) -> list[int]:
+    """First of two factors of the devices behind one switch, the smaller one.
+
+    None where devices are joined in pairs: there a part of the group has less bandwidth.
+    """
+    if fabric.scale_up_pair_bytes_per_s is not None:
+        return []
+    return [first for first in range(2, t) if t % first == 0 and first * first <= t]
+
+
+def _split(row: _Row, first: int) -> _Row:
+    """The same devices, those of each node along two axes; used without a pipeline."""
+    (t, m, _), (inside, between, _), (near_s, far_s, _) = (
+        row.axis_size,
+        row.axis_bytes_per_s,
+        row.axis_hop_s,
+    )
+    shape = (first, t // first, m)
+    return replace(
+        row,
+        label=f"{row.label} ({'×'.join(str(k) for k in shape if k > 1)})",
+        axis_size=shape,
+        axis_bytes_per_s=(inside, inside, between),
+        axis_hop_s=(near_s, near_s, far_s),
+        axis_tier=(0, 0, 1),
+    )
 
 
 def _nodes_row(fabric: NodesFabric, *, t: int, m: int, p: int) -> _Row:
@@ -209,4 +275,5 @@ def _table(rows: list[_Row]) -> MeshTable:
         stage_hop_s=np.array([row.stage_hop_s for row in rows], np.float64),
         n_devices=np.array([row.n_devices for row in rows], np.int64),
         n_positions=np.array([row.n_positions for row in rows], np.int64),
+        axis_tier=np.array([row.axis_tier for row in rows], np.int64).reshape(-1, 3),
     )

@@ -142,13 +142,20 @@ def torus_meshes(draw):
 
 @st.composite
 def switched_meshes(draw):
-    """Tensor groups inside a node, or over nodes."""
+    """Tensor groups inside a node, or over nodes; a node along one axis, or along two."""
+    inside, across = draw(st.sampled_from([1, 2, 4, 8])), draw(st.sampled_from([1, 2, 4, 12]))
+    second = draw(st.sampled_from([None, 1, 2, 3]))
+    tiers = {"axes": (inside, across, 1)}
+    rates, hops = (150e9, 12.5e9, 12.5e9), (2e-6, 5e-6, 5e-6)
+    if second is not None:
+        tiers = {"axes": (inside, second, across), "tiers": (0, 0, 1)}
+        rates, hops = (150e9, 150e9, 12.5e9), (2e-6, 2e-6, 5e-6)
     return RefereeMesh(
-        axes=(draw(st.sampled_from([1, 2, 4, 8])), draw(st.sampled_from([1, 2, 4, 12])), 1),
+        **tiers,
         wraps=(False, False, False),
         is_switch=True,
-        axis_bytes_per_s=(150e9, 12.5e9, 12.5e9),
-        axis_hop_s=(2e-6, 5e-6, 5e-6),
+        axis_bytes_per_s=rates,
+        axis_hop_s=hops,
         n_stages=draw(st.sampled_from([1, 1, 2, 3, 7])),
         stage_bytes_per_s=12.5e9,
         stage_hop_s=5e-6,

@@ -1,8 +1,8 @@
 """The array code and the scalar referee were written apart: they must say the same.
 
 Each example draws a model, a mesh and a pass, and compares several batches and both kinds of
-attention: of a dense model all 64 pairs of axis masks, of one with experts all sets of axes along
-which attention is data-parallel.
+attention: of a dense model all 64 pairs of axis masks, of one with experts all pairs of axes along
+which attention is data-parallel and of axes that cut E, or over which weights are gathered.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def as_table(mesh: RefereeMesh) -> MeshTable:
         stage_hop_s=np.array([mesh.stage_hop_s]),
         n_devices=np.array([mesh.n_devices * mesh.n_stages]),
         n_positions=np.array([1]),
+        axis_tier=np.array([mesh.tiers]),
     )
 
 
@@ -63,17 +64,21 @@ def every_layout(model: ModelSpec, n_microbatches: int) -> LayoutTable:
     """More than anyone enumerates: masks that mean the same, and copies of dense models."""
     masks = range(8)
     if model.moe:
-        cuts = [(0, 0, data) for data in masks]
+        rests = [(stored, data) for data in masks for stored in masks if not stored & data]
+        cuts = [(stored, 0, data, sliced) for stored, data in rests for sliced in (0, 1, 6)]
+        apart = [(gathered, data) for data in masks for gathered in masks if not gathered & data]
+        cuts += [(0, gathered, data, 2) for gathered, data in apart if gathered]
     else:
-        cuts = [(stored, gathered, 0) for stored in masks for gathered in masks]
-        cuts += [(stored, 0, data) for stored in (0, 6) for data in masks if data]
+        cuts = [(stored, gathered, 0, 0) for stored in masks for gathered in masks]
+        cuts += [(stored, 0, data, 0) for stored in (0, 6) for data in masks if data]
     rows = np.array([(*cut, attention) for cut in cuts for attention in (0, 1)])
-    stored, gathered, data, attention = rows.T
+    stored, gathered, data, sliced, attention = rows.T
     return LayoutTable(
         mesh=np.zeros(len(rows), np.int64),
         stored=stored,
         gathered=gathered,
         data=data,
+        sliced=sliced,
         attention=attention,
         n_microbatches=np.full(len(rows), n_microbatches),
     )
@@ -84,6 +89,7 @@ def scalar_arguments(layouts: LayoutTable, row: int) -> dict[str, object]:
         "stored": int(layouts.stored[row]),
         "gathered": int(layouts.gathered[row]),
         "data": int(layouts.data[row]),
+        "sliced": int(layouts.sliced[row]),
         "attention": ATTENTION_NAMES[layouts.attention[row]],
         "n_microbatches": int(layouts.n_microbatches[row]),
     }

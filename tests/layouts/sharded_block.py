@@ -30,8 +30,9 @@ class ShardedBlock:
 
     Args:
         stored: axes that cut E of the weights at rest; the others cut F and the heads.
-        gathered: axes over which weights are gathered and the batch is always cut.
+        gathered: axes over which the batch is always cut, weights being gathered there or copies.
         moved: further axes over which attention cuts the batch.
+        copies: those of `gathered` along which weights have copies.
     """
 
     model: ModelSpec
@@ -44,6 +45,7 @@ class ShardedBlock:
     n_sequences: int = 1
     held_kv: dict[Device, int] = field(default_factory=dict)
     read_weights: dict[Device, int] = field(default_factory=dict)
+    copies: tuple[int, ...] = ()
 
     @property
     def rest(self) -> tuple[int, ...]:
@@ -91,26 +93,44 @@ class ShardedBlock:
 
     # weights
 
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """Axes along which no weights have copies."""
+        return tuple(axis for axis in ALL if axis not in self.copies)
+
     def gather_weights(self, dense: np.ndarray, *, hidden: int) -> dict[Device, Shard]:
         """From E_x F_yz at rest to what the device works with; `hidden` is the axis of F."""
+        resting = tuple(axis for axis in self.distinct if axis not in self.stored)
+        return self.read(self.brought(dense, hidden, (self.stored, resting), (self.x, self.y)))
 
-        def labels(e_cut: tuple[int, ...], f_cut: tuple[int, ...]):
+    def gather_heads(self, dense: np.ndarray) -> dict[Device, Shard]:
+        """Of a matrix that makes heads [d, heads]: columns as heads are cut, over all devices."""
+        return self.brought(dense, 1, ((), self.distinct), ((), self.rest))
+
+    def brought(
+        self, dense: np.ndarray, hidden: int, at_rest: tuple, in_use: tuple
+    ) -> dict[Device, Shard]:
+        """Weights from the (E, F) cut at rest to that in use, over the axes of gathering."""
+
+        def labels(cut: tuple[tuple[int, ...], tuple[int, ...]]):
             def of(device: Device) -> Labels:
-                cuts = (e_cut, f_cut) if hidden == 1 else (f_cut, e_cut)
+                cuts = cut if hidden == 1 else cut[::-1]
                 rows, columns = (
-                    self.columns(n, device, cut) for n, cut in zip(dense.shape, cuts, strict=True)
+                    self.columns(n, device, axes) for n, axes in zip(dense.shape, cuts, strict=True)
                 )
                 return rows, columns
 
             return of
 
-        unstored = tuple(axis for axis in ALL if axis not in self.stored)
-        at_rest = self.cluster.place(dense, labels(self.stored, unstored))
-        over = self.over(self.gathered)
-        gathered = self.cluster.exchange("weights", at_rest, over, labels(self.x, self.y))
-        for device, shard in gathered.items():
+        over = self.over(tuple(axis for axis in self.gathered if axis not in self.copies))
+        placed = self.cluster.place(dense, labels(at_rest))
+        return self.cluster.exchange("weights", placed, over, labels(in_use))
+
+    def read(self, matrices: Shards) -> Shards:
+        """What a device multiplies by."""
+        for device, shard in matrices.items():
             self.read_weights[device] = self.read_weights.get(device, 0) + shard.values.size
-        return gathered
+        return matrices
 
     # one round: gather the input, multiply, scatter the hidden, and back
 

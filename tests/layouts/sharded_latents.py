@@ -94,8 +94,10 @@ class LatentAttention:
         queries = first
         if len(w.queries) == 2:
             whole = self.gathered("latents of queries", first, w.queries[0].shape[1])
-            matrix = block.gather_weights(w.queries[1], hidden=1)
+            matrix = block.read(block.gather_heads(w.queries[1]))
             queries = block.cluster.multiply(whole, matrix)
+        for up in (w.up_keys, w.up_values):
+            block.gather_heads(up)  # then they rest on the device that has their heads
         attend = self.on_latents if past.shape[1] else self.on_keys
         return block.leave("attention", [attend(queries, latents, past)], [w.output])
 

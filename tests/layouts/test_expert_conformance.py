@@ -12,6 +12,7 @@ from planner.layouts.attention import pair_flop
 from planner.layouts.geometry import Geometry, Pass, geometry
 from planner.layouts.kinds import layer_kinds
 from planner.layouts.layer import head_work, layer_work, residence
+from planner.layouts.naming import expert_layout_name
 from planner.layouts.options import all_layouts
 from planner.layouts.table import OVER_HEADS, LayoutTable
 from planner.specs.models import MlaShape, MoeShape, WindowShape
@@ -27,6 +28,8 @@ from tests.layouts.test_conformance import (
     assert_equal,
     costs_of,
     held,
+    tells_axes_apart,
+    times,
 )
 from tests.topology.pools import nodes, torus
 
@@ -44,9 +47,9 @@ pools = pytest.mark.parametrize("pool", POOLS)
 works = pytest.mark.parametrize("work", [PREFILL, DECODE], ids=["prefill", "decode"])
 
 
-def layouts_on(cluster, max_stages: int = 1) -> tuple[MeshTable, LayoutTable]:
+def layouts_on(cluster, moe: MoeShape = MOE, max_stages: int = 1) -> tuple[MeshTable, LayoutTable]:
     meshes = mesh_table(cluster, max_stages=max_stages)
-    return meshes, all_layouts(meshes, has_experts=True)
+    return meshes, all_layouts(meshes, moe=moe)
 
 
 def expert_layer(model: ModelSpec, shape: Geometry, work: Pass):
@@ -80,12 +83,14 @@ def test_work_over_all_devices_adds_up_to_the_unsharded_model(model, pool, work)
 @models
 @pools
 def test_resident_weights_are_the_parameters_and_the_copies_of_those_that_have_any(model, pool):
-    """Along the axes of data all but routed experts and embeddings; routers on every device."""
+    """Along the axes of data all but routed experts and embeddings; then routers everywhere,
+    each device with its part of E."""
     meshes, layouts = layouts_on(POOLS[pool])
     shape = geometry(layouts, meshes)
     n_replicas, n = shape.n_data, shape.n_tensor
+    assert (shape.n_x > 1).any()
     copied = model.layer_params_served + (model.n_layers - 1) * experts.common_params(model)
-    n_routers = np.where(n_replicas > 1, n - n_replicas, 0)
+    n_routers = np.where(n_replicas > 1, n / shape.n_x - n_replicas, 0)
     routers = (model.n_layers - 1) * model.router_params * n_routers
     whole = model.n_params_served + (n_replicas - 1) * copied + routers
     assert (n_replicas == n).any()
@@ -101,9 +106,9 @@ def test_a_latent_is_held_by_every_device_that_shares_its_sequence(pool):
     assert LATENTS.kv_bytes_per_token == 4 * 128 * 2
     kv = held(LATENTS, shape, DECODE).kv_bytes * np.ones_like(BATCHES)
     over_heads = shape.attention[:, 0] == OVER_HEADS
-    n_sharing = shape.n_tensor / shape.n_data
+    n_sharing = shape.n_tensor / shape.n_cut
     assert_equal((kv * shape.n_tensor)[over_heads], (whole * n_sharing)[over_heads])
-    replicated = (shape.n_data == shape.n_tensor)[:, 0]
+    replicated = (shape.n_cut == shape.n_tensor)[:, 0]
     assert replicated.any()
     np.testing.assert_allclose((kv * shape.n_tensor)[replicated], whole.repeat(replicated.sum(), 0))
 
@@ -132,7 +137,8 @@ def test_the_busiest_device_has_whole_experts_and_their_visits():
     """16 experts on 12 devices: two on the busiest, an eighth of all visits, not a twelfth."""
     meshes, layouts = layouts_on(replace_slices(torus(1, 1, 12)))
     mesh = int(np.flatnonzero(meshes.n_devices == 12)[0])
-    layouts = layouts.take(np.flatnonzero(layouts.mesh == mesh))
+    whole = (layouts.mesh == mesh) & (layouts.stored == 0) & (layouts.sliced == 0)
+    layouts = layouts.take(np.flatnonzero(whole))
     shape = geometry(layouts, meshes)
     model = FEW_EXPERTS
     params = experts.device_expert_params(model, shape)
@@ -187,45 +193,97 @@ def test_one_stage_has_exactly_the_windows_of_the_model():
 @models
 @pytest.mark.parametrize("pool", ["4×4×4", "2×4×8", "4 nodes"])
 def test_enumeration_leaves_out_only_layouts_that_cost_the_same(model, pool):
-    """Whatever can be done with some axes of data can be done at the same cost with axes kept."""
+    """What can be done with weights that rest in some way can be done at the same cost with a
+    way that is kept; whole experts here, slices below."""
     cluster = POOLS[pool]
-    meshes, everything = layouts_on(cluster)
+    meshes, everything = layouts_on(cluster, model.moe)
     for mesh in range(len(meshes)):
         raw = raw_layouts(mesh)
-        kept = everything.take(np.flatnonzero(everything.mesh == mesh))
-        together = LayoutTable(
-            **{
-                f.name: np.concatenate([getattr(raw, f.name), getattr(kept, f.name)])
-                for f in fields(LayoutTable)
-            }
-        )
-        rows = costs_of(model, cluster, meshes, together)
-        of_raw, of_kept = by_data(raw, rows[: len(raw)]), by_data(kept, rows[len(raw) :])
-        for data, possible in of_raw.items():
-            assert any(possible == offered for offered in of_kept.values()), (
-                f"{meshes.label[mesh]}: nothing enumerated does what data over {data:03b} does"
+        raw = raw.take(np.flatnonzero(tells_axes_apart(meshes, raw.mesh, raw.stored, raw.data)))
+        kept = everything.take(np.flatnonzero((everything.mesh == mesh) & (everything.sliced == 0)))
+        rows = costs_of(model, cluster, meshes, joined(raw, kept))
+        of_raw, of_kept = by_resting(raw, rows[: len(raw)]), by_resting(kept, rows[len(raw) :])
+        for resting, possible in of_raw.items():
+            assert any(possible <= offered for offered in of_kept.values()), (
+                f"{meshes.label[mesh]}: nothing enumerated does what {resting} does"
             )
 
 
 def raw_layouts(mesh: int) -> LayoutTable:
-    data, attention = (a.ravel() for a in np.meshgrid(np.arange(8), np.arange(2)))
+    """Copies along some axes beside E over others, or beside gathers over others."""
+    rests = [(s, d) for s in range(8) for d in range(8) if not s & d]
+    rows = [(s, 0, d, a) for s, d in rests for a in (0, 1)]
+    rows += [(0, g, d, a) for g, d in rests if g for a in (0, 1)]
+    stored, gathered, data, attention = np.array(rows).T
     nothing = np.zeros_like(data)
     return LayoutTable(
         mesh=nothing + mesh,
-        stored=nothing,
-        gathered=nothing,
+        stored=stored,
+        gathered=gathered,
         data=data,
         attention=attention,
         n_microbatches=nothing + 1,
     )
 
 
-def by_data(layouts: LayoutTable, rows: np.ndarray) -> dict[int, set[bytes]]:
-    """Of each set of axes of data, the different costs that its layouts have."""
-    found: dict[int, set[bytes]] = {}
-    for data, row in zip(layouts.data.tolist(), rows, strict=True):
-        found.setdefault(data, set()).add((row + 0.0).tobytes())
+def joined(one: LayoutTable, other: LayoutTable) -> LayoutTable:
+    return LayoutTable(
+        **{
+            f.name: np.concatenate([getattr(one, f.name), getattr(other, f.name)])
+            for f in fields(LayoutTable)
+        }
+    )
+
+
+def by_resting(layouts: LayoutTable, rows: np.ndarray) -> dict[tuple[int, int], set[bytes]]:
+    """Of each (stored, data), the different costs that its layouts have."""
+    found: dict[tuple[int, int], set[bytes]] = {}
+    resting = zip(layouts.stored.tolist(), layouts.data.tolist(), strict=True)
+    for way, row in zip(resting, rows, strict=True):
+        found.setdefault(way, set()).add((row + 0.0).tobytes())
     return found
+
+
+@pytest.mark.parametrize("n_experts", [6, 8, 9, 20, 24, 64])
+def test_slices_of_experts_that_are_left_out_are_never_better(n_experts):
+    """For every layout on 2×3×4 devices with every set of slicing axes: one that is kept, and
+    otherwise the same, costs no more in any time or memory."""
+    fabric = replace(torus(2, 3, 4).fabric, slice_dims=(1, 2, 3, 4))
+    cluster = replace(torus(2, 3, 4), fabric=fabric)
+    model = replace(FEW_EXPERTS, moe=replace(FEW, n_experts=n_experts, n_active_experts=3))
+    meshes, kept = layouts_on(cluster, model.moe)
+    mesh = int(np.flatnonzero(meshes.n_devices == 24)[0])
+    kept = kept.take(np.flatnonzero(kept.mesh == mesh))
+    whole = kept.take(np.flatnonzero(kept.sliced == 0))
+    every = [
+        replace(whole, sliced=np.full(len(whole), mask)).take(
+            np.flatnonzero(whole.stored & mask == 0)
+        )
+        for mask in range(8)
+    ]
+    kept_size = weights_and_costs(model, cluster, meshes, kept)
+    n_gained = 0
+    for raw in every:
+        for row, cost in enumerate(weights_and_costs(model, cluster, meshes, raw)):
+            alike = np.logical_and.reduce(
+                [
+                    getattr(kept, name) == getattr(raw, name)[row]
+                    for name in ("stored", "data", "gathered", "attention")
+                ]
+            )
+            assert (kept_size[alike] <= cost * (1 + 1e-12)).all(axis=1).any()
+            n_gained += bool((kept_size[alike & (kept.sliced > 0)] < cost).any())
+    assert bool(n_gained) == bool((kept.sliced > 0).any()) == (n_experts != 24)
+
+
+def weights_and_costs(model, cluster, meshes, layouts) -> np.ndarray:
+    """Everything that a plan is chosen by, weights at rest included, SI [N, …]."""
+    shape, batches = geometry(layouts, meshes), np.array([[1.0, 3.0, 24.0, 500.0]])
+    columns = [held(model, shape, DECODE, batches).weight_bytes]
+    for work in (PREFILL, DECODE):
+        columns.append(times(model, cluster, meshes, layouts, work, batches))
+        columns.append(held(model, shape, work, batches).activation_bytes)
+    return np.concatenate(columns, axis=1)
 
 
 def test_a_longer_window_keeps_and_meets_more_until_it_holds_everything():
@@ -247,3 +305,20 @@ def test_a_longer_window_keeps_and_meets_more_until_it_holds_everything():
     assert (sizes[1] < sizes[2]).all()
     np.testing.assert_array_equal(sizes[2], sizes[3])
     np.testing.assert_array_equal(sizes[3], sizes[4])
+
+
+def test_a_node_of_eight_has_every_product_of_data_tensor_and_expert_parallelism():
+    """16 experts on 8 devices; and 12, that come out even only where experts are sliced."""
+
+    def names(n_experts: int) -> set[str]:
+        moe = replace(FEW, n_experts=n_experts)
+        meshes, layouts = layouts_on(nodes(1), moe)
+        rows = np.flatnonzero(meshes.n_devices[layouts.mesh] == 8)
+        return {expert_layout_name(meshes, layouts, int(row), n_experts) for row in rows}
+
+    data = {"TP 8, EP 8", "DP 8, EP 8", "DP 2 × TP 4, EP 8", "DP 4 × TP 2, EP 8"}
+    in_two = {"TP 8 2D, EP 4", "TP 8 2D, EP 2", "DP 2 × TP 4 2D, EP 2", "DP 4 × TP 2 2D, EP 4"}
+    gathered = {"WG 8, EP 8", "DP 2 × WG 4, EP 8", "DP 4 × WG 2, EP 8"}
+    assert names(16) >= data | in_two | gathered
+    assert not any("EP 4 × TP" in name for name in names(16))
+    assert names(12) >= {"TP 8, EP 4 × TP 2", "DP 2 × TP 4, EP 4 × TP 2", "DP 8, EP 4 × TP 2"}

@@ -1,13 +1,14 @@
 """Layers with experts are run on numpy devices: right results, and volumes as claimed.
 
-Tokens are gathered behind tensor-parallel attention and dispatched behind data-parallel
-attention, with plain and with latent attention, over heads and over batch. Tokens divide by
+Tokens are gathered behind tensor-parallel attention and dispatched behind attention whose
+weights have copies or are gathered; weights are cut in one dimension or in two, experts whole or
+in slices; with plain and with latent attention, over heads and over batch. Tokens divide by
 devices and by experts, so that every device has the same to do.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from math import comb, prod
 
@@ -73,10 +74,26 @@ MODELS = (
 MESHES = [(2, 2, 2), (4, 2, 1), (1, 8, 1), (2, 2, 1), (4, 4, 1), (1, 1, 1)]
 
 
-def claims(sizes, data, attention, model, work, n_sequences):
+@dataclass(frozen=True)
+class Cut:
+    """Masks of axes of a layout, and its attention."""
+
+    stored: int
+    gathered: int
+    data: int
+    sliced: int
+    attention: int
+
+    def __str__(self) -> str:
+        return (
+            f"stored {self.stored}, gathered {self.gathered}, data {self.data}, "
+            f"sliced {self.sliced}, {ATTENTION_NAMES[self.attention]}"
+        )
+
+
+def claims(sizes, cut: Cut, model, work, n_sequences):
     """What the layouts say: geometry, the work of one layer, the axes that cut the batch."""
-    columns = {"mesh": 0, "stored": 0, "gathered": 0, "n_microbatches": 1}
-    rows = {**columns, "data": data, "attention": attention}
+    rows = {"mesh": 0, "n_microbatches": 1, **asdict(cut)}
     shape = geometry(LayoutTable(**{k: np.array([v]) for k, v in rows.items()}), mesh_row(sizes))
     batch = np.array([[float(n_sequences)]])
     layer = layer_work(
@@ -90,23 +107,22 @@ def claims(sizes, data, attention, model, work, n_sequences):
     return shape, layer, int(spread(shape, batch).batch_axes[0, 0])
 
 
-def run(shape, batch_axes, model, work, n_sequences):
+def run(sizes, cut: Cut, batch_axes, n_ways, model, work, n_sequences):
     """The layer on devices, checked against the dense layer."""
-    rng, sizes = (
-        np.random.default_rng(7),
-        tuple(int(shape.axis_group_size[0, m]) for m in (1, 2, 4)),
-    )
+    rng = np.random.default_rng(7)
     x = rng.normal(size=(n_sequences, work.n_new_tokens, model.d_model))
-    n_past, data = work.n_context_tokens - work.n_new_tokens, int(shape.data.item())
-    moe, n_ways = model.moe, int(experts.expert_ways(model, shape).item())
+    n_past, moe = work.n_context_tokens - work.n_new_tokens, model.moe
+    cuts_batch = cut.gathered | cut.data
     block = ExpertBlock(
         model,
         Cluster(sizes),
         weights=None,
-        stored=(),
-        gathered=axes_of(data),
-        moved=axes_of(batch_axes & ~data),
+        stored=axes_of(cut.stored),
+        gathered=axes_of(cuts_batch),
+        copies=tuple(axis for axis in axes_of(cut.data) if sizes[axis] > 1),
+        moved=axes_of(batch_axes & ~cuts_batch),
         experts=random_expert_weights(model),
+        sliced=axes_of(cut.sliced),
         routes=spread_routes(
             n_sequences * work.n_new_tokens, moe.n_experts, moe.n_active_experts, n_ways
         ),
@@ -138,28 +154,39 @@ def batch_for(sizes, model: ModelSpec) -> int:
     return max(prod(sizes) ** 2, model.moe.n_experts)
 
 
-def cases(sizes):
-    """All data masks, both kinds of attention; models and phases take turns."""
+def cuts(sizes):
+    """Every pair of axes of copies and of E, or of gathering; slices take turns."""
     used = sum(1 << axis for axis in range(3) if sizes[axis] > 1)
     masks = [mask for mask in range(8) if not mask & ~used]
-    every = list(product(masks, (0, 1)))
+    found = []
+    for data, other in product(masks, masks):
+        if data & other:
+            continue
+        slices = [mask for mask in masks if not mask & other]
+        found.append(Cut(other, 0, data, slices[len(found) % len(slices)], len(found) % 2))
+        found.append(Cut(other, 0, data, 0, len(found) % 2))
+        if other:
+            found.append(Cut(0, other, data, 0, len(found) // 2 % 2))
+    return found
+
+
+def cases(sizes):
+    """Models and phases take turns; on small meshes all models."""
     phases = (DECODE, PREFILL)
-    for i, (data, attention) in enumerate(every):
+    for i, cut in enumerate(cuts(sizes)):
         for j, model in enumerate(MODELS):
-            if prod(sizes) <= 8 or (i + j) % 3 == 0:
-                yield data, attention, model, phases[(i + j) % 2]
-                if prod(sizes) <= 4:
-                    yield data, attention, model, phases[(i + j + 1) % 2]
+            if prod(sizes) <= 4 or (i + j) % (2 if prod(sizes) <= 8 else 5) == 0:
+                yield cut, model, phases[(i + j // 2) % 2]
 
 
 @pytest.mark.parametrize("sizes", MESHES, ids=str)
 def test_experts_compute_the_dense_layer_and_receive_what_is_claimed(sizes):
-    for data, attention, model, work in cases(sizes):
+    for cut, model, work in cases(sizes):
         n_sequences = batch_for(sizes, model)
-        case = (data, attention, model, work, n_sequences)
-        shape, layer, batch_axes = claims(sizes, *case)
-        block = run(shape, batch_axes, model, work, n_sequences)
-        where = f"data {data}, {ATTENTION_NAMES[attention]}, {model.name}, {work}"
+        shape, layer, batch_axes = claims(sizes, cut, model, work, n_sequences)
+        n_ways = int(experts.expert_ways(model, shape).item())
+        block = run(sizes, cut, batch_axes, n_ways, model, work, n_sequences)
+        where = f"{cut}, {model.name}, {work}"
         counted = counted_volumes(block.cluster)
         counted.pop("routes", None)
         assert counted == pytest.approx(claimed_volumes(layer)), where

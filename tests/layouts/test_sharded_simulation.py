@@ -141,7 +141,10 @@ def run(sizes, stored, gathered, batch_axes, model, work, n_sequences):
 
 
 def claimed_volumes(layer: LayerWork) -> dict[str, float]:
-    volumes = {m.purpose: float(m.received_bytes.squeeze()) / BYTES for m in layer.messages}
+    volumes: dict[str, float] = {}
+    for message in layer.messages:
+        n_received = float(message.received_bytes.squeeze()) / BYTES
+        volumes[message.purpose] = volumes.get(message.purpose, 0.0) + n_received
     return {purpose: n for purpose, n in volumes.items() if n > 0}
 
 

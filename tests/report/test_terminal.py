@@ -10,10 +10,10 @@ import pytest
 
 from planner.report.paint import write
 from planner.report.terminal import plan_line, plan_text
-from planner.results import LimitUse
+from planner.results import Division, LimitUse
 from planner.specs.records import Link, LinkedFabric, Provenance, Workload
 from planner.specs.request import Targets
-from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, REQUEST
+from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, PREFILL, REQUEST
 
 GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = (80, 100)
@@ -126,6 +126,30 @@ def test_copies_of_the_cache_are_those_that_its_ways_leave():
     decode = replace(DECODE, n_kv_ways=8)
     text = plan_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
     assert re.search(r"KV cache +not cut, 32 copies +cut 8 ways, 4 copies\n", text)
+
+
+def division(things: str, n_things: int, n_parts: int) -> Division:
+    return Division(things=things, n_things=n_things, n_parts=n_parts)
+
+
+def test_heads_experts_and_layers_that_come_out_uneven_are_named_by_phase():
+    layers = division("layers", 61, 4)
+    prefill = replace(PREFILL, divisions=(division("KV heads", 1, 32), layers))
+    decode = replace(DECODE, divisions=(layers, division("experts", 60, 32)))
+    text = plan_text(
+        replace(PLAN, deployment=replace(DEPLOYMENT, prefill=prefill, decode=decode)), 100
+    )
+    text = " ".join(text.split())
+    assert (
+        "uneven prefill: 1 KV head on 32 devices (32 have the same), 61 layers in 4 stages "
+        "(16 at most); decode: 61 layers in 4 stages (16 at most), 60 experts on 32 devices "
+        "(2 at most)" in text
+    )
+    both = replace(DEPLOYMENT, prefill=replace(prefill, divisions=decode.divisions), decode=decode)
+    assert "uneven both phases: 61 layers" in " ".join(
+        plan_text(replace(PLAN, deployment=both), 100).split()
+    )
+    assert "uneven" not in plan_text(PLAN, 100)
 
 
 def test_the_columns_of_the_phases_do_not_touch_where_lines_are_narrowest():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -73,6 +74,7 @@ def test_the_axes_of_a_slice_are_those_of_its_graph(shape):
 def test_tensor_groups_fill_a_node_before_they_span_nodes():
     """Two nodes of four: 1, 2 or 4 devices of one node, or both nodes."""
     table = mesh_table(nodes(2, n_devices_per_node=4))
+    table = table.take(np.flatnonzero(table.axis_tier[:, 1] == 1))
     sizes = {(t, m) for t, m, _ in table.axis_size.tolist()}
     assert sizes == {(1, 1), (2, 1), (4, 1), (4, 2)}
     assert table.axis_is_switch.all()
@@ -80,14 +82,50 @@ def test_tensor_groups_fill_a_node_before_they_span_nodes():
     assert table.axis_size[row(table, "TP 8")].tolist() == [4, 2, 1]
 
 
+def test_devices_behind_a_switch_are_counted_off_along_two_axes():
+    """Eight as 2×4, alone and in each of two nodes; 4 as 2×2; and in a pipeline not at all."""
+    table = mesh_table(nodes(2))
+    split = table.take(np.flatnonzero(table.axis_tier[:, 0] == table.axis_tier[:, 1]))
+    sizes = dict(zip(split.label, split.axis_size.tolist(), strict=True))
+    assert sizes == {"TP 4 (2×2)": [2, 2, 1], "TP 8 (2×4)": [2, 4, 1], "TP 16 (2×4×2)": [2, 4, 2]}
+    assert split.axis_tier.tolist() == [[0, 0, 1]] * 3
+    for label in ("TP 4", "TP 8", "TP 16"):
+        (other,) = (i for i, name in enumerate(split.label) if name.startswith(f"{label} ("))
+        assert split.n_positions[other] == table.n_positions[row(table, label)]
+        assert split.axis_bytes_per_s[other, 0] == table.axis_bytes_per_s[row(table, label), 0]
+
+
+def test_a_rack_is_counted_off_in_every_way_and_pairs_of_links_in_none():
+    """72 = 2×36 = 3×24 = 4×18 = 6×12 = 8×9."""
+    rack = mesh_table(nodes(1, n_devices_per_node=72))
+    ways = {label for label in rack.label if label.startswith("TP 72 (")}
+    assert ways == {f"TP 72 ({k}×{72 // k})" for k in (2, 3, 4, 6, 8)}
+    pool = nodes(2)
+    pairs = replace(pool, fabric=replace(pool.fabric, scale_up_pair_bytes_per_s=50e9))
+    assert not any("(" in label for label in mesh_table(pairs).label)
+
+
+def test_a_group_of_two_axes_of_one_tier_is_as_long_as_both():
+    """2×4 devices in two nodes: xy is one axis of 8, xz and yz have two tiers."""
+    table = mesh_table(nodes(2))
+    sizes = table.tier_size[row(table, "TP 16 (2×4×2)")].tolist()
+    assert sizes[0b011] == [8, 1, 1]
+    assert sizes[0b111] == [8, 1, 2]
+    assert sizes[0b010] == [1, 4, 1]
+    assert sizes[0b110] == [1, 4, 2]
+    assert table.tier_size[row(table, "TP 16")][0b011].tolist() == [8, 2, 1]
+
+
 def test_a_node_of_six_is_used_whole_or_in_powers_of_two():
     table = mesh_table(nodes(1, n_devices_per_node=6))
+    table = table.take(np.flatnonzero(table.axis_tier[:, 1] == 1))
     assert {t for t, _, _ in table.axis_size.tolist()} == {1, 2, 4, 6}
 
 
 def test_pipeline_stages_use_every_count_that_fits_up_to_the_limit():
     """Three nodes hold 3 stages of 8, 6 of 4, 12 of 2 and 24 of 1."""
     table = mesh_table(nodes(3))
+    table = table.take(np.flatnonzero(table.axis_tier[:, 1] == 1))
     most = {t: table.n_stages[table.axis_size[:, 0] == t].max() for t in (1, 2, 4)}
     assert most == {1: 24, 2: 12, 4: 6}
     assert [label for label in table.label if label.startswith("TP 8")] == [

@@ -26,13 +26,30 @@ def common_params(model: ModelSpec) -> int:
     return attention_params(model) + router + moe.n_shared_experts * one_expert(model)
 
 
+def router_params(model: ModelSpec) -> int:
+    return model.d_model * moe_of(model).n_experts
+
+
 def own_common_params(layout: Layout) -> float:
-    """Those of one device: its cut, but all of the router where it routes its own tokens."""
-    model, n_rest = layout.model, layout.mesh.size(layout.rest)
+    """Those that one device uses: its cut, but all of the router where it routes its own tokens.
+
+    Of tokens that it has a part of E of, it needs that part of the router.
+    """
+    model, mesh = layout.model, layout.mesh
+    n_rest, router = mesh.size(layout.rest), router_params(model)
     if not layout.is_dispatched:
         return common_params(model) / n_rest
-    router = model.d_model * moe_of(model).n_experts
-    return (common_params(model) - router) / n_rest + router
+    return (common_params(model) - router) / n_rest + router / mesh.size(layout.e_axes)
+
+
+def resting_common_params(layout: Layout) -> float:
+    """Those that one device keeps: copies along `data`, and with these the router it uses."""
+    model, mesh = layout.model, layout.mesh
+    n_copies, router = mesh.size(layout.data), router_params(model)
+    if n_copies == 1:
+        return common_params(model) / mesh.n_devices
+    kept = (common_params(model) - router) * n_copies / mesh.n_devices
+    return kept + router / mesh.size(layout.e_axes)
 
 
 def one_expert(model: ModelSpec) -> int:
@@ -41,13 +58,14 @@ def one_expert(model: ModelSpec) -> int:
 
 def expert_ways(layout: Layout) -> int:
     """Devices that share out whole experts: the largest group of axes with one for each."""
-    sizes = [layout.mesh.size(group) for group in range(1 << N_AXES)]
+    busy = layout.e_axes | layout.sliced
+    sizes = [layout.mesh.size(group) for group in range(1 << N_AXES) if not group & busy]
     return max(size for size in sizes if size <= moe_of(layout.model).n_experts)
 
 
 def n_slices(layout: Layout) -> int:
     """Devices that share each expert, cut along its FFN dimension."""
-    return layout.mesh.n_devices // expert_ways(layout)
+    return layout.n_expert_devices // expert_ways(layout)
 
 
 def own_experts(layout: Layout) -> int:
@@ -56,7 +74,13 @@ def own_experts(layout: Layout) -> int:
 
 
 def own_expert_params(layout: Layout) -> float:
-    return own_experts(layout) * one_expert(layout.model) / n_slices(layout)
+    return own_experts(layout) * own_piece(layout)
+
+
+def own_piece(layout: Layout) -> float:
+    """Parameters of each expert of a device: a part of F for each slice, of E for each of x."""
+    n_pieces = n_slices(layout) * layout.mesh.size(layout.e_axes)
+    return one_expert(layout.model) / n_pieces
 
 
 def n_touched(layout: Layout, n_tokens: float) -> float:

@@ -8,8 +8,8 @@ from math import ceil
 from planner.estimates.referee.experts import (
     dense_layer_params,
     moe_of,
-    own_common_params,
     own_expert_params,
+    resting_common_params,
 )
 from planner.estimates.referee.heads import cached_heads, cached_width, own_heads, query_width
 from planner.estimates.referee.shapes import Layout, RefereeMesh, stage_layers
@@ -41,6 +41,7 @@ def held_bytes(
     n_cached_tokens: float,
     weights_format: str,
     data: int = 0,
+    sliced: int = 0,
     kv_format: str | None = None,
 ) -> RefereeBytes:
     """Memory of the busiest device while the pass runs; arguments as in `step_time`.
@@ -54,6 +55,7 @@ def held_bytes(
         stored=stored,
         gathered=gathered,
         data=data,
+        sliced=sliced,
         attention=attention,
         n_microbatches=n_microbatches,
         weights_format=weights_format,
@@ -83,7 +85,7 @@ def _weights_at_rest(layout: Layout) -> float:
     params = 0.0
     for layers in stage_layers(layout):
         if layers.has_experts:
-            one_layer = own_common_params(layout) + own_expert_params(layout)
+            one_layer = resting_common_params(layout) + own_expert_params(layout)
         else:
             one_layer = dense_layer_params(model) / n_holders
         params += layers.n_layers * one_layer
@@ -122,17 +124,28 @@ def _activations(layout: Layout, n_sequences: int, n_new_tokens: float) -> float
 
 
 def _visited_numbers(layout: Layout) -> float:
-    """A copy of a token for each expert that it visits, and the hidden inputs of these."""
+    """A copy of a token for each expert that it visits, and the hidden inputs of these.
+
+    Of the copy a device along x has its part of E, but it makes partial sums of all inputs.
+    """
     model, moe = layout.model, moe_of(layout.model)
-    per_expert = model.d_model + (model.n_ffn_matrices - 1) * moe.d_expert
+    n_sums = (model.n_ffn_matrices - 1) * layout.mesh.size(layout.e_axes)
+    per_expert = model.d_model + n_sums * moe.d_expert
     return (moe.n_active_experts + moe.n_shared_experts) * per_expert
 
 
 def _gather_buffers(layout: Layout) -> float:
-    """Room for the largest gathered matrix, twice; none where nothing is gathered."""
+    """Room for the largest gathered matrix, twice; none where nothing is gathered.
+
+    Routed experts never are.
+    """
     model, mesh = layout.model, layout.mesh
     if mesh.size(layout.gathered) == 1:
         return 0.0
-    widest = max(model.d_ff, query_width(model))
+    widest = query_width(model)
+    if model.moe is None or model.moe.n_dense_layers > 0:
+        widest = max(widest, model.d_ff)
+    if model.moe is not None:
+        widest = max(widest, model.moe.n_shared_experts * model.moe.d_expert)
     share = model.d_model * widest / mesh.size(layout.rest)
     return N_GATHER_BUFFERS * share * layout.weight_bytes

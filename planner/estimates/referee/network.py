@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from planner.estimates.referee.sends import Send
@@ -12,8 +13,25 @@ from planner.specs.records import FORMAT_BYTES, Fabric, NodesFabric
 
 def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float, float]:
     """Seconds of all transfers of one layer and micro-batch, and of all their hops."""
-    times = [_send_s(layout.mesh, fabric, send) for send in sends if send.n_shards > 1]
+    times = [
+        _send_s(_joined(layout.mesh, send.group), fabric, send)
+        for send in sends
+        if send.n_shards > 1
+    ]
     return sum(transfer for transfer, _ in times), sum(latency for _, latency in times)
+
+
+def _joined(mesh: RefereeMesh, group: int) -> RefereeMesh:
+    """The mesh as a group sees it: two of its axes behind one switch are one longer axis."""
+    axes = list(mesh.axes)
+    members = mesh.members(group)
+    for later in members:
+        for earlier in members:
+            if earlier < later and mesh.tiers[earlier] == mesh.tiers[later]:
+                axes[earlier] *= axes[later]
+                axes[later] = 1
+                break
+    return replace(mesh, axes=(axes[0], axes[1], axes[2]))
 
 
 def _send_s(mesh: RefereeMesh, fabric: Fabric, send: Send) -> tuple[float, float]:

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.estimates.referee import heads
-from planner.estimates.referee.experts import dense_layer_params, moe_of, n_token_copies
+from planner.estimates.referee.experts import (
+    common_params,
+    dense_layer_params,
+    moe_of,
+    n_token_copies,
+    router_params,
+)
 from planner.estimates.referee.shapes import Layout
 from planner.specs.records import FORMAT_BYTES
 
@@ -39,7 +45,7 @@ def layer_sends(layout: Layout, tokens: Tokens, *, has_experts: bool) -> list[Se
     """Everything that one layer sends for one micro-batch."""
     block = _expert_block(layout, tokens) if has_experts else _dense_block(layout, tokens)
     return [
-        _weights_send(layout),
+        *(_gathered_with_experts(layout) if has_experts else [_weights_send(layout)]),
         *block,
         *_latent_sends(layout, tokens),
         *_attention_sends(layout, tokens),
@@ -60,6 +66,31 @@ def _weights_send(layout: Layout) -> Send:
         n_shards=mesh.size(layout.gathered),
         n_bytes=dense_layer_params(layout.model) / mesh.size(layout.rest) * layout.weight_bytes,
     )
+
+
+def _gathered_with_experts(layout: Layout) -> list[Send]:
+    """All but the experts and the router; and the router, to every device from all others.
+
+    Where there are copies of the weights, there is one of the router for each device already.
+    """
+    mesh, router = layout.mesh, router_params(layout.model)
+    cut_params = (common_params(layout.model) - router) / mesh.size(layout.rest)
+    n_gathered = mesh.size(layout.gathered)
+    weights = Send(
+        kind="weights",
+        group=layout.gathered,
+        n_shards=n_gathered,
+        n_bytes=cut_params * layout.weight_bytes,
+    )
+    if n_gathered == 1 or mesh.size(layout.data) > 1:
+        return [weights]
+    whole = Send(
+        kind="weights",
+        group=~layout.e_axes & 7,
+        n_shards=layout.n_expert_devices,
+        n_bytes=router / mesh.size(layout.e_axes) * layout.weight_bytes,
+    )
+    return [weights, whole]
 
 
 def _dense_block(layout: Layout, tokens: Tokens) -> list[Send]:
@@ -95,20 +126,36 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
     own_share = _group_numbers(layout, tokens) / layout.mesh.size(layout.rest)
     exchange = Send(
         kind="exchange",
-        group=layout.data | layout.rest,
-        n_shards=layout.mesh.n_devices,
+        group=~layout.e_axes & 7,
+        n_shards=layout.n_expert_devices,
         n_bytes=own_share * n_token_copies(layout) * model.d_model,
     )
-    return [*sends, exchange, exchange]
+    return [*sends, exchange, *_sums_over_x(layout, tokens), exchange]
+
+
+def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
+    """What each visit makes of a part of E is added up, and its activation given to all of x."""
+    model, moe = layout.model, moe_of(layout.model)
+    n_visits = tokens.n_sequences * tokens.n_new * moe.n_active_experts / layout.n_expert_devices
+    n_bytes = n_visits * moe.d_expert * FORMAT_BYTES[model.activation_format]
+    x = layout.mesh.size(layout.e_axes)
+    n_ffn_in = model.n_ffn_matrices - 1
+    return [
+        Send(kind="scatter", group=layout.e_axes, n_shards=x, n_bytes=n_bytes * n_ffn_in),
+        Send(kind="gather", group=layout.e_axes, n_shards=x, n_bytes=n_bytes),
+    ]
 
 
 def _attention_hidden(layout: Layout) -> tuple[int, int]:
-    """Widths of what the projections make of a token, and of what they take back."""
-    model = layout.model
-    made = heads.query_width(model) + heads.cached_width(model)
-    if model.mla is None:
-        return made, heads.query_width(model)
-    return made, model.n_heads_served * model.mla.d_value
+    """Widths of what the projections make of a token's E, and of what they take back.
+
+    Of queries with a latent of their own only that is made of E.
+    """
+    model, mla = layout.model, layout.model.mla
+    if mla is None:
+        return heads.query_width(model) + heads.cached_width(model), heads.query_width(model)
+    first = mla.d_q_latent or heads.query_width(model)
+    return first + heads.cached_width(model), model.n_heads_served * mla.d_value
 
 
 def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> list[Send]:

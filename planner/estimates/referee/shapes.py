@@ -19,6 +19,7 @@ class RefereeMesh:
         axes: devices along each axis.
         wraps: whether each axis closes into a ring.
         is_switch: whether switches join the devices, axis 0 the innermost tier.
+        tiers: the switch or dimension of each axis; axes of one are one axis counted off in two.
         axis_bytes_per_s: one link and direction; behind a switch, one device one way.
         axis_hop_s: latency of one hop along each axis.
         n_stages: pipeline stages.
@@ -34,6 +35,7 @@ class RefereeMesh:
     n_stages: int
     stage_bytes_per_s: float
     stage_hop_s: float
+    tiers: tuple[int, int, int] = (0, 1, 2)
 
     @property
     def n_devices(self) -> int:
@@ -56,7 +58,8 @@ class Layout:
     The batch is cut over the axes along which weights are gathered before use, or have
     copies. Each group of devices that is left, `rest`, works on its own share of the batch.
     There E is cut over `e_axes` and F and the heads over `f_axes`. Routed experts have no
-    copies: they are cut over all axes.
+    copies and are not gathered: those axes cut them too, and E over `e_axes` like all else.
+    Axes of `sliced` cut the FFN dimension of each expert.
     """
 
     model: ModelSpec
@@ -68,6 +71,7 @@ class Layout:
     n_microbatches: int
     weights_format: str
     kv_format: str | None
+    sliced: int = 0
 
     @property
     def cut(self) -> int:
@@ -100,8 +104,13 @@ class Layout:
 
     @property
     def is_dispatched(self) -> bool:
-        """Tokens are sent to the devices of their experts, because these lie on many replicas."""
-        return self.mesh.size(self.data) > 1
+        """Tokens are sent to the devices of their experts: each part of the batch is elsewhere."""
+        return self.mesh.size(self.cut) > 1
+
+    @property
+    def n_expert_devices(self) -> int:
+        """Devices that have different experts or different slices of them."""
+        return self.mesh.n_devices // self.mesh.size(self.e_axes)
 
     def group_sequences(self, n_sequences: int) -> int:
         """Sequences of the busiest group that shares its weights."""

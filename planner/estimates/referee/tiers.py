@@ -7,7 +7,7 @@ cheapest of its protocols.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log2
+from math import log2, prod
 
 from planner.estimates.referee.sends import HALF, Send
 from planner.estimates.referee.shapes import RefereeMesh
@@ -27,7 +27,7 @@ def tiered_s(
 
 def _meeting(mesh: RefereeMesh, send: Send) -> tuple[float, float]:
     """Shards that meet in one node, as many as it has room for, and nodes that they meet over."""
-    room = mesh.axes[0] if 0 in mesh.members(send.group) else 1
+    room = prod(mesh.axes[axis] for axis in mesh.members(send.group) if mesh.tiers[axis] == 0)
     if send.n_shards <= room:
         return send.n_shards, 1.0
     return room, send.n_shards / room
@@ -42,8 +42,9 @@ def _measured_s(mesh: RefereeMesh, fabric: NodesFabric, send: Send, n_bytes: flo
     gather = _fitted_s(measured.all_gather, inside, n_bytes)
     scatter = _fitted_s(measured.reduce_scatter, inside, n_bytes)
     exchange = _fitted_s(measured.all_to_all, inside, n_bytes)
-    hop = min(nodes - 1, 1) * mesh.axis_hop_s[1]
-    port = mesh.axis_bytes_per_s[1]
+    between = mesh.tiers.index(1)
+    hop = min(nodes - 1, 1) * mesh.axis_hop_s[between]
+    port = mesh.axis_bytes_per_s[between]
     away = n_bytes * (nodes - 1) / nodes / port
     if send.kind == "exchange":
         idle = _fitted_s(measured.all_to_all, inside, 0.0)
@@ -86,7 +87,7 @@ def _at(
 
 def _by_protocol_s(mesh: RefereeMesh, fabric: NodesFabric, send: Send, n_bytes: float) -> float:
     inside, nodes = _meeting(mesh, send)
-    up, out = mesh.axis_bytes_per_s[0], mesh.axis_bytes_per_s[1]
+    up, out = mesh.axis_bytes_per_s[0], mesh.axis_bytes_per_s[mesh.tiers.index(1)]
     within = n_bytes * (inside - 1) / inside / up
     between = n_bytes * (nodes - 1) / nodes / out
     transfer = max(within, between) if send.kind == "exchange" else within + between / inside

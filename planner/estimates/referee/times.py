@@ -8,11 +8,10 @@ from math import ceil, inf
 from planner.estimates.referee.experts import (
     common_params,
     dense_layer_params,
-    n_slices,
     n_touched,
     n_visits,
-    one_expert,
     own_common_params,
+    own_piece,
 )
 from planner.estimates.referee.heads import meets_latents, own_heads, pair_width
 from planner.estimates.referee.memory import kv_layer_bytes
@@ -50,6 +49,7 @@ def step_time(
     weights_format: str,
     kv_format: str | None = None,
     data: int = 0,
+    sliced: int = 0,
 ) -> RefereeTime:
     """Seconds of one pass of `batch` sequences through the whole pipeline.
 
@@ -68,6 +68,7 @@ def step_time(
         weights_format: format of the weights.
         kv_format: format of the cache; the model's own without it.
         data: mask of the axes along which all but experts has copies.
+        sliced: mask of the axes that cut the FFN dimension of each expert.
     """
     layout = Layout(
         model=model,
@@ -75,6 +76,7 @@ def step_time(
         stored=stored,
         gathered=gathered,
         data=data,
+        sliced=sliced,
         attention=attention,
         n_microbatches=n_microbatches,
         weights_format=weights_format,
@@ -122,9 +124,9 @@ def _matmul_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> tuple[float
         flop += layers.n_layers * 2 * n_group_tokens * share
         params += layers.n_layers * (own_common_params(layout) if layers.has_experts else share)
         if layers.has_experts:
-            slice_params = one_expert(model) / n_slices(layout)
-            flop += layers.n_layers * 2 * n_visits(layout, n_all_tokens) * slice_params
-            params += layers.n_layers * n_touched(layout, n_all_tokens) * slice_params
+            piece = own_piece(layout)
+            flop += layers.n_layers * 2 * n_visits(layout, n_all_tokens) * piece
+            params += layers.n_layers * n_touched(layout, n_all_tokens) * piece
     matmul_flop_per_s = _flop_per_s(device, layout.weights_format)
     return flop / matmul_flop_per_s, params * layout.weight_bytes / _hbm_bytes_per_s(device)
 
