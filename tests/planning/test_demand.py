@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import NoPlanError, RequestError, SolverError, SolverOptions, Targets, frontier, plan
+from planner import (
+    NoPlanError,
+    RequestError,
+    SolverError,
+    SolverOptions,
+    Targets,
+    frontier,
+    load_cluster,
+    load_model,
+    plan,
+)
 from planner.estimates import referee
 from planner.estimates.candidates import passes
 from planner.programs import deployment as program
@@ -35,8 +45,8 @@ def solved(demand, cluster=None, *, targets=None, **choices):
 
 def most_served(cluster):
     """The largest demand that a pool can meet, by its own explanation [token/s]."""
+    targets = Targets(demand_tokens_per_s=1e9)
     with pytest.raises(NoPlanError) as caught:
-        targets = Targets(demand_tokens_per_s=1e9)
         plan(MODEL, cluster, workload=WORKLOAD, targets=targets, **FAST)
     (obstacle,) = caught.value.conflict.obstacles
     return obstacle.reachable
@@ -245,6 +255,19 @@ class TestNoPlan:
         words = conflict.command.split()
         n_devices = int(words[words.index("--max-devices") + 1])
         assert solved(0.9 * most, torus(1, 2, 2), targets=Targets(n_devices=n_devices))
+
+
+def test_the_command_names_a_pool_with_as_many_devices_as_the_demand_takes():
+    """Servers come in any number, by the pattern of their file: two of them are too few."""
+    model, pool = load_model("llama-3.1-8b"), load_cluster("dgx-a100-x2")
+    asked = {"workload": WORKLOAD, "batches": (64, 256), "prefill_batches": (1, 4)}
+    targets = Targets(demand_tokens_per_s=1e5)
+    with pytest.raises(NoPlanError) as caught:
+        plan(model, pool, targets=targets, **asked)
+    words = caught.value.conflict.command.split()
+    larger = load_cluster(words[words.index("--topology") + 1])
+    assert larger.n_devices > pool.n_devices
+    assert plan(model, larger, targets=targets, **asked).deployment.output_tokens_per_s >= 1e5
 
 
 def test_replicas_that_have_no_place_are_refused(monkeypatch):

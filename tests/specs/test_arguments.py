@@ -59,9 +59,8 @@ def test_names_in_place_of_records_say_what_makes_records_of_them():
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers():
-    found = requests.request(
-        torus(1, 1, 1), batches=np.array([8, 1]), prefill_batches=[np.int64(2)]
-    )
+    batches = {"batches": np.array([8, 1]), "prefill_batches": [np.int64(2)]}
+    found = requests.request(torus(1, 1, 1), **batches)
     assert found.batches == (1, 8)
     assert {type(batch) for batch in (*found.batches, *found.prefill_batches)} == {int}
 
