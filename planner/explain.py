@@ -20,17 +20,13 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import MS, USD_PER_MTOKEN, PosedProgram, pose
 from planner.results import Conflict, Deployment, Obstacle
 from planner.search import is_feasible, optimum, search, time_left
+from planner.shortfall import CAPACITY, demand_reason, larger_pools, most_served, rounded_down
 from planner.solvers.solution import Solution, Status
 from planner.specs.listing import list_clusters
+from planner.specs.quality import usual_formats
 from planner.specs.reading import load_cluster
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
 from planner.units import show
-
-LEAST_SHARE = 0.5
-"""A pool this much smaller than in proportion may still serve a demand: other layouts fit it."""
-
-MOST_POOLS = 3
-"""Larger pools that are planned for to find one that serves a demand."""
 
 RELIEF = {
     "tpot": 1.1,
@@ -49,7 +45,7 @@ QUANTITY = {
     "cost": ("cost", 1.0 / USD_PER_MTOKEN, "USD/token"),
     "devices": ("devices", 1.0, "1"),
     "batch": ("batch", -1.0, "1"),
-    "demand": ("capacity", MS, "token/s"),
+    "demand": (CAPACITY, MS, "token/s"),
     "hbm": ("memory", 1.0, "B"),
 }
 """What each limit limits: quantity of the program, factor to SI, dimension.
@@ -210,7 +206,7 @@ def _obstacle(
         reachable=deployment.memory.used_bytes if name == "hbm" else reachable,
         dimension=dimension,
         reason=(
-            _demand_reason(request, deployment, reachable, _within(request, left_out))
+            demand_reason(request, deployment, reachable, _within(request, left_out))
             if name == "demand"
             else _reason(name, deployment, _within(request, left_out))
         ),
@@ -220,7 +216,7 @@ def _obstacle(
 def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
     """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
     if yielding[0] == "demand":
-        return _most_served(table, request, yielding)
+        return most_served(table, request, yielding)
     quantity = QUANTITY[yielding[0]][0]
     posed = pose(table, request, objective=quantity, without=yielding)
     found = search(posed, request.options, n_alternatives=0)
@@ -229,29 +225,13 @@ def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> De
     return describe(table, posed, request, found.assignment)
 
 
-def _most_served(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
-    """The cheapest plan for the largest demand that can be met, to three digits."""
-    posed = pose(table, request, objective=QUANTITY["demand"][0], without=yielding)
-    served = MS / optimum(posed.program, request.options).objective
-    less = _with_demand(request, _rounded_down(served))
-    posed = pose(table, less, objective="cost", without=[*yielding[1:]])
-    found = search(posed, request.options, n_alternatives=0)
-    if found.assignment is None:  # what is left over by rounding costs too much
-        return None
-    return describe(table, posed, less, found.assignment)
-
-
-def _with_demand(request: Request, tokens_per_s: float) -> Request:
-    targets = replace(request.targets, demand_tokens_per_s=tokens_per_s)
-    return replace(request, targets=targets)
-
-
 def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:
     """A command that has a plan: limits at what is reachable, or another way to the memory."""
     if yielding == ["demand"]:
-        larger = _larger_pool(request, closest)
-        if larger:
-            return larger
+        served = closest.served_tokens_per_s if closest else math.inf
+        for larger in larger_pools(request, served):
+            if _has_plan(replace(request, cluster=larger)):
+                return command_of(request, {"--topology": larger.name})
     if yielding and closest is not None:
         reached = {
             "tpot": f"{_rounded_up(closest.tpot_s * MS):.12g}ms",
@@ -259,7 +239,7 @@ def _command(request: Request, yielding: list[str], closest: Deployment | None) 
             "cost": f"${_rounded_up(closest.usd_per_token * USD_PER_MTOKEN):.12g}/Mtoken",
             "devices": str(closest.n_devices),
             "batch": str(closest.decode.batch),
-            "demand": f"{_rounded_down(closest.served_tokens_per_s):.12g}tok/s",
+            "demand": f"{rounded_down(closest.served_tokens_per_s):.12g}tok/s",
         }
         return command_of(request, {LIMIT_OPTIONS[name]: reached[name] for name in yielding})
     for option, value, other in _more_room(request):
@@ -270,7 +250,7 @@ def _command(request: Request, yielding: list[str], closest: Deployment | None) 
 
 def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
     """Requests like this one with smaller weights, or on a larger pool of the same device."""
-    formats = request.model.weights_formats
+    formats = usual_formats(request.model, request.targets)
     if set(formats) - set(request.weights_formats):
         yield "--weights", ",".join(formats), replace(request, weights_formats=formats)
     clusters = (load_cluster(name) for listing in list_clusters() for name in listing.examples)
@@ -278,19 +258,6 @@ def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
         same = cluster.device.name == request.cluster.device.name
         if same and cluster.n_devices > request.cluster.n_devices:
             yield "--topology", cluster.name, replace(request, cluster=cluster)
-
-
-def _larger_pool(request: Request, closest: Deployment | None) -> str:
-    """The command for the smallest larger pool of the device that serves the demand."""
-    demand = request.targets.demand_tokens_per_s
-    assert demand is not None
-    share = demand / closest.served_tokens_per_s if closest else 1.0
-    least = request.cluster.n_devices * share * LEAST_SHARE
-    large = [one for one in _more_room(request) if one[2].cluster.n_devices >= least]
-    for option, value, other in large[:MOST_POOLS]:
-        if option == "--topology" and _has_plan(other):
-            return command_of(request, {option: value})
-    return ""
 
 
 def _has_plan(request: Request) -> bool:
@@ -305,12 +272,6 @@ def _rounded_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
-def _rounded_down(value: float) -> float:
-    """To three significant digits, downwards."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.floor(value / step) * step
-
-
 def _within(request: Request, left_out: list[str]) -> str:
     """Which limits an obstacle's best value keeps, in words; the first left out is its own."""
     kept = [name for name in limits_of(request) if name not in left_out]
@@ -318,20 +279,6 @@ def _within(request: Request, left_out: list[str]) -> str:
     if others <= set(kept):
         return " within the other limits" if others else ""
     return f" with only {', '.join(f'`{name}`' for name in kept)} kept" if kept else " by itself"
-
-
-def _demand_reason(request: Request, deployment: Deployment, served: float, within: str) -> str:
-    """How many replicas the demand takes, and how many there is room for."""
-    demand = request.targets.demand_tokens_per_s
-    assert demand is not None
-    each, n_devices = deployment.output_tokens_per_s, deployment.mesh.n_devices
-    n_room, n_needed = round(served / each), math.ceil(demand / each)
-    replicas = f"{n_room} replica{'s' * (n_room > 1)}"
-    return (
-        f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
-        f"{n_devices} devices {deployment.mesh.label}; {show(demand, 'token/s')} need {n_needed} "
-        f"of them, {n_needed * n_devices} devices"
-    )
 
 
 def _reason(name: str, deployment: Deployment, within: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
-from planner.specs.request import (
+from planner.specs.defaults import (
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
     DEFAULT_WORKLOAD,

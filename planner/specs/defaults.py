@@ -31,7 +31,7 @@ def default_batches(targets: Targets) -> tuple[int, ...]:
     """The usual decode batches, and those from `min_batch` to twice as many beyond them.
 
     >>> default_batches(Targets(min_batch=2000))[-3:]
-    (3938, 3969, 4000)
+    (3952, 3984, 4000)
     """
     least, most = targets.min_batch, DEFAULT_BATCHES[-1]
     if least is None or least <= most:

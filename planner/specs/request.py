@@ -160,8 +160,8 @@ def make_request(
     if problems:  # nothing else can be said of what has another type
         raise RequestError(problems)
     chosen_prefill = prefill or default_prefill(targets)
-    is_usual = batches is None or tuple(batches) == DEFAULT_BATCHES
-    offered = default_batches(targets) if is_usual else batches
+    offered = DEFAULT_BATCHES if batches is None else tuple(batches)
+    offered = default_batches(targets) if offered == DEFAULT_BATCHES else offered
     request = Request(
         model=model,
         cluster=cluster,
@@ -169,7 +169,7 @@ def make_request(
         targets=targets,
         weights_formats=tuple(dict.fromkeys(weights_formats or usual_formats(model, targets))),
         kv_formats=tuple(dict.fromkeys(kv_formats or (model.kv_format,))),
-        batches=tuple(sorted({int(batch) for batch in offered or ()})),
+        batches=tuple(sorted({int(batch) for batch in offered})),
         prefill_batches=tuple(
             default_prefill_batches(chosen_prefill)
             if prefill_batches is None

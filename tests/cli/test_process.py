@@ -61,6 +61,33 @@ def _cpu_s(*argv: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+_INTERRUPTED = """\
+import _thread, builtins, sys
+real = builtins.__import__
+def slow(name, *rest, **more):
+    if name == "{module}":
+        _thread.interrupt_main()
+    return real(name, *rest, **more)
+builtins.__import__ = slow
+from planner.command import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["planner.cli", "cyclopts", "planner.planning", "pyomo"])
+def test_ctrl_c_while_modules_are_imported_ends_in_one_line(module):
+    """As it does when it falls into the first tenth of a second."""
+    ran = spawn("--topology", "tpu-v4-4x4x4", code=_INTERRUPTED.format(module=module))
+    assert ran.returncode == 130
+    assert ran.stdout == ""
+    assert ran.stderr == "error: interrupted before a plan was found\n"
+
+
+def test_the_installed_command_is_the_guarded_one():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'plan = "planner.command:main"' in text
+
+
 @pytest.mark.parametrize(
     ("argv", "code"), [(("--batch", "0"), 2), (("--topology", "tpu-v4-1x1x1"), 1), (("models",), 0)]
 )

@@ -98,3 +98,15 @@ def linked_clusters(draw: st.DrawFn) -> ClusterSpec:
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True))
     widths = draw(st.lists(st.integers(1, 4), min_size=len(chosen), max_size=len(chosen)))
     return linked(n_devices, *((a, b, w) for (a, b), w in zip(chosen, widths, strict=True)))
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterSpec:
+    """Any pool: a torus, servers, or links listed one by one."""
+    dims, size = st.sampled_from([1, 2, 4, 8, 12]), st.integers(1, 9)
+    kind = draw(st.sampled_from(["torus", "nodes", "linked"]))
+    if kind == "torus":
+        return torus(draw(dims), draw(dims), draw(dims))
+    if kind == "nodes":
+        return nodes(draw(size), n_devices_per_node=draw(size))
+    return draw(linked_clusters())

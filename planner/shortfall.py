@@ -1,0 +1,82 @@
+"""What a demand beyond the pool takes: the most that is served, the replicas that lack.
+
+`explain` asks; whether a larger pool has a plan, it finds out itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.describe import describe
+from planner.errors import RequestError
+from planner.estimates.candidates import CandidateTable
+from planner.programs.deployment import MS, pose
+from planner.results import Deployment
+from planner.search import optimum, search
+from planner.specs.reading import load_cluster
+from planner.specs.records import ClusterSpec, NodesFabric
+from planner.specs.request import Request
+from planner.units import show
+
+CAPACITY = "capacity"
+"""Quantity of a program without a demand: time of a token when the whole pool works on it."""
+
+MORE_NODES = 4
+"""How many sizes of a pool of nodes are tried, from as many devices as one layout takes."""
+
+
+def most_served(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
+    """The cheapest plan for the largest demand that can be met, to three digits."""
+    posed = pose(table, request, objective=CAPACITY, without=yielding)
+    served = MS / optimum(posed.program, request.options).objective
+    less = _with_demand(request, rounded_down(served))
+    posed = pose(table, less, objective="cost", without=[*yielding[1:]])
+    found = search(posed, request.options, n_alternatives=0)
+    if found.assignment is None:  # what is left over by rounding costs too much
+        return None
+    return describe(table, posed, less, found.assignment)
+
+
+def _with_demand(request: Request, tokens_per_s: float) -> Request:
+    targets = replace(request.targets, demand_tokens_per_s=tokens_per_s)
+    return replace(request, targets=targets)
+
+
+def rounded_down(value: float) -> float:
+    """To three significant digits, downwards."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.floor(value / step) * step
+
+
+def demand_reason(request: Request, deployment: Deployment, served: float, within: str) -> str:
+    """How many replicas the demand takes, and how many there is room for."""
+    demand = request.targets.demand_tokens_per_s
+    assert demand is not None
+    each, n_devices = deployment.output_tokens_per_s, deployment.mesh.n_devices
+    n_room, n_needed = round(served / each), math.ceil(demand / each)
+    replicas = f"{n_room} replica{'s' * (n_room > 1)}"
+    return (
+        f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
+        f"{n_devices} device{'s' * (n_devices > 1)} {deployment.mesh.label}; {show(demand, 'token/s')} need {n_needed} "
+        f"of them, {n_needed * n_devices} devices"
+    )
+
+
+def larger_pools(request: Request, served_tokens_per_s: float) -> Iterator[ClusterSpec]:
+    """Pools of more such nodes, in proportion to the demand, by the names that patterns give."""
+    fabric, name = request.cluster.fabric, request.cluster.name
+    demand = request.targets.demand_tokens_per_s
+    assert demand is not None
+    if not isinstance(fabric, NodesFabric) or not name.endswith(f"-x{fabric.n_nodes}"):
+        return
+    family = name.removesuffix(f"x{fabric.n_nodes}")
+    n_nodes = math.ceil(fabric.n_nodes * demand / served_tokens_per_s * (1 - 1e-9))
+    for n in range(max(n_nodes, fabric.n_nodes + 1), n_nodes + MORE_NODES):
+        try:
+            larger = load_cluster(f"{family}x{n}")
+        except RequestError:  # a name of the user's own, or more nodes than the pattern allows
+            return
+        if larger.device.name == request.cluster.device.name:
+            yield replace(larger, usd_per_hour=request.cluster.usd_per_hour)
