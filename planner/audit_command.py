@@ -49,6 +49,7 @@ def audit(
     """Say how far a running deployment is from what its pool could do, and what would help."""
     from planner.audit import audit as find
     from planner.options.drafts import drafted
+    from planner.options.paths import with_paths
     from planner.options.reading import read, read_drafting, read_pool
     from planner.report.audit import audit_line, audit_text
     from planner.specs.reading import load_cluster, load_model
@@ -81,6 +82,14 @@ def audit(
         options=replace(asked.options, gap=0.0),
         **seen,
     )
+    named = (
+        ("--model", written.model, model.name),
+        ("--topology", written.topology, cluster.name),
+    )
+    changes = (
+        replace(change, command=with_paths(change.command, named)) for change in answer.changes
+    )
+    answer = replace(answer, changes=tuple(changes))
     if written.json:
         from planner.report.as_json import audit_json, dumps
 

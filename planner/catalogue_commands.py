@@ -25,10 +25,10 @@ _Spec = TypeVar("_Spec")
 
 def models(name: _Name = None, /, *, said: _Said) -> int:
     """List models, or describe one."""
+    said.check()
     from planner.report.catalogue import listing_text, model_text
     from planner.specs.reading import load_model
 
-    said.check()
     if name is None:
         from planner.report.facts import model_facts
         from planner.specs.listing import list_models

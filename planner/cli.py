@@ -235,20 +235,14 @@ def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:
 
 def _as_written(conflict: Conflict, written: Written) -> Conflict:
     """The conflict, with files in its command named by their paths, as the request did."""
-    from planner.specs.finding import is_path
+    from planner.options.paths import with_paths
 
-    words, request = shlex.split(conflict.command), conflict.request
-    for option, text, name in (
+    request = conflict.request
+    named = (
         ("--model", written.model, request.model.name),
         ("--topology", written.topology, request.cluster.name),
-    ):
-        if not words or not is_path(text):
-            continue
-        if option not in words:  # the file has the name that is the default
-            words[1:1] = [option, text]
-        elif words[words.index(option) + 1] == name:
-            words[words.index(option) + 1] = text
-    return replace(conflict, command=shlex.join(words))
+    )
+    return replace(conflict, command=with_paths(conflict.command, named))
 
 
 def _code(error: BaseException) -> int:

@@ -214,8 +214,21 @@ class WrittenAudit(Written):
         str | None, _text(_SERVE, "RATE", "Output tokens a second that a user sees, like 70tok/s.")
     ] = None
     batch: Annotated[
-        str, _text(_SERVE, "N", "Sequences decoded together; or else `--utilization`.")
+        str,
+        Parameter(
+            group=_SERVE,
+            metavar="N",
+            help="Sequences decoded together; or else `--utilization`.",
+            negative=(),
+            show_default=False,
+        ),
     ] = ""
+    weights: Annotated[
+        tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its weights; default: its first.")
+    ] = ()
+    kv: Annotated[
+        tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its KV cache; default: the usual one.")
+    ] = ()
     utilization: Annotated[
         str | None, _text(_SERVE, "FRACTION", "Model FLOP of decode over the peak, like 15%.")
     ] = None

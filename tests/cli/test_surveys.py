@@ -168,6 +168,12 @@ class TestAudit:
         jsonschema.Draft202012Validator(audit_schema()).validate(record)
         assert record["changes"][0]["command"].startswith("plan --model llama-3-8b")
 
+    def test_commands_name_files_as_the_request_did(self, mini):
+        line = "audit --model mini.toml --topology tpu-v4-1x1x2 --speed 50tok/s --batch 2 --json"
+        changes = json.loads(mini(line).out)["changes"]
+        assert changes
+        assert all(" --model mini.toml " in change["command"] for change in changes)
+
     def test_a_page_is_written_and_named_on_stderr(self, plan, folder):
         ran = plan(f"{self.LINE} --speed 40tok/s --batch 4 --html audit.html --quiet")
         assert (ran.code, ran.err) == (0, "wrote audit.html\n")
