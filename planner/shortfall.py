@@ -59,8 +59,8 @@ def demand_reason(request: Request, deployment: Deployment, served: float, withi
     replicas = f"{n_room} replica{'s' * (n_room > 1)}"
     return (
         f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
-        f"{n_devices} device{'s' * (n_devices > 1)} {deployment.mesh.label}; {show(demand, 'token/s')} need {n_needed} "
-        f"of them, {n_needed * n_devices} devices"
+        f"{n_devices} device{'s' * (n_devices > 1)} {deployment.mesh.label}; "
+        f"{show(demand, 'token/s')} need {n_needed} of them, {n_needed * n_devices} devices"
     )
 
 
