@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,6 +29,9 @@ Group = tuple[FloatArray, FloatArray]
 Forms = tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 """Latency [s] and seconds a byte of the short form and of the long one, (N, 1) each."""
 
+
+MOST_KNOWN = 128
+"""Sizes of groups up to which forms are kept, and not interpolated for every message."""
 
 INSIDE = 0
 """Tier of the axes inside a node."""
@@ -136,8 +140,22 @@ class MeasuredTimes:
 
 
 def _forms(fits: TwoRegimes, n_devices: FloatArray) -> Forms:
-    """Both forms of a collective in groups of any size."""
+    """Both forms of a collective in groups of any size; of whole numbers, read off a table."""
+    whole = n_devices.astype(np.int64)
+    if (whole != n_devices).any() or whole.max(initial=0) > MOST_KNOWN:
+        return _interpolated(fits, n_devices)
+    short_s, short_s_per_byte, long_s, long_s_per_byte = _known_forms(fits)[:, whole]
+    return (short_s, short_s_per_byte), (long_s, long_s_per_byte)
 
+
+@lru_cache(maxsize=64)
+def _known_forms(fits: TwoRegimes) -> FloatArray:
+    """Latency and seconds a byte of the short form, then of the long one, (4, sizes)."""
+    sizes = np.maximum(np.arange(MOST_KNOWN + 1.0), 1.0)
+    return np.stack([row for form in _interpolated(fits, sizes) for row in form])
+
+
+def _interpolated(fits: TwoRegimes, n_devices: FloatArray) -> Forms:
     def form(latency_s: tuple[float, ...], bytes_per_s: tuple[float, ...]) -> Group:
         return (
             two_regimes.group_latency_s(n_devices, fits.n_devices, latency_s),

@@ -56,12 +56,13 @@ def test_experts_and_copies_of_attention_are_fixed_too():
     """Two servers of four: a copy of attention on each, cut in four; experts over all eight."""
     best = solve(nodes(2), MOE, tensor=4, data=2, expert=8).deployment
     assert best.decode.layout == "DP 2 × TP 4, EP 8"
-    assert solve(nodes(1), MOE, data=1, tensor=4).deployment.decode.layout == "TP 4, EP 4"
+    whole = solve(nodes(1), MOE, data=1, tensor=4, expert=4).deployment
+    assert whole.decode.layout == "TP 4, EP 4"
 
 
 def test_tensor_times_data_is_the_stage():
     machine = machine_of(nodes(2), MOE)
-    layouts = all_layouts(machine.meshes, has_experts=True)
+    layouts = all_layouts(machine.meshes, moe=MOE.moe)
     found = degrees_of(MOE, layouts, machine.meshes)
     n_devices = machine.meshes.n_devices[layouts.mesh]
     assert (found["tensor"] * found["data"] * found["pipeline"] == n_devices).all()
@@ -100,19 +101,18 @@ def test_pools_of_a_comparison_that_lack_the_degree_say_so():
 def test_heads_that_do_not_divide_are_padded_and_the_plan_says_so():
     """32 heads over 12 devices: 3 on the busiest, as if there were 36; 4 KV heads, 3 copies."""
     best = solve(nodes(1, per_node=12), tensor=12).deployment
-    told = {one.what: one for one in best.divisions}
-    if best.decode.attention == "heads":
-        assert (told["heads"].n_pieces, told["heads"].n_ways) == (32, 12)
-        assert told["heads"].n_busiest == 3
-        assert not told["heads"].is_even
-        assert told["KV heads"].n_busiest == 1
+    told = {one.things: one for one in best.prefill.divisions}
+    assert best.prefill.attention == "heads"
+    assert (told["query heads"].n_things, told["query heads"].n_parts) == (32, 12)
+    assert told["query heads"].n_most == 3
+    assert (told["KV heads"].n_most, told["KV heads"].n_copies) == (1, 3)
 
 
 def test_layers_that_do_not_divide_leave_the_busiest_stage_one_more():
     """16 layers in three stages: six in the longest."""
     best = solve(nodes(1), pipeline=3).deployment
-    (layers,) = [one for one in best.divisions if one.what == "layers"]
-    assert (layers.n_pieces, layers.n_ways, layers.n_busiest) == (16, 3, 6)
+    (layers,) = [one for one in best.decode.divisions if one.things == "layers"]
+    assert (layers.n_things, layers.n_parts, layers.n_most) == (16, 3, 6)
 
 
 def test_a_conflict_keeps_the_degrees_in_its_command():

@@ -75,7 +75,7 @@ def test_the_command_of_a_conflict_keeps_the_limit_and_offers_no_forbidden_forma
 
 def test_each_weights_format_of_a_comparison_is_allowed_or_says_why_not():
     targets = Targets(quality_loss_fraction=0.01)
-    found = compare([LOSSY], [torus(1, 1, 2)], by_weights=True, targets=targets, workload=WORKLOAD)
+    found = compare([LOSSY], [torus(1, 1, 2)], by="weights", targets=targets, workload=WORKLOAD)
     plans = {row.case.weights: row for row in found.rows}
     assert plans["bf16"].plan is not None
     assert "loses 1.2%" in plans["int8"].reason
