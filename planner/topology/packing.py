@@ -40,7 +40,9 @@ def _in_torus(fabric: TorusFabric, shape: tuple[int, int, int]) -> int:
 
 
 def _in_nodes(fabric: NodesFabric, meshes: MeshTable) -> IntArray:
-    n_inside, n_nodes, n_stages = meshes.axis_size[:, 0], meshes.axis_size[:, 1], meshes.n_stages
+    is_inside = meshes.axis_tier == 0
+    n_inside = np.where(is_inside, meshes.axis_size, 1).prod(axis=1)
+    n_nodes, n_stages = np.where(is_inside, 1, meshes.axis_size).prod(axis=1), meshes.n_stages
     groups_of_node = fabric.n_devices_per_node // n_inside
     of_node = groups_of_node // n_stages  # pipelines that fit one node
     in_one = fabric.n_nodes * of_node

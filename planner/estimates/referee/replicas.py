@@ -44,7 +44,8 @@ def _shares_of_nodes(fabric: NodesFabric, mesh: RefereeMesh) -> list[Place]:
 
     Where a pipeline fits a node it takes its stages from one, since its stages talk inside.
     """
-    n_inside, n_together = mesh.axes[0], mesh.axes[1] * mesh.axes[2]
+    n_inside = prod(n for n, tier in zip(mesh.axes, mesh.tiers, strict=True) if tier == 0)
+    n_together = mesh.n_devices // n_inside
     groups: list[Sequence[Place]] = []  # by the node, or the nodes, that they come from
     if n_together > 1:
         for first in range(0, fabric.n_nodes - n_together + 1, n_together):
