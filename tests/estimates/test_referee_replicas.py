@@ -15,6 +15,7 @@ def mesh_of(meshes, row):
     nothing = (1.0, 1.0, 1.0)
     return referee.RefereeMesh(
         axes=tuple(map(int, meshes.axis_size[row])),
+        tiers=tuple(map(int, meshes.axis_tier[row])),
         wraps=(False, False, False),
         is_switch=True,
         axis_bytes_per_s=nothing,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations, product
+from math import prod
 
 from planner.estimates.referee.shapes import RefereeMesh
 from planner.specs.records import Fabric, LinkedFabric, NodesFabric, TorusFabric
