@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.equations import collectives, pipelines, roofline
+from planner.equations import pipelines, roofline
 from planner.equations.arrays import FloatArray
 from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, Pass
 from planner.layouts.kinds import layer_kinds
 from planner.layouts.layer import head_work, layer_work, microbatch
 from planner.layouts.table import LayoutTable
-from planner.layouts.work import ALL_TO_ALL, WEIGHT_GATHER, Message
+from planner.layouts.work import Message
 from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec
 from planner.topology.meshes import MeshTable
 
@@ -224,20 +224,10 @@ def _network(
     transfers = np.zeros((len(layouts), 1))
     hops = np.zeros((len(layouts), 1))
     for message in messages:
-        group = message.group
-        hops = hops + np.where(message.n_devices > 1, network.hop_s[mesh, group], 0.0)
-        if message.kind == ALL_TO_ALL:
-            transfers = transfers + message.n_bytes * network.all_to_all_s_per_byte[mesh, group]
+        if not (message.n_devices > 1).any():
             continue
-        rates = (
-            network.bulk_bytes_per_s
-            if message.kind == WEIGHT_GATHER
-            else network.activation_bytes_per_s
-        )
-        # a reduce-scatter moves what an all-gather does, the other way
-        transfers = transfers + collectives.all_gather_s(
-            message.n_bytes, message.n_devices, bytes_per_s=rates[mesh, group]
-        )
+        transfer, latency = network.message_s(message, mesh)
+        transfers, hops = transfers + transfer, hops + latency
     return transfers, hops
 
 
@@ -255,9 +245,5 @@ def _stage_handover_s(
     mesh = layouts.mesh[:, None]
     token_bytes = model.d_model * FORMAT_BYTES[model.activation_format]
     share = microbatch(shape, batch) * (work.n_new_tokens * token_bytes) / shape.n_tensor
-    handed = collectives.point_to_point_s(
-        share,
-        bytes_per_s=machine.meshes.stage_bytes_per_s[mesh],
-        hop_s=machine.meshes.stage_hop_s[mesh],
-    )
+    handed = machine.network.handover_s(share, mesh)
     return np.where(shape.n_stages > 1, handed, 0.0)

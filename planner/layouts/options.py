@@ -74,6 +74,7 @@ def _axis_classes(meshes: MeshTable, mesh: int) -> _Axes:
             float(meshes.axis_size[mesh, axis]),
             float(meshes.axis_wraps[mesh, axis]),
             float(meshes.axis_is_switch[mesh, axis]),
+            float(meshes.axis_is_switch[mesh, axis] and axis == 0),  # the tier inside a node
             float(meshes.axis_bytes_per_s[mesh, axis]),
             float(meshes.axis_hop_s[mesh, axis]),
         )

@@ -105,6 +105,7 @@ def _round(
             group=shape.rest_y,
             n_devices=shape.n_y,
             n_bytes=n_bytes,
+            is_half_of_all_reduce=True,  # the next round gathers what this one scatters
         )
 
     def over_x(purpose: str, kind: str, width: int) -> Message:

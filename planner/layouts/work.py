@@ -29,6 +29,8 @@ class Message:
         n_devices: shards that meet; below the size of the group when several of its
             devices hold the same shard [1].
         n_bytes: volume V of the collective; of an all-to-all, what a device holds [bytes].
+        is_half_of_all_reduce: whether a reduce-scatter is followed by the all-gather of the
+            same numbers in the same group, or this is that gather: engines send them as one.
     """
 
     purpose: str
@@ -36,6 +38,7 @@ class Message:
     group: IntArray
     n_devices: FloatArray
     n_bytes: FloatArray
+    is_half_of_all_reduce: bool = False
 
     @property
     def received_bytes(self) -> FloatArray:
@@ -51,6 +54,7 @@ def only_where(message: Message, rows: BoolArray) -> Message:
         group=np.where(rows, message.group, 0),
         n_devices=np.where(rows, message.n_devices, 1.0),
         n_bytes=np.where(rows, message.n_bytes, 0.0),
+        is_half_of_all_reduce=message.is_half_of_all_reduce,
     )
 
 

@@ -14,12 +14,15 @@ from planner.specs.records import (
     Fabric,
     Link,
     LinkedFabric,
+    MeasuredCollectives,
     MlaShape,
     ModelSpec,
     MoeShape,
+    NcclProtocol,
     NodesFabric,
     Provenance,
     TorusFabric,
+    TwoRegimes,
     WindowShape,
 )
 
@@ -79,7 +82,7 @@ def _torus(torus: schemas.Torus) -> TorusFabric:
 
 
 def _nodes(nodes: schemas.Nodes) -> NodesFabric:
-    pair = nodes.scale_up.pair_bandwidth
+    pair, measured = nodes.scale_up.pair_bandwidth, nodes.scale_up.measured
     return NodesFabric(
         n_nodes=nodes.n_nodes,
         n_devices_per_node=nodes.n_devices_per_node.value,
@@ -92,6 +95,38 @@ def _nodes(nodes: schemas.Nodes) -> NodesFabric:
         activation_network=nodes.activation_network.value,
         bulk_network=nodes.bulk_network.value,
         scale_up_pair_bytes_per_s=pair.value if pair else None,
+        scale_up_measured=_measured(measured) if measured else None,
+        protocols=tuple(_protocol(protocol) for protocol in nodes.protocol),
+    )
+
+
+def _measured(measured: schemas.Measured) -> MeasuredCollectives:
+    return MeasuredCollectives(
+        all_reduce=_two_regimes(measured.all_reduce),
+        all_gather=_two_regimes(measured.all_gather),
+        reduce_scatter=_two_regimes(measured.reduce_scatter),
+        all_to_all=_two_regimes(measured.all_to_all),
+    )
+
+
+def _two_regimes(fits: schemas.TwoRegimes) -> TwoRegimes:
+    return TwoRegimes(
+        n_devices=tuple(fits.n_devices.value),
+        short_latency_s=tuple(fits.short_latency.value),
+        short_bytes_per_s=tuple(fits.short_bandwidth.value),
+        long_latency_s=tuple(fits.long_latency.value),
+        long_bytes_per_s=tuple(fits.long_bandwidth.value),
+    )
+
+
+def _protocol(protocol: schemas.NcclProtocol) -> NcclProtocol:
+    return NcclProtocol(
+        name=protocol.name,
+        algorithm=protocol.algorithm.value,
+        scale_up_hop_s=protocol.scale_up_hop.value,
+        scale_out_hop_s=protocol.scale_out_hop.value,
+        base_s=protocol.base.value,
+        bandwidth_fraction=protocol.bandwidth_fraction.value,
     )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from planner.errors import Problem
+from planner.specs.network_coherence import network_problems
 from planner.specs.tables import Table, is_count, literal, value_at
 from planner.specs.values import did_you_mean
 from planner.units import UnitError, parse
@@ -41,6 +42,7 @@ def cluster_problems(table: Table, shown: str) -> Iterator[Problem]:
     yield from _slice_dims_problems(table, shown)
     yield from _size_problems(table, shown)
     yield from _pair_problems(table, shown)
+    yield from network_problems(table, shown)
     yield from _link_problems(table, shown)
 
 

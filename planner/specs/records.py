@@ -20,12 +20,15 @@ __all__ = [
     "Fabric",
     "Link",
     "LinkedFabric",
+    "MeasuredCollectives",
     "MlaShape",
     "ModelSpec",
     "MoeShape",
+    "NcclProtocol",
     "NodesFabric",
     "Provenance",
     "TorusFabric",
+    "TwoRegimes",
     "WindowShape",
     "Workload",
 ]
@@ -87,6 +90,47 @@ class TorusFabric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TwoRegimes:
+    """One collective as measured: the faster of two forms, latency + bytes / bandwidth.
+
+    One value of each tuple for each group size. The bytes are those of the whole buffer of a
+    device: gathered, before it is scattered, reduced, or exchanged.
+    """
+
+    n_devices: tuple[int, ...]
+    short_latency_s: tuple[float, ...]
+    short_bytes_per_s: tuple[float, ...]
+    long_latency_s: tuple[float, ...]
+    long_bytes_per_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCollectives:
+    """What the collectives inside one node were measured to take."""
+
+    all_reduce: TwoRegimes
+    all_gather: TwoRegimes
+    reduce_scatter: TwoRegimes
+    all_to_all: TwoRegimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclProtocol:
+    """One way in which NCCL sends: what it costs to start, to hop, and of the bandwidth.
+
+    Args:
+        algorithm: `tree` or `ring`; it says how many hops a message makes.
+    """
+
+    name: str
+    algorithm: str
+    scale_up_hop_s: float
+    scale_out_hop_s: float
+    base_s: float
+    bandwidth_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodesFabric:
     """Nodes with a scale-up fabric inside and a switched scale-out fabric between.
 
@@ -94,6 +138,8 @@ class NodesFabric:
         scale_up_bytes_per_s: what one device sends inside its node, to all others together.
         scale_up_pair_bytes_per_s: what it sends to one other, where each pair has links of
             its own; None where a switch lets it send everything to one.
+        scale_up_measured: what the convention `two-regime` reads.
+        protocols: what the convention `nccl` chooses from.
     """
 
     n_nodes: int
@@ -107,6 +153,8 @@ class NodesFabric:
     activation_network: str
     bulk_network: str
     scale_up_pair_bytes_per_s: float | None = None
+    scale_up_measured: MeasuredCollectives | None = None
+    protocols: tuple[NcclProtocol, ...] = ()
 
     @property
     def n_devices(self) -> int:

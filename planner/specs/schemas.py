@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from planner.specs.values import (
+    Algorithm,
     Block,
     Bytes,
     BytesPerSecond,
@@ -138,18 +139,46 @@ class Tier(Section):
     attainable_fraction: Sourced[Fraction]
 
 
+class TwoRegimes(Section):
+    n_devices: Sourced[Annotated[list[Count], AfterValidator(not_empty)]]
+    short_latency: Sourced[list[Seconds]]
+    short_bandwidth: Sourced[list[BytesPerSecond]]
+    long_latency: Sourced[list[Seconds]]
+    long_bandwidth: Sourced[list[BytesPerSecond]]
+
+
+class Measured(Strict):
+    all_reduce: TwoRegimes
+    all_gather: TwoRegimes
+    reduce_scatter: TwoRegimes
+    all_to_all: TwoRegimes
+
+
 class ScaleUp(Tier):
+    plain = frozenset({"source", "measured"})
     pair_bandwidth: Sourced[BytesPerSecond] | None = None
+    measured: Measured | None = None
+
+
+class NcclProtocol(Section):
+    plain = frozenset({"source", "name"})
+    name: Text
+    algorithm: Sourced[Algorithm]
+    scale_up_hop: Sourced[Seconds]
+    scale_out_hop: Sourced[Seconds]
+    base: Sourced[Seconds]
+    bandwidth_fraction: Sourced[Fraction]
 
 
 class Nodes(Section):
-    plain = frozenset({"source", "n_nodes", "scale_up", "scale_out"})
+    plain = frozenset({"source", "n_nodes", "scale_up", "scale_out", "protocol"})
     n_nodes: Count
     n_devices_per_node: Sourced[Count]
     activation_network: Sourced[Network]
     bulk_network: Sourced[Network]
     scale_up: ScaleUp
     scale_out: Tier
+    protocol: list[NcclProtocol] = []
 
 
 class Linked(Section):

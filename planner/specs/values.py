@@ -14,7 +14,8 @@ from planner.specs.records import FORMAT_BYTES
 from planner.units import UnitError, parse, show
 
 BLOCKS = ("parallel", "serial")
-NETWORKS = ("ring", "axis", "flat", "tree")
+NETWORKS = ("ring", "axis", "flat", "tree", "two-regime", "nccl")
+ALGORITHMS = ("tree", "ring")
 
 _MAX_COUNT = 10**9
 _MAX_TEXT = 300
@@ -144,6 +145,7 @@ Date = Annotated[str, BeforeValidator(_date)]
 Format = Annotated[str, BeforeValidator(_one_of("number format", FORMAT_BYTES))]
 Block = Annotated[str, BeforeValidator(_one_of("block", BLOCKS))]
 Network = Annotated[str, BeforeValidator(_one_of("network convention", NETWORKS))]
+Algorithm = Annotated[str, BeforeValidator(_one_of("algorithm", ALGORITHMS))]
 
 
 def not_empty(items: list[T]) -> list[T]:

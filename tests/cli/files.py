@@ -39,8 +39,8 @@ device = "tpu-v4"
 [linked]
 source = "assumed"
 devices = ["a", "b", "c"]
-activation_network = "flat"
-bulk_network = "flat"
+activation_network = "tree"
+bulk_network = "tree"
 
 [[link]]
 a = "a"

@@ -134,7 +134,7 @@ BAD_POOLS = {
     "infinite latency": (edited(LINKED, '"1 us"', '"inf us"'), ["latency"]),
     "unknown device": (edited(LINKED, '"tpu-v4"', '"tpu-v9"'), ["cluster.device", "tpu-v9"]),
     "unknown convention": (
-        edited(LINKED, 'activation_network = "flat"', 'activation_network = "fast"'),
+        edited(LINKED, 'activation_network = "tree"', 'activation_network = "fast"'),
         ["activation_network", "fast"],
     ),
     "no fabric": (LINKED.split("[linked]")[0], ["bad.toml"]),

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from planner.estimates.referee import RefereeMesh
 from planner.layouts.geometry import Pass
 from planner.specs.models import MlaShape, MoeShape, WindowShape
-from planner.specs.records import DeviceSpec, ModelSpec, TorusFabric
+from planner.specs.records import (
+    DeviceSpec,
+    MeasuredCollectives,
+    ModelSpec,
+    NcclProtocol,
+    NodesFabric,
+    TorusFabric,
+    TwoRegimes,
+)
 
 BATCHES = st.lists(
     st.sampled_from([1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 64, 97, 128, 500, 512, 1024]),
@@ -148,6 +156,68 @@ def switched_meshes(draw):
 
 
 CONVENTIONS = st.sampled_from(["flat", "axis", "ring", "tree"])
+SWITCHED_CONVENTIONS = st.sampled_from(["axis", "ring", "tree", *["two-regime", "nccl"] * 3])
+LATENCIES = st.sampled_from([0.0, 1e-6, 4.8e-6, 60e-6])
+RATES = st.sampled_from([3.5e9, 42.8e9, 212.1e9, 900e9])
+
+
+@st.composite
+def fits(draw):
+    """Two regimes at some sizes, in no order of speed: a larger group may be faster."""
+    sizes = draw(st.sampled_from([(2, 4, 8), (2, 4), (8,), (2, 3, 16), (4, 8)]))
+
+    def column(values):
+        return tuple(draw(values) for _ in sizes)
+
+    return TwoRegimes(
+        n_devices=sizes,
+        short_latency_s=column(LATENCIES),
+        short_bytes_per_s=column(RATES),
+        long_latency_s=column(LATENCIES),
+        long_bytes_per_s=column(RATES),
+    )
+
+
+PROTOCOLS = st.lists(
+    st.builds(
+        NcclProtocol,
+        name=st.just("drawn"),
+        algorithm=st.sampled_from(["tree", "ring"]),
+        scale_up_hop_s=LATENCIES,
+        scale_out_hop_s=LATENCIES,
+        base_s=LATENCIES,
+        bandwidth_fraction=st.sampled_from([0.5, 0.95, 1.0]),
+    ),
+    min_size=1,
+    max_size=4,
+).map(tuple)
+
+
+@st.composite
+def nodes_fabrics(draw):
+    """What conventions read of nodes; rates and latencies are the mesh's."""
+    return NodesFabric(
+        n_nodes=64,
+        n_devices_per_node=draw(st.sampled_from([4, 8])),
+        scale_up_bytes_per_s=1.0,
+        scale_up_latency_s=0.0,
+        scale_up_fraction=1.0,
+        scale_out_bytes_per_s=1.0,
+        scale_out_latency_s=0.0,
+        scale_out_fraction=1.0,
+        activation_network=draw(SWITCHED_CONVENTIONS),
+        bulk_network=draw(SWITCHED_CONVENTIONS),
+        scale_up_measured=draw(
+            st.builds(
+                MeasuredCollectives,
+                all_reduce=fits(),
+                all_gather=fits(),
+                reduce_scatter=fits(),
+                all_to_all=fits(),
+            )
+        ),
+        protocols=draw(PROTOCOLS),
+    )
 
 
 @st.composite
@@ -162,6 +232,14 @@ def passes(draw):
 
 WEIGHTS = st.sampled_from(["bf16", "int8", "fp8", "mxfp4"])
 KV = st.sampled_from([None, "bf16", "int8", "fp8", "fp4"])
+
+
+@st.composite
+def networks(draw):
+    """A mesh, and a fabric whose conventions it can have."""
+    if draw(st.booleans()):
+        return draw(switched_meshes()), draw(nodes_fabrics())
+    return draw(torus_meshes()), fabric_like(draw(CONVENTIONS), draw(CONVENTIONS))
 
 
 def fabric_like(activation: str, bulk: str) -> TorusFabric:

@@ -23,12 +23,11 @@ from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable
 from tests.estimates.drawn import (
     BATCHES,
-    CONVENTIONS,
     DEVICES,
     KV,
     WEIGHTS,
-    fabric_like,
     models,
+    networks,
     passes,
     switched_meshes,
     torus_meshes,
@@ -109,8 +108,8 @@ def _scale(scalar: object) -> float:
     return max(getattr(scalar, name) for name in type(scalar).__dataclass_fields__)
 
 
-def times_agree(model, device, fabric, mesh, work, batches, formats, n_microbatches):
-    weights, kv = formats
+def times_agree(model, device, network, work, batches, formats, n_microbatches):
+    (mesh, fabric), (weights, kv) = network, formats
     meshes, layouts = as_table(mesh), every_layout(model, n_microbatches)
     machine = Machine(device=device, meshes=meshes, network=network_table(meshes, fabric))
     pair = NumberFormats(weights=weights, kv=kv or model.kv_format)
@@ -173,8 +172,8 @@ def bytes_agree(model, mesh, work, batches, formats, n_microbatches):
     assert_same(arrays, scalars, (len(layouts), len(batches)))
 
 
+MESHES = st.one_of(torus_meshes(), switched_meshes())
 DRAWN = {
-    "mesh": st.one_of(torus_meshes(), switched_meshes()),
     "work": passes(),
     "batches": BATCHES,
     "formats": st.tuples(WEIGHTS, KV),
@@ -182,35 +181,25 @@ DRAWN = {
 }
 
 
-@EXAMPLES
-@given(
-    model=models(with_experts=False),
-    device=DEVICES,
-    conventions=st.tuples(CONVENTIONS, CONVENTIONS),
-    **DRAWN,
-)
-def test_the_referee_gives_every_step_of_a_dense_model_the_same_time(model, conventions, **drawn):
-    times_agree(model, fabric=fabric_like(*conventions), **drawn)
+@MANY_EXAMPLES
+@given(model=models(with_experts=False), device=DEVICES, network=networks(), **DRAWN)
+def test_the_referee_gives_every_step_of_a_dense_model_the_same_time(model, **drawn):
+    times_agree(model, **drawn)
 
 
 @MANY_EXAMPLES
-@given(
-    model=models(with_experts=True),
-    device=DEVICES,
-    conventions=st.tuples(CONVENTIONS, CONVENTIONS),
-    **DRAWN,
-)
-def test_the_referee_gives_every_step_with_experts_the_same_time(model, conventions, **drawn):
-    times_agree(model, fabric=fabric_like(*conventions), **drawn)
+@given(model=models(with_experts=True), device=DEVICES, network=networks(), **DRAWN)
+def test_the_referee_gives_every_step_with_experts_the_same_time(model, **drawn):
+    times_agree(model, **drawn)
 
 
 @EXAMPLES
-@given(model=models(with_experts=False), **DRAWN)
+@given(model=models(with_experts=False), mesh=MESHES, **DRAWN)
 def test_the_referee_holds_the_same_bytes_of_a_dense_model(model, **drawn):
     bytes_agree(model, **drawn)
 
 
 @MANY_EXAMPLES
-@given(model=models(with_experts=True), **DRAWN)
+@given(model=models(with_experts=True), mesh=MESHES, **DRAWN)
 def test_the_referee_holds_the_same_bytes_of_a_model_with_experts(model, **drawn):
     bytes_agree(model, **drawn)

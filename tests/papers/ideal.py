@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from planner.equations.collectives import transferred_fraction
-from planner.estimates.networks import NetworkTable
+from planner.estimates.networks import GroupRates, NetworkTable
 from planner.estimates.steps import Machine
 from planner.specs.reading import load_cluster
 
@@ -39,15 +39,19 @@ def _flat_network(machine: Machine) -> NetworkTable:
         rates = _switches_at_full_rate(machine)
     else:
         rates = np.where(groups, TPU_BYTES_PER_S, inf)
-    return NetworkTable(
-        activation_bytes_per_s=rates,
-        bulk_bytes_per_s=rates,
+    groups_s = GroupRates(
+        bytes_per_s=rates,
         hop_s=np.zeros(sizes.shape),
         all_to_all_s_per_byte=transferred_fraction(sizes) / rates,
+        stage_bytes_per_s=machine.meshes.stage_bytes_per_s,
+        stage_hop_s=machine.meshes.stage_hop_s,
     )
+    return NetworkTable(activation=groups_s, bulk=groups_s)
 
 
 def _switches_at_full_rate(machine: Machine) -> np.ndarray:
     fabric = load_cluster("dgx-a100-x1").fabric
     assert fabric.scale_up_fraction == fabric.scale_out_fraction, "else the tiers scale apart"
-    return machine.network.activation_bytes_per_s / fabric.scale_up_fraction
+    rates = machine.network.activation
+    assert isinstance(rates, GroupRates)
+    return rates.bytes_per_s / fabric.scale_up_fraction

@@ -60,8 +60,8 @@ def test_nodes_show_their_domains_and_both_bandwidths():
         scale_out_bytes_per_s=25e9,
         scale_out_latency_s=5e-6,
         scale_out_fraction=0.4,
-        activation_network="flat",
-        bulk_network="flat",
+        activation_network="tree",
+        bulk_network="tree",
     )
     provenance = (Provenance(key="nodes.scale_out.bandwidth", source="a datasheet"),)
     text = cluster_text(replace(CLUSTER, fabric=fabric, provenance=provenance), 100)
@@ -79,8 +79,8 @@ def test_listed_links_show_the_widest_groups():
             Link(a="a", b="b", bytes_per_s=2e9, latency_s=1e-6),
             Link(a="b", b="c", bytes_per_s=1e9, latency_s=1e-6),
         ),
-        activation_network="flat",
-        bulk_network="flat",
+        activation_network="tree",
+        bulk_network="tree",
     )
     text = cluster_text(replace(CLUSTER, fabric=fabric), 100)
     assert "2, 1 GB/s to 2 GB/s" in text

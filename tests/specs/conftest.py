@@ -82,8 +82,8 @@ device = "chip"
 source = "assumed"
 n_nodes = 2
 n_devices_per_node = 4
-activation_network = "flat"
-bulk_network = "flat"
+activation_network = "tree"
+bulk_network = "tree"
 [nodes.scale_up]
 source = "assumed"
 bandwidth = "300 GB/s"
@@ -104,8 +104,8 @@ device = "chip"
 source = "assumed"
 devices = ["a0", "a1", "b0"]
 switches = ["s"]
-activation_network = "flat"
-bulk_network = "flat"
+activation_network = "tree"
+bulk_network = "tree"
 [[link]]
 source = "assumed"
 a = "a0"

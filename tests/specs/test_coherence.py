@@ -91,8 +91,8 @@ def test_a_cluster_has_one_network(folder, only_problem, refused):
     folder.write("topologies/none.toml", '[cluster]\nname = "none"\ntitle = "x"\ndevice = "chip"\n')
     assert only_problem(load_cluster, "none").fact == "has no network"
     text = (folder.path / "topologies/pair.toml").read_text()
-    linked = '[linked]\nsource = "assumed"\ndevices = ["a"]\nactivation_network = "flat"\n'
-    folder.write("topologies/pair.toml", text + linked + 'bulk_network = "flat"\n')
+    linked = '[linked]\nsource = "assumed"\ndevices = ["a"]\nactivation_network = "tree"\n'
+    folder.write("topologies/pair.toml", text + linked + 'bulk_network = "tree"\n')
     problem = only_problem(load_cluster, "pair")
     assert (problem.fact, problem.value) == ("has two networks", "nodes, linked")
 

@@ -180,12 +180,18 @@ def test_every_value_of_a_model_has_a_source_or_says_assumed(name):
 
 
 def test_every_value_of_a_cluster_has_a_source_or_says_assumed():
-    """A torus has six, one more if its axes close by themselves; nodes nine, one for pairs."""
+    """A torus has six, one more if its axes close by themselves; nodes nine, one for pairs.
+
+    Each of four measured collectives has five columns, each protocol five values.
+    """
     for name in some_instances():
         cluster = load_cluster(name)
         fabric = cluster.fabric
         n_values = (
-            9 + (fabric.scale_up_pair_bytes_per_s is not None)
+            9
+            + (fabric.scale_up_pair_bytes_per_s is not None)
+            + 4 * 5 * (fabric.scale_up_measured is not None)
+            + 5 * len(fabric.protocols)
             if hasattr(fabric, "n_nodes")
             else 6 + fabric.wraps_each_axis
         )

@@ -72,8 +72,8 @@ def nodes(n_nodes: int, *, n_devices_per_node: int = 8) -> ClusterSpec:
         scale_out_bytes_per_s=25e9,
         scale_out_latency_s=5e-6,
         scale_out_fraction=0.8,
-        activation_network="flat",
-        bulk_network="flat",
+        activation_network="tree",
+        bulk_network="tree",
     )
     return cluster(fabric)
 
@@ -83,8 +83,8 @@ def linked(n_devices: int, *links: tuple[str, str, float], latency_s: float = 1e
     fabric = LinkedFabric(
         devices=tuple(f"d{i}" for i in range(n_devices)),
         links=tuple(Link(a=a, b=b, bytes_per_s=w * 1e9, latency_s=latency_s) for a, b, w in links),
-        activation_network="flat",
-        bulk_network="flat",
+        activation_network="tree",
+        bulk_network="tree",
     )
     return cluster(fabric)
 

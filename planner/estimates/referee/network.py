@@ -6,23 +6,29 @@ from math import prod
 
 from planner.estimates.referee.sends import Send
 from planner.estimates.referee.shapes import N_AXES, Layout, RefereeMesh
-from planner.specs.records import FORMAT_BYTES, Fabric
+from planner.estimates.referee.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
+from planner.specs.records import FORMAT_BYTES, Fabric, NodesFabric
 
 
 def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float, float]:
     """Seconds of all transfers of one layer and micro-batch, and of all their hops."""
-    transfers = sum(_transfer_s(layout.mesh, fabric, send) for send in sends)
-    return transfers, sum(_latency_s(layout.mesh, send) for send in sends)
+    times = [_send_s(layout.mesh, fabric, send) for send in sends if send.n_shards > 1]
+    return sum(transfer for transfer, _ in times), sum(latency for _, latency in times)
 
 
-def _transfer_s(mesh: RefereeMesh, fabric: Fabric, send: Send) -> float:
-    """Seconds that the bytes of one collective take; (k − 1)/k of them cross the links."""
-    if send.n_shards <= 1:
-        return 0.0
-    if send.kind == "exchange":
-        return max(_exchange_s(mesh, axis, send.n_bytes) for axis in mesh.members(send.group))
+def _send_s(mesh: RefereeMesh, fabric: Fabric, send: Send) -> tuple[float, float]:
+    """Seconds that the bytes of one collective take, and its hops."""
     is_bulk = send.kind == "weights"
     convention = fabric.bulk_network if is_bulk else fabric.activation_network
+    if convention in CONVENTIONS and isinstance(fabric, NodesFabric):
+        return tiered_s(mesh, fabric, convention, send)
+    return _transfer_s(mesh, convention, send), _latency_s(mesh, send)
+
+
+def _transfer_s(mesh: RefereeMesh, convention: str, send: Send) -> float:
+    """Seconds that the bytes of one collective take; (k − 1)/k of them cross the links."""
+    if send.kind == "exchange":
+        return max(_exchange_s(mesh, axis, send.n_bytes) for axis in mesh.members(send.group))
     crossing = send.n_bytes * (send.n_shards - 1) / send.n_shards
     return crossing / _group_bytes_per_s(mesh, convention, send.group)
 
@@ -69,9 +75,7 @@ def _exchange_s(mesh: RefereeMesh, axis: int, n_bytes: float) -> float:
 
 
 def _latency_s(mesh: RefereeMesh, send: Send) -> float:
-    """Hops to the farthest device of the group; none where nothing is sent."""
-    if send.n_shards <= 1:
-        return 0.0
+    """Hops to the farthest device of the group."""
     return sum(_n_hops(mesh, axis) * mesh.axis_hop_s[axis] for axis in mesh.members(send.group))
 
 
@@ -82,11 +86,13 @@ def _n_hops(mesh: RefereeMesh, axis: int) -> int:
     return k // 2 if mesh.wraps[axis] else k - 1
 
 
-def handover_s(layout: Layout, n_sequences: int, n_new_tokens: float) -> float:
+def handover_s(layout: Layout, fabric: Fabric, n_sequences: int, n_new_tokens: float) -> float:
     """The residual stream of a micro-batch to the next stage, each device its share."""
     model, mesh = layout.model, layout.mesh
     if mesh.n_stages == 1:
         return 0.0
     numbers = n_sequences * n_new_tokens * model.d_model / mesh.n_devices
     n_bytes = numbers * FORMAT_BYTES[model.activation_format]
+    if fabric.activation_network == "nccl" and isinstance(fabric, NodesFabric):
+        return stage_by_protocol_s(mesh, fabric, n_bytes)
     return n_bytes / mesh.stage_bytes_per_s + mesh.stage_hop_s

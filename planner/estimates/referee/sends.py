@@ -10,10 +10,15 @@ from planner.estimates.referee.experts import dense_layer_params, moe_of, n_toke
 from planner.estimates.referee.shapes import Layout
 from planner.specs.records import FORMAT_BYTES
 
+HALF = "half"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """One collective: `n_bytes` after an all-gather, before a reduce-scatter or all-to-all."""
+    """One collective: `n_bytes` after an all-gather, before a reduce-scatter or all-to-all.
+
+    Two of the kind `HALF`, a scatter and then a gather of the same, are one all-reduce.
+    """
 
     kind: str
     group: int
@@ -107,15 +112,18 @@ def _attention_hidden(layout: Layout) -> tuple[int, int]:
 
 
 def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> list[Send]:
-    """Four: gather E/X, scatter the hidden in, gather the hidden out, scatter E/X."""
+    """Four: gather E/X, scatter the hidden in, gather the hidden out, scatter E/X.
+
+    What a round scatters last the next round gathers first.
+    """
     mesh, numbers = layout.mesh, _group_numbers(layout, tokens)
     x, y = mesh.size(layout.e_axes), mesh.size(layout.f_axes)
     residual = numbers * layout.model.d_model / x
     return [
-        Send(kind="gather", group=layout.f_axes, n_shards=y, n_bytes=residual),
+        Send(kind=HALF, group=layout.f_axes, n_shards=y, n_bytes=residual),
         Send(kind="scatter", group=layout.e_axes, n_shards=x, n_bytes=numbers * hidden_in / y),
         Send(kind="gather", group=layout.e_axes, n_shards=x, n_bytes=numbers * hidden_out / y),
-        Send(kind="scatter", group=layout.f_axes, n_shards=y, n_bytes=residual),
+        Send(kind=HALF, group=layout.f_axes, n_shards=y, n_bytes=residual),
     ]
 
 

@@ -86,7 +86,7 @@ def step_time(
     compute, weights = _matmul_s(layout, device, tokens)
     by_compute, by_weights = _overlap(compute, weights, device.roofline_exponent)
     attention_s = overhead = 0.0
-    network = handover_s(layout, tokens.n_sequences, n_new_tokens)
+    network = handover_s(layout, fabric, tokens.n_sequences, n_new_tokens)
     for layers in stage_layers(layout):
         seen = replace(tokens, n_context=min(n_context_tokens, layers.window))
         attention_s += layers.n_layers * _attention_s(layout, device, seen)
