@@ -9,8 +9,9 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
 from planner.estimates.serving.operations import (
-    FORMAT_BYTES,
+    number_bytes,
     INPUT_BYTES,
+    input_bytes,
     Operation,
     PassShape,
     elementwise,
@@ -78,19 +79,17 @@ def _experts(
     fused: bool,
 ) -> Iterator[Operation]:
     tokens = work.n_tokens
-    routed_here = tokens  # router and shared experts see the tokens of their attention rank
-    yield gemm("router", "feed", routed_here, n=ffn.n_experts, k=d_model, number_format="bf16")
-    yield from _sent(ffn, d_model, table, tokens, formats)
+    yield gemm("router", "feed", tokens, n=ffn.n_experts, k=d_model, number_format="bf16")
+    reads = bool(np.any(work.n_prompts))
+    yield from _sent(ffn, d_model, table, tokens, formats, is_short=not reads)
     everywhere = tokens * table.n_data
     if fused:
         yield _fused(ffn, d_model, table, everywhere, formats)
     else:
-        yield from _two_products(ffn, d_model, table, everywhere, formats)
+        yield from _two_products(ffn, d_model, table, everywhere, formats, reads=reads)
     if ffn.d_shared:
-        # a rank that keeps its tokens to itself keeps its shared expert to itself
-        cut = np.where(table.exchanges, table.n_tensor, table.n_tensor)
         yield from _dense(
-            ffn.d_shared, ffn.n_matrices, d_model, cut, work, formats, "share", "shared expert"
+            ffn.d_shared, ffn.n_matrices, d_model, table.n_tensor, work, formats, "share", "shared expert"
         )
 
 
@@ -100,13 +99,15 @@ def _sent(
     table: DeploymentTable,
     tokens: FloatArray,
     formats: ServedFormats,
+    *,
+    is_short: bool,
 ) -> Iterator[Operation]:
     """Tokens to experts and back: by exchange, by gathering all tokens, or not at all."""
     group = np.where(table.exchanges, table.n_group, 1)
     own = tokens / np.maximum(table.n_tensor, 1)  # devices of a rank send its tokens by turns
-    shape = {"d_model": d_model, "n_active": ffn.n_active, "n_devices": group}
+    shape = {"d_model": d_model, "n_active": ffn.n_active, "n_devices": group, "is_short": is_short}
     for name, part, number in (
-        ("dispatch", "dispatch", INPUT_BYTES.get(formats.experts, 2.0)),
+        ("dispatch", "dispatch", input_bytes(formats.experts)),
         ("combine", "combine", 2.0),
     ):
         yield Operation(
@@ -150,6 +151,12 @@ def experts_hit(n_experts: int, n_active: int, tokens: FloatArray, local: FloatA
     return np.maximum(local * (1.0 - missed), np.minimum(1.0, local))
 
 
+def received(n_active: int, tokens: FloatArray, n_expert_parallel: FloatArray) -> FloatArray:
+    """Tokens that have at least one expert on a device, on average (N,)."""
+    missed = np.power(1.0 - 1.0 / np.asarray(n_expert_parallel, dtype=float), n_active)
+    return tokens * (1.0 - missed)
+
+
 def _fused(
     ffn: Experts,
     d_model: int,
@@ -161,7 +168,7 @@ def _fused(
     width = ffn.d_expert / table.n_expert_tensor
     pairs = tokens * ffn.n_active / table.n_expert_parallel
     hit = experts_hit(ffn.n_experts, ffn.n_active, tokens, local)
-    weight = FORMAT_BYTES[formats.experts]
+    weight = number_bytes(formats.experts)
     each = ffn.n_matrices * d_model * width
     return Operation(
         name="experts",
@@ -178,7 +185,7 @@ def _fused(
             "d_expert": width,
             "n_matrices": ffn.n_matrices,
             "weight_bytes": weight,
-            "input_bytes": INPUT_BYTES.get(formats.experts, 2.0),
+            "input_bytes": input_bytes(formats.experts),
         },
         flop=2.0 * pairs * each,
         hbm_bytes=hit * each * weight + pairs * (4.0 * d_model),
@@ -191,6 +198,8 @@ def _two_products(
     table: DeploymentTable,
     tokens: FloatArray,
     formats: ServedFormats,
+    *,
+    reads: bool,
 ) -> Iterator[Operation]:
     local = ffn.n_experts / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor
@@ -198,18 +207,24 @@ def _two_products(
     hit = experts_hit(ffn.n_experts, ffn.n_active, tokens, local)
     n_up = ffn.n_matrices - 1
     weights = formats.experts
+    # short exchanges write tokens where experts read them, and add experts' outputs themselves
+    moves = np.where(table.exchanges & (not reads), 0.0, 1.0)
+    number = input_bytes(weights)
+    arrived = received(ffn.n_active, tokens, table.n_expert_parallel)
+    copied = moves * (arrived + pairs) * d_model
+    yield elementwise("tokens to their experts", "feed", copied * number, n_kernels=moves)
+    yield grouped_gemm(
+        "experts up", "feed", pairs, n_hit=hit, n=n_up * width, k=d_model, number_format=weights, reads=reads
+    )
+    # masked products of decode take an activation that quantises; those of prefill do not
+    after = 2.0 + number if reads and weights in INPUT_BYTES else 0.0
     yield elementwise(
-        "tokens to their experts", "feed", pairs * (4.0 * d_model), n_kernels=1
+        "experts' activation",
+        "feed",
+        pairs * width * (2.0 * ffn.n_matrices + after),
+        n_kernels=2 if after else 1,
     )
     yield grouped_gemm(
-        "experts up", "feed", pairs, n_hit=hit, n=n_up * width, k=d_model, number_format=weights
+        "experts down", "feed", pairs, n_hit=hit, n=d_model, k=width, number_format=weights, reads=reads
     )
-    yield elementwise(
-        "experts' activation", "feed", pairs * width * (2.0 * ffn.n_matrices), n_kernels=1
-    )
-    yield grouped_gemm(
-        "experts down", "feed", pairs, n_hit=hit, n=d_model, k=width, number_format=weights
-    )
-    yield elementwise(
-        "sums of experts", "feed", pairs * (2.0 * d_model) + tokens * 0.0, n_kernels=1
-    )
+    yield elementwise("sums of experts", "feed", copied * 2.0, n_kernels=moves)

@@ -12,13 +12,9 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.equations.kernels import FAMILIES
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
-from planner.estimates.serving.operations import Operation
+from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
 from planner.specs.kernels import EngineSpec, Kernel, KernelTable
 from planner.specs.records import DeviceSpec
-
-STATIC = "_static"
-"""Ending of a format whose inputs have scales of their own: the norm before the product
-quantises them, so that the product has neither a quantising kernel nor its launch."""
 
 _ARITHMETIC = {"mxfp4": "bf16", "int4": "bf16", "fp8_block": "fp8", "nvfp4": "fp4"}
 """Formats in which weights of another are multiplied."""
@@ -66,6 +62,12 @@ class KernelClock:
     @property
     def n_small_kernels(self) -> int:
         return self.engine.n_small_kernels
+
+    def quantises(self, number_format: str) -> bool:
+        """Whether inputs need a kernel of their own; not if the product's constants have it."""
+        if number_format.endswith(STATIC) or number_format not in INPUT_BYTES:
+            return False
+        return "quant_fraction" not in self.table.kernel("gemm", number_format).constants
 
     def seconds(self, operation: Operation) -> FloatArray:
         """Time of one run of an operation on each deployment [s]."""
@@ -127,8 +129,8 @@ class KernelClock:
         measured = self.network.measured.get(kind)
         return Timing(
             seconds=self.network.collective_s(kind, arguments["n_bytes"], arguments["n_devices"]),
-            error=measured.error if measured else self.network.error,
-            source="kernel table" if measured else "links of the topology",
+            error=self.network.measured_error if measured else self.network.error,
+            source="measured collectives" if measured else "links of the topology",
             formula="two regimes" if measured else "latency + bytes / bandwidth",
             constants={},
         )

@@ -13,7 +13,7 @@ from planner.estimates.serving.deployments import (
     kv_heads_per_device,
 )
 from planner.estimates.serving.operations import (
-    FORMAT_BYTES,
+    number_bytes,
     Operation,
     PassShape,
     gemm,
@@ -68,7 +68,7 @@ def _grouped_attention(
     work: PassShape,
     formats: ServedFormats,
 ) -> Iterator[Operation]:
-    cache_bytes = FORMAT_BYTES[formats.cache]
+    cache_bytes = number_bytes(formats.cache)
     widths = mixer.d_head + mixer.d_value_head
     cached = (mixer.d_head + (0 if mixer.shares_values else mixer.d_value_head)) * cache_bytes
     shape = {"n_heads": heads, "n_kv_heads": kv_heads, "d_head": mixer.d_head}
@@ -174,7 +174,7 @@ def _absorbed(
     rows = work.decoded_tokens * heads
     latent = mixer.d_kv_latent
     seen = _selected(mixer.indexer, np.asarray(work.context, dtype=float))
-    cache_bytes = FORMAT_BYTES[formats.cache]
+    cache_bytes = number_bytes(formats.cache)
     yield grouped_gemm(
         "queries to latents",
         "project",

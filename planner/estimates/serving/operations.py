@@ -52,6 +52,21 @@ INPUT_BYTES: Mapping[str, float] = {
 """Bytes of one activation that a product reads; 2 where the format is of weights alone."""
 
 
+STATIC = "_static"
+"""Ending of a format whose inputs have scales of their own: the norm before the product
+quantises them, so that the product has neither a quantising kernel nor its launch."""
+
+
+def number_bytes(number_format: str) -> float:
+    """Bytes of one stored number, its share of scales included."""
+    return FORMAT_BYTES[number_format.removesuffix(STATIC)]
+
+
+def input_bytes(number_format: str) -> float:
+    """Bytes of one activation that a product in a format reads."""
+    return INPUT_BYTES.get(number_format.removesuffix(STATIC), 2.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassShape:
     """Tokens of one pass on one attention rank, each (N,) or a scalar.
@@ -128,8 +143,8 @@ def gemm(
     name: str, part: Part, m: Any, *, n: Any, k: Any, number_format: str, n_times: float = 1.0
 ) -> Operation:
     """m tokens times a matrix of k rows and n columns."""
-    weight = FORMAT_BYTES[number_format]
-    read = INPUT_BYTES.get(number_format, 2.0)
+    weight = number_bytes(number_format)
+    read = input_bytes(number_format)
     traffic = np.multiply(n, k) * weight + np.multiply(m, k) * read + np.multiply(m, n) * 2.0
     return Operation(
         name=name,
@@ -145,18 +160,30 @@ def gemm(
 
 
 def grouped_gemm(
-    name: str, part: Part, tokens: Any, *, n_hit: Any, n: Any, k: Any, number_format: str
+    name: str,
+    part: Part,
+    tokens: Any,
+    *,
+    n_hit: Any,
+    n: Any,
+    k: Any,
+    number_format: str,
+    reads: bool = False,
 ) -> Operation:
-    """Rows of tokens, each times the matrix of its group; `n_hit` matrices are read."""
-    weight = FORMAT_BYTES[number_format]
-    read = INPUT_BYTES.get(number_format, 2.0)
+    """Rows of tokens, each times the matrix of its group; `n_hit` matrices are read.
+
+    Args:
+        reads: the pass reads prompts; engines use another kernel for these.
+    """
+    weight = number_bytes(number_format)
+    read = input_bytes(number_format)
     rows = np.asarray(tokens)
     traffic = np.multiply(n_hit, n) * k * weight + rows * (np.multiply(k, read) + 2.0 * n)
     return Operation(
         name=name,
         layer="",
         part=part,
-        family="grouped_gemm",
+        family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
         format=number_format,
         arguments={
             "tokens": tokens,
@@ -171,7 +198,7 @@ def grouped_gemm(
     )
 
 
-def elementwise(name: str, part: Part, n_bytes: Any, *, n_kernels: float) -> Operation:
+def elementwise(name: str, part: Part, n_bytes: Any, *, n_kernels: Any) -> Operation:
     """Kernels that read and write numbers once each."""
     return Operation(
         name=name,

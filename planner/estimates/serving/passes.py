@@ -11,18 +11,22 @@ from planner.estimates.serving.deployments import (
     DeploymentTable,
     ServedFormats,
     cached_numbers_per_device,
+    kv_heads_per_device,
 )
 from planner.estimates.serving.feeding import ffn_operations
 from planner.estimates.serving.mixing import mixer_operations
 from planner.estimates.serving.operations import (
-    FORMAT_BYTES,
+    number_bytes,
+    INPUT_BYTES,
     Operation,
+    Part,
     PassShape,
     elementwise,
     gemm,
     message,
 )
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.mixers import GroupedAttention, LatentAttention
 
 
 def pass_operations(
@@ -33,6 +37,8 @@ def pass_operations(
     *,
     families: Collection[str],
     n_small_kernels: int,
+    quantises: bool = False,
+    whole: PassShape | None = None,
 ) -> list[Operation]:
     """Operations of one pass on one device; with a pipeline, of all its stages one by one.
 
@@ -40,15 +46,18 @@ def pass_operations(
         families: closed forms that the device has constants for; decides whether experts are
             one measured kernel or two grouped products.
         n_small_kernels: elementwise kernels of a layer.
+        quantises: inputs of products are quantised by kernels of their own.
+        whole: the pass of which `work` is a micro-batch; the head sees it all.
     """
     found: list[Operation] = []
     for layer in model.layers:
-        for operation in _layer(layer, model.d_model, table, work, formats, families):
-            found.append(operation.within(layer.name, layer.n_layers))
+        inside = list(_layer(layer, model.d_model, table, work, formats, families))
+        inside += _quantisation(inside) if quantises else []
+        found += [operation.within(layer.name, layer.n_layers) for operation in inside]
         traffic = _small_traffic(layer, model.d_model, table, work, formats)
         small = elementwise("norms and rotations", "project", traffic, n_kernels=n_small_kernels)
         found.append(small.within(layer.name, layer.n_layers))
-    return found + list(_outside(model, table, work))
+    return found + list(_outside(model, table, whole or work))
 
 
 def _layer(
@@ -64,6 +73,27 @@ def _layer(
     if layer.ffn is not None:
         fused = "experts" in families
         yield from ffn_operations(layer.ffn, d_model, table, work, formats, fused=fused)
+
+
+def _quantisation(operations: list[Operation]) -> list[Operation]:
+    """Kernels that read an input of 16 bits and write one of 8 or fewer, before each product."""
+    found: dict[Part, list[Operation]] = {}
+    for one in operations:
+        if one.family == "gemm" and one.format in INPUT_BYTES:
+            found.setdefault(one.part, []).append(one)
+    return [
+        elementwise(
+            "quantisation",
+            part,
+            sum(
+                np.multiply(one.arguments["m"], one.arguments["k"])
+                * (2.0 + one.arguments["input_bytes"])
+                for one in products
+            ),
+            n_kernels=len(products),
+        )
+        for part, products in found.items()
+    ]
 
 
 def _small_traffic(
@@ -84,8 +114,11 @@ def _small_traffic(
     if layer.mixer is not None and hasattr(layer.mixer, "d_head"):
         numbers = numbers + 2.0 * layer.mixer.n_heads * layer.mixer.d_head / table.n_tensor
         cached = cached_numbers_per_device(layer.mixer, table)
-    written = cached * (2.0 + FORMAT_BYTES[formats.cache])
+    written = cached * (2.0 + number_bytes(formats.cache))
     total: FloatArray = work.n_tokens * (2.0 * numbers + written)
+    if isinstance(layer.mixer, LatentAttention):  # keys made from latents, joined to rotated ones
+        joined = layer.mixer.d_nope + layer.mixer.d_head
+        total = total + work.read_tokens * (2.0 * layer.mixer.n_heads * joined) / table.n_tensor
     return total
 
 
@@ -126,7 +159,7 @@ def _outside(
         layer="model",
         part="model",
         family="send",
-        arguments={"n_bytes": handed, "n_sends": table.n_stages - 1},
+        arguments={"n_bytes": handed, "n_sends": table.n_stages - 1, "n_group": table.n_group},
         sent_bytes=np.where(table.n_stages > 1, handed, 0.0) * (table.n_stages - 1),
     )
 
@@ -151,11 +184,8 @@ def parameter_bytes(
 def _layer_bytes(
     layer: LayerClass, d_model: int, table: DeploymentTable, formats: ServedFormats
 ) -> FloatArray:
-    dense, held = FORMAT_BYTES[formats.weights], np.full(len(table), layer.n_norm_params * 2.0)
+    dense, held = number_bytes(formats.weights), np.full(len(table), layer.n_norm_params * 2.0)
     if layer.mixer is not None:
-        from planner.estimates.serving.deployments import kv_heads_per_device
-        from planner.specs.mixers import GroupedAttention
-
         params = layer.mixer.n_params(d_model)
         if isinstance(layer.mixer, GroupedAttention):
             keys = d_model * layer.mixer.d_keys_and_values
@@ -166,7 +196,7 @@ def _layer_bytes(
     if isinstance(layer.ffn, FeedForward):
         held = held + layer.ffn.n_params(d_model) / table.n_tensor * dense
     elif layer.ffn is not None:
-        each = layer.ffn.expert_params(d_model) * FORMAT_BYTES[formats.experts]
+        each = layer.ffn.expert_params(d_model) * number_bytes(formats.experts)
         held = held + layer.ffn.n_experts * each / table.n_group
         shared = layer.ffn.n_matrices * d_model * layer.ffn.d_shared
         held = held + shared / table.n_tensor * dense + d_model * layer.ffn.n_experts * 2.0

@@ -15,7 +15,7 @@ Source: deepseek-ai/profile-data, deepseek-ai/open-infra-index day 6.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,7 +27,8 @@ from planner.estimates.serving.operations import Operation, Part, PassShape
 from planner.estimates.serving.passes import pass_operations
 from planner.specs.architecture import Architecture
 
-MESSAGES: tuple[Part, ...] = ("dispatch", "combine", "reduce")
+OUTSIDE = "model"
+"""What operations outside of all layers have as their layer."""
 
 
 class Clock(Protocol):
@@ -42,6 +43,10 @@ class Clock(Protocol):
     @property
     def message_share(self) -> float:
         """Share of multiprocessors that messages take while prompts are read."""
+        ...
+
+    def quantises(self, number_format: str) -> bool:
+        """Whether inputs in a format need kernels of their own that quantise them."""
         ...
 
     def seconds(self, operation: Operation) -> FloatArray:
@@ -101,15 +106,23 @@ def pass_time(
         formats,
         families=clock.families,
         n_small_kernels=clock.n_small_kernels,
+        quantises=clock.quantises(formats.weights),
+        whole=work,
     )
     timed = tuple(Timed(operation=o, run_s=_column(clock.seconds(o), table)) for o in listed)
-    plain = parts * sum((t.total_s for t in timed), np.zeros(len(table)))
+    outside = _sum(t.total_s for t in timed if t.operation.layer == OUTSIDE)
+    layers = _sum(t.total_s for t in timed if t.operation.layer != OUTSIDE)
+    plain = np.broadcast_to(parts * layers + outside, (len(table),))
     total = plain
     if np.any(table.overlaps):
         total = np.where(table.overlaps, _overlapped(timed, work, clock.message_share), plain)
     return PassTime(
         total_s=total, hidden_s=plain - total, operations=timed, n_microbatches=parts
     )
+
+
+def _sum(values: Iterable[FloatArray]) -> FloatArray:
+    return sum(values, np.zeros(1))
 
 
 def _column(seconds: FloatArray, table: DeploymentTable) -> FloatArray:
@@ -122,8 +135,10 @@ def _overlapped(timed: Sequence[Timed], work: PassShape, message_share: float) -
     reads = bool(np.any(work.n_prompts))
     for layer in dict.fromkeys(t.operation.layer for t in timed):
         parts = _by_part([t for t in timed if t.operation.layer == layer])
-        if layer == "model" or not _has_messages(parts):
-            total = total + 2.0 * sum(parts.values())
+        if layer == OUTSIDE:
+            total = total + _sum(parts.values())
+        elif not _has_messages(parts):
+            total = total + 2.0 * _sum(parts.values())
         elif reads:
             total = total + _prefill_phases(parts, message_share)
         else:
