@@ -43,6 +43,13 @@ def _spare_seconds(raw: object) -> float:
         raise fault(error.fact, error.remedy) from None
 
 
+def _switch(raw: object) -> bool:
+    if not isinstance(raw, bool):
+        raise fault("is neither true nor false", "write `true` or `false`")
+    return raw
+
+
+_Switch = Annotated[bool, BeforeValidator(_switch)]
 _Constant = Annotated[float, BeforeValidator(_constant)]
 _SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds)]
 
@@ -96,6 +103,9 @@ class EngineSteps(Section):
     decode_host: Sourced[_SpareSeconds]
     prefill_host: Sourced[_SpareSeconds]
     small_kernels: Sourced[SpareCount]
+    request: Sourced[_SpareSeconds] | None = None
+    mixes_prefill: Sourced[_Switch] | None = None
+    message_share: Sourced[Fraction] | None = None
 
 
 class EngineFile(Strict):
@@ -183,11 +193,14 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         decode_host_s=steps.decode_host.value,
         prefill_host_s=steps.prefill_host.value,
         n_small_kernels=steps.small_kernels.value,
+        request_s=steps.request.value if steps.request else 0.0,
+        mixes_prefill=steps.mixes_prefill.value if steps.mixes_prefill else True,
+        message_share=steps.message_share.value if steps.message_share else 0.0,
         provenance=tuple(
             Provenance(key=f"{section}.{key}", source=getattr(part, key).source)
             for section, part in (("memory", memory), ("steps", steps))
             for key in type(part).model_fields
-            if key != "source"
+            if key != "source" and getattr(part, key) is not None
         ),
     )
 

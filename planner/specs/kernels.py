@@ -103,6 +103,11 @@ class EngineSpec:
         decode_host_s: time of a decode step that no kernel fills.
         prefill_host_s: the same of a prefill step.
         n_small_kernels: elementwise kernels of one layer: norms, rotations, activations.
+        request_s: of a request before its first pass: it is received, read, put in line.
+        mixes_prefill: chunks of prompts ride on decode passes; without, prompts are read alone
+            and first.
+        message_share: share of the multiprocessors that dispatch and combine take while prompts
+            are read in two overlapped micro-batches.
     """
 
     name: str
@@ -115,4 +120,7 @@ class EngineSpec:
     decode_host_s: float
     prefill_host_s: float
     n_small_kernels: int
+    request_s: float = 0.0
+    mixes_prefill: bool = True
+    message_share: float = 0.0
     provenance: tuple[Provenance, ...] = ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
 from planner.specs.kernels import EngineSpec, Kernel, KernelTable
 from planner.specs.records import DeviceSpec
+
+UNMEASURED_ERROR = 0.3
+"""Relative error of what has no closed form of its own; `assumed` [1]."""
 
 _ARITHMETIC = {"mxfp4": "bf16", "int4": "bf16", "fp8_block": "fp8", "nvfp4": "fp4"}
 """Formats in which weights of another are multiplied."""
@@ -108,12 +112,13 @@ class KernelClock:
         return kernel, constants
 
     def _kernel(self, operation: Operation) -> Timing:
-        family = FAMILIES[operation.family]
+        rates = self._rates(_multiplied_in(operation))
+        if operation.family not in FAMILIES:
+            return self._plain(operation, rates)
         kernel, constants = self._constants(operation.family, operation.format)
-        used = {*family.dimensions, *family.optional}
-        arguments = {name: v for name, v in operation.arguments.items() if name in used}
-        rates = self._rates(_multiplied_in(operation, kernel))
-        seconds = family.seconds(arguments, rates, constants)
+        known = _parameters(operation.family)
+        arguments = {name: v for name, v in operation.arguments.items() if name in known}
+        seconds = FAMILIES[operation.family].seconds(arguments, rates, constants)
         runs = np.asarray(_amount(operation), dtype=float) > 0
         return Timing(
             seconds=np.where(runs, seconds, 0.0),
@@ -121,6 +126,22 @@ class KernelClock:
             source=kernel.fit.source,
             formula=operation.family,
             constants=constants,
+        )
+
+    def _plain(self, operation: Operation, rates: Mapping[str, float]) -> Timing:
+        """A roofline, for what has no closed form, at the shares that decode attention attains."""
+        kernel, constants = self._constants("decode_attention", "bf16")
+        shares = ("floor_s", "compute_fraction", "memory_fraction")
+        used = {name: constants[name] for name in shares if name in constants}
+        compute = used.get("compute_fraction", 1.0) * rates["peak_flop_per_s"]
+        memory = used["memory_fraction"] * rates["hbm_bytes_per_s"]
+        least = np.maximum(operation.flop / compute, operation.hbm_bytes / memory)
+        return Timing(
+            seconds=np.where(least > 0, used["floor_s"] + least, 0.0),
+            error=max(kernel.fit.relative_error, UNMEASURED_ERROR),
+            source=f"shares of decode attention: {kernel.fit.source}",
+            formula="roofline",
+            constants=used,
         )
 
     def _collective(self, operation: Operation) -> Timing:
@@ -185,11 +206,17 @@ def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) 
     return np.where(nodes > n_groups, n_chosen * within, nodes * (1.0 - missed))
 
 
+@cache
+def _parameters(family: str) -> frozenset[str]:
+    """Arguments that a closed form takes."""
+    return frozenset(signature(FAMILIES[family].function).parameters)
+
+
 def _is_fitted(kernel: Kernel) -> bool:
     return kernel.fit.n_rows > 0
 
 
-def _multiplied_in(operation: Operation, kernel: Kernel) -> str:
+def _multiplied_in(operation: Operation) -> str:
     """Attention multiplies in 16 bits whatever the cache is in; products in their own format."""
     is_product = operation.family.startswith(("gemm", "grouped_gemm", "experts"))
     return operation.format if is_product else "bf16"
