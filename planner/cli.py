@@ -117,9 +117,14 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
         hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
         text = listing_text("models", list_models(), hint=hint, width=width())
     else:
-        from planner.specs.reading import load_model
+        from planner.report.architectures import architecture_text
+        from planner.specs.huggingface.locating import is_config
+        from planner.specs.reading import load_architecture, load_model
 
-        text = model_text(load_model(name, asked_by="plan models"))
+        if is_config(name):
+            text = architecture_text(load_architecture(name, asked_by="plan models"))
+        else:
+            text = model_text(load_model(name, asked_by="plan models"))
     write(text, sys.stdout)
     return FOUND
 

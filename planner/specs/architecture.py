@@ -47,6 +47,8 @@ class Experts:
         n_matrices: 3 gated, 2 plain; of routed and shared ones.
         n_groups: groups that routing is limited to `n_active_groups` of (node-limited routing).
         n_other_params: the router's bias, a shared expert's gate, experts' biases.
+        d_latent: width that tokens are projected to before routed experts, and back from after
+            them (Nemotron 3 Super); None where experts read the residual stream.
     """
 
     n_experts: int
@@ -57,10 +59,11 @@ class Experts:
     n_groups: int = 1
     n_active_groups: int = 1
     n_other_params: int = 0
+    d_latent: int | None = None
 
     def expert_params(self, d_model: int) -> int:
         """Parameters of one routed expert."""
-        return self.n_matrices * d_model * self.d_expert
+        return self.n_matrices * (self.d_latent or d_model) * self.d_expert
 
     def n_params(self, d_model: int) -> int:
         return self.n_experts * self.expert_params(d_model) + self._common_params(d_model)
@@ -71,7 +74,8 @@ class Experts:
 
     def _common_params(self, d_model: int) -> int:
         shared = self.n_matrices * d_model * self.d_shared
-        return d_model * self.n_experts + shared + self.n_other_params
+        projections = 2 * d_model * (self.d_latent or 0)
+        return d_model * self.n_experts + shared + projections + self.n_other_params
 
 
 Ffn = FeedForward | Experts
@@ -87,6 +91,7 @@ class LayerClass:
         mixer: how tokens are mixed; None where a layer has no attention (pruned, or FFN only).
         ffn: what follows; None where a layer has none (Nemotron-H, Mamba).
         n_norm_params: of the layer's norms.
+        n_other_params: of neither part: what joins a token's embedding to a predictor.
     """
 
     name: str
@@ -94,17 +99,19 @@ class LayerClass:
     mixer: Mixer | None
     ffn: Ffn | None
     n_norm_params: int = 0
+    n_other_params: int = 0
 
     def n_params(self, d_model: int) -> int:
         """Parameters of one such layer."""
         parts = (self.mixer, self.ffn)
-        return self.n_norm_params + sum(p.n_params(d_model) for p in parts if p is not None)
+        whole = sum(p.n_params(d_model) for p in parts if p is not None)
+        return whole + self.n_norm_params + self.n_other_params
 
     def n_active_params(self, d_model: int) -> int:
         """Parameters of one such layer that one token meets."""
         mixed = self.mixer.n_params(d_model) if self.mixer else 0
         fed = self.ffn.n_active_params(d_model) if self.ffn else 0
-        return self.n_norm_params + mixed + fed
+        return mixed + fed + self.n_norm_params + self.n_other_params
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +147,7 @@ class Architecture:
         n_context_tokens: longest context that it was made for; None if unknown.
         n_other_params: learned positions, the final norm, what belongs to no layer.
         n_params_published: where known.
+        is_parallel_block: attention and FFN read the same input and share a collective.
     """
 
     name: str
@@ -157,6 +165,7 @@ class Architecture:
     n_params_published: float | None = None
     variant: Variant | None = None
     provenance: tuple[Provenance, ...] = ()
+    is_parallel_block: bool = False
 
     @property
     def n_layers(self) -> int:

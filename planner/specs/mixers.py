@@ -32,6 +32,8 @@ class GroupedAttention:
         makes_keys: False where it reads an earlier layer's cache and has none of its own.
         shares_values: values are the keys themselves, so that half is projected and cached.
         n_other_params: biases, norms of queries and keys, sinks.
+        shares_projection: values are made by the projection of the keys, but cached beside them:
+            keys are normed and rotated, values are not (Gemma 4).
     """
 
     n_heads: int
@@ -44,6 +46,7 @@ class GroupedAttention:
     makes_keys: bool = True
     shares_values: bool = False
     n_other_params: int = 0
+    shares_projection: bool = False
 
     @property
     def d_queries(self) -> int:
@@ -53,9 +56,9 @@ class GroupedAttention:
     @property
     def d_keys_and_values(self) -> int:
         """Columns of the key and value projections."""
-        if not self.makes_keys:
-            return 0
-        return self.n_kv_heads * (self.d_head + (0 if self.shares_values else self.d_value_head))
+        if self.makes_keys and self.shares_projection:
+            return self.n_kv_heads * self.d_head
+        return self.d_cached
 
     def n_params(self, d_model: int) -> int:
         inputs = d_model * (self.d_queries + self.d_keys_and_values)
@@ -64,7 +67,9 @@ class GroupedAttention:
     @property
     def d_cached(self) -> int:
         """Numbers that one token leaves in the cache of this layer."""
-        return self.d_keys_and_values
+        if not self.makes_keys:
+            return 0
+        return self.n_kv_heads * (self.d_head + (0 if self.shares_values else self.d_value_head))
 
     def n_cached_tokens(self, n_tokens: int) -> int:
         """Tokens of a sequence of `n_tokens` that this layer keeps."""
@@ -81,12 +86,14 @@ class Indexer:
         d_head: width of their queries, and of the one key a token that they share.
         n_selected_tokens: tokens that attention then reads.
         n_other_params: of its norms.
+        is_shared: it reads what an earlier layer's picked: no weights, no keys, no scores.
     """
 
     n_heads: int
     d_head: int
     n_selected_tokens: int
     n_other_params: int = 0
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +132,7 @@ class LatentAttention:
         )
 
     def _indexer_params(self, d_model: int) -> int:
-        if self.indexer is None:
+        if self.indexer is None or self.indexer.is_shared:
             return 0
         d_from = d_model if self.d_q_latent is None else self.d_q_latent
         heads, width = self.indexer.n_heads, self.indexer.d_head
