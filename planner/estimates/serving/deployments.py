@@ -196,6 +196,7 @@ def cached_numbers_per_device(
         heads = kv_heads_per_device(mixer, table)
         return heads * (mixer.d_cached / mixer.n_kv_heads)
     if isinstance(mixer, LatentAttention):  # the latent has no heads to be cut by
-        key = mixer.indexer.d_head if mixer.indexer else 0
+        own = mixer.indexer is not None and not mixer.indexer.is_shared
+        key = mixer.indexer.d_head if own and mixer.indexer else 0
         return np.full(len(table), float(mixer.d_cached + key))
     return np.zeros(len(table))

@@ -80,13 +80,18 @@ def _experts(
 ) -> Iterator[Operation]:
     tokens = work.n_tokens
     yield gemm("router", "feed", tokens, n=ffn.n_experts, k=d_model, number_format="bf16")
+    inside = ffn.d_latent or d_model
+    if ffn.d_latent is not None:
+        weights = formats.weights
+        yield gemm("to latents", "feed", tokens, n=inside, k=d_model, number_format=weights)
+        yield gemm("from latents", "feed", tokens, n=d_model, k=inside, number_format=weights)
     reads = bool(np.any(work.n_prompts))
-    yield from _sent(ffn, d_model, table, tokens, formats, is_short=not reads)
+    yield from _sent(ffn, inside, table, tokens, formats, is_short=not reads)
     everywhere = tokens * table.n_data
     if fused:
-        yield _fused(ffn, d_model, table, everywhere, formats)
+        yield _fused(ffn, inside, table, everywhere, formats)
     else:
-        yield from _two_products(ffn, d_model, table, everywhere, formats, reads=reads)
+        yield from _two_products(ffn, inside, table, everywhere, formats, reads=reads)
     if ffn.d_shared:
         yield from _dense(
             ffn.d_shared, ffn.n_matrices, d_model, table.n_tensor, work, formats, "share", "shared expert"

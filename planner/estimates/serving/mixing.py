@@ -23,6 +23,9 @@ from planner.estimates.serving.operations import (
 from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
 
 
+AFTER_MIXING = "all-reduce after mixing"
+
+
 def mixer_operations(
     mixer: Mixer, d_model: int, table: DeploymentTable, work: PassShape, formats: ServedFormats
 ) -> Iterator[Operation]:
@@ -34,7 +37,7 @@ def mixer_operations(
     else:
         yield from _recurrence(mixer, d_model, table, work, formats)
     yield message(
-        "all-reduce after mixing",
+        AFTER_MIXING,
         "reduce",
         "all_reduce",
         n_bytes=work.n_tokens * (d_model * 2.0),
@@ -150,7 +153,7 @@ def _latent(
     tokens, weights = work.n_tokens, formats.weights
     heads = mixer.n_heads / table.n_tensor
     d_latents = (mixer.d_q_latent or 0) + mixer.d_cached  # one product makes both
-    index = mixer.indexer
+    index = _own_indexer(mixer)
     if index is not None:
         d_latents += index.d_head + index.n_heads
     yield gemm("latents", "project", tokens, n=d_latents, k=d_model, number_format=weights)
@@ -248,6 +251,11 @@ def _expanded(
         flop=2.0 * widths * heads * prompts * new * seen,
         hbm_bytes=2.0 * widths * heads * prompts * (2.0 * new + past),
     )
+
+
+def _own_indexer(mixer: LatentAttention) -> Indexer | None:
+    """What a layer scores tokens with itself; not what it takes over from an earlier one."""
+    return None if mixer.indexer is None or mixer.indexer.is_shared else mixer.indexer
 
 
 def _selected(indexer: Indexer | None, context: FloatArray) -> FloatArray:

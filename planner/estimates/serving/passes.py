@@ -14,7 +14,7 @@ from planner.estimates.serving.deployments import (
     kv_heads_per_device,
 )
 from planner.estimates.serving.feeding import ffn_operations
-from planner.estimates.serving.mixing import mixer_operations
+from planner.estimates.serving.mixing import AFTER_MIXING, mixer_operations
 from planner.estimates.serving.operations import (
     number_bytes,
     INPUT_BYTES,
@@ -52,6 +52,8 @@ def pass_operations(
     found: list[Operation] = []
     for layer in model.layers:
         inside = list(_layer(layer, model.d_model, table, work, formats, families))
+        if model.is_parallel_block and layer.ffn is not None:  # one sum for both
+            inside = [one for one in inside if one.name != AFTER_MIXING]
         inside += _quantisation(inside) if quantises else []
         found += [operation.within(layer.name, layer.n_layers) for operation in inside]
         traffic = _small_traffic(layer, model.d_model, table, work, formats)
