@@ -94,6 +94,11 @@ class KernelClock:
         peaks = self.device.peak_flop_per_s
         return next(peaks[one] for one in wanted if one in peaks)
 
+    def multiplied_in(self, operation: Operation) -> str:
+        """Format of an operation's arithmetic: products their own, all else 16 bits."""
+        is_product = operation.family.startswith(("gemm", "grouped_gemm", "experts", "scores"))
+        return operation.format if is_product else "bf16"
+
     def _rates(self, number_format: str) -> dict[str, float]:
         return {
             "peak_flop_per_s": self.peak_flop_per_s(number_format),
@@ -112,7 +117,7 @@ class KernelClock:
         return kernel, constants
 
     def _kernel(self, operation: Operation) -> Timing:
-        rates = self._rates(_multiplied_in(operation))
+        rates = self._rates(self.multiplied_in(operation))
         if operation.family not in FAMILIES:
             return self._plain(operation, rates)
         kernel, constants = self._constants(operation.family, operation.format)
@@ -214,12 +219,6 @@ def _parameters(family: str) -> frozenset[str]:
 
 def _is_fitted(kernel: Kernel) -> bool:
     return kernel.fit.n_rows > 0
-
-
-def _multiplied_in(operation: Operation) -> str:
-    """Attention multiplies in 16 bits whatever the cache is in; products in their own format."""
-    is_product = operation.family.startswith(("gemm", "grouped_gemm", "experts"))
-    return operation.format if is_product else "bf16"
 
 
 def _amount(operation: Operation) -> Any:
