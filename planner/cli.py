@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import App, CycloptsError, Parameter
 
 from planner.audit_command import audit
+from planner.calibrate_command import calibrate
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -45,6 +46,7 @@ usage: plan [OPTIONS]
        plan pareto [OPTIONS]
        plan compare [OPTIONS]
        plan audit [OPTIONS]
+       plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
 _NOTHING_ASKED = Written()
@@ -159,6 +161,7 @@ def _app() -> App:
     app.command(pareto)
     app.command(compare)
     app.command(audit)
+    app.command(calibrate)
     app.command(models)
     app.command(topologies)
     app.command(install_completion, name="--install-completion")

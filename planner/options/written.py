@@ -16,6 +16,7 @@ from planner.specs.request import (
     DEFAULT_WORKLOAD,
 )
 
+_TABLES = Group("What was measured", sort_key=0)
 _SERVE = Group("What to serve", sort_key=1)
 _TARGETS = Group("Targets", sort_key=2)
 _SEARCH = Group("Search", sort_key=3)
@@ -212,18 +213,57 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def flags(written: type[Written]) -> tuple[str, ...]:
+def flags(written: type) -> tuple[str, ...]:
     """The options of a command that take no value."""
     return tuple(option(f.name) for f in fields(written) if isinstance(f.default, bool))
 
 
-def valued(written: type[Written]) -> tuple[str, ...]:
+def valued(written: type) -> tuple[str, ...]:
     """The options of a command that take a value."""
     return tuple(option(f.name) for f in fields(written) if not isinstance(f.default, bool))
 
 
 FLAGS = frozenset(flags(Written))
-REPEATED = frozenset({"--weights", "--kv", "--allow-formats"})
+REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table"})
 VALUED = valued(Written)
-SURVEYS = {"pareto": WrittenPareto, "compare": WrittenSurvey, "audit": WrittenAudit}
-"""Commands that take the options of `plan`, and more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCalibration:
+    """Options of `plan calibrate`."""
+
+    table: Annotated[
+        tuple[str, ...],
+        _text(_TABLES, "FILE|FOLDER", "Tables to read; `--table` itself may be left out."),
+    ] = ()
+    device: Annotated[str | None, _text(_TABLES, "NAME|FILE", "Device that was measured.")] = None
+    engine: Annotated[
+        str | None, _text(_TABLES, "NAME", "Whose kernels they are: vllm, sglang, deepgemm, ….")
+    ] = None
+    version: Annotated[str, _text(_TABLES, "TEXT", "Of the engine.")] = ""
+    sms: Annotated[
+        str | None,
+        _text(_TABLES, "N", "Multiprocessors of the device; default: as its other tables say."),
+    ] = None
+    source: Annotated[
+        str, _text(_TABLES, "TEXT", "Where the rows come from; default: the names of the files.")
+    ] = ""
+    output: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Write the constants as a kernel file.")
+    ] = None
+    plot: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Draw predicted against measured time, as SVG.")
+    ] = None
+    refused: Annotated[bool, _flag(_OUTPUT, "Name every row that was refused.")] = False
+
+
+SURVEYS: dict[str, type] = {
+    "pareto": WrittenPareto,
+    "compare": WrittenSurvey,
+    "audit": WrittenAudit,
+    "calibrate": WrittenCalibration,
+}
+"""Commands that take options, their own or those of `plan` and more."""
+
+WORDS = {"calibrate": "--table"}
+"""Options of commands whose words may stand alone."""

@@ -28,6 +28,8 @@ class Kind(Enum):
     MODEL = ("model", "models", "plan models")
     CLUSTER = ("topology", "topologies", "plan topologies")
     DEVICE = ("device", "topologies/devices", "")
+    KERNELS = ("kernel table", "kernels", "")
+    ENGINE = ("engine", "engines", "")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:
         self.word = word

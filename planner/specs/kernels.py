@@ -17,12 +17,25 @@ class Fit:
         n_rows: rows fitted.
         median_error: of |predicted / measured − 1| [1].
         p90_error: ninetieth percentile of the same [1].
+        left_out_median_error: the same for shapes that a fit on the others did not see; None if
+            that was not tried [1].
+        left_out_p90_error: ninetieth percentile of the same [1].
+        left_out: what was left out: `shapes`, or `rows` where there is one shape only.
     """
 
     source: str
     n_rows: int
     median_error: float
     p90_error: float
+    left_out_median_error: float | None = None
+    left_out_p90_error: float | None = None
+    left_out: str = "shapes"
+
+    @property
+    def relative_error(self) -> float:
+        """The honest median: of shapes left out where that is known [1]."""
+        left_out = self.left_out_median_error
+        return self.median_error if left_out is None else left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +64,31 @@ class KernelTable:
         engine: `vllm`, `sglang`, `trtllm`, or `deepgemm` and the like for loose kernels.
         version: of the engine.
         kernels: by (family, format).
+        n_sms: multiprocessors of the device; 0 if that is not known.
     """
 
     device: str
     engine: str
     version: str
     kernels: Mapping[tuple[str, str], Kernel]
+    n_sms: int = 0
     provenance: tuple[Provenance, ...] = ()
+
+    def kernel(self, family: str, number: str) -> Kernel:
+        """The kernel of a family for a number format, or for the nearest that there is.
+
+        A format with a suffix falls back on the format itself, `fp8_block` on `fp8`; then on
+        whatever the family has, `any` before others.
+
+        Raises:
+            KeyError: the table has no kernel of the family.
+        """
+        near = [number, number.partition("_")[0], "any"]
+        near += sorted(form for name, form in self.kernels if name == family)
+        for form in near:
+            if (family, form) in self.kernels:
+                return self.kernels[family, form]
+        raise KeyError(f"{self.device} under {self.engine} has no kernel `{family}`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
