@@ -1,7 +1,9 @@
 """Time of latent attention (MLA): absorbed in decode, with whole heads in prefill.
 
 In decode every head reads the same compressed cache, so that arithmetic and traffic are close to
-each other on most devices. Source: [DeepSeekV3] for the algebra, [InferSim] for measurements.
+each other on most devices. Source: [DeepSeekV3] for the algebra, [InferSim] and
+[AIConfigurator2026] for measurements, `docs/decisions/0008-experts.md` for the smaller terms.
+The kernels alone: `latent_block` is a layer's attention with the products around it.
 """
 
 from __future__ import annotations
@@ -27,8 +29,16 @@ def latent_decode_s(
     compute_fraction: ArrayLike,
     memory_fraction: ArrayLike,
     exponent: float = 3.0,
+    sequence_s: ArrayLike = 0.0,
+    sequence_head_s: ArrayLike = 0.0,
+    idle_sequences: ArrayLike = 0.0,
+    min_heads: ArrayLike = 1.0,
 ) -> FloatArray:
-    """t = floor + (cᵖ + bᵖ)^(1/p) of one layer, for one new token of each sequence [s].
+    """Time of one layer, for one new token of each sequence [s].
+
+    t = floor + (cᵖ + bᵖ)^(1/p) + batch (a + heads h); c and b are those of `idle_sequences`
+    more than there are: splits of a few long sequences use a device less well than many
+    sequences do.
 
     Args, broadcast together:
         batch: sequences of one device [1].
@@ -43,16 +53,27 @@ def latent_decode_s(
         compute_fraction: attainable share of the peak [1].
         memory_fraction: attainable share of the bandwidth [1].
         exponent: p ≥ 1, how far arithmetic and traffic hide each other [1].
+        sequence_s: a, for each sequence [s].
+        sequence_head_s: h, for each head of each sequence [s].
+        idle_sequences: that would fit beside without taking longer [1].
+        min_heads: that a tile works on at least [1].
 
     Raises:
         ValueError: the exponent is below one.
     """
     flop, traffic = latent_decode_work(
-        batch, context, n_heads=n_heads, d_latent=d_latent, d_rope=d_rope, cache_bytes=cache_bytes
+        np.add(batch, idle_sequences),
+        context,
+        n_heads=np.maximum(n_heads, min_heads),
+        d_latent=d_latent,
+        d_rope=d_rope,
+        cache_bytes=cache_bytes,
     )
     compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
     memory = traffic / np.multiply(hbm_bytes_per_s, memory_fraction)
-    return np.add(smooth_roofline_s(compute, memory, exponent=exponent), floor_s)
+    each = np.add(sequence_s, np.multiply(n_heads, sequence_head_s))
+    core = smooth_roofline_s(compute, memory, exponent=exponent)
+    return np.asarray(core + floor_s + np.multiply(batch, each))
 
 
 def latent_prefill_s(
@@ -69,8 +90,10 @@ def latent_prefill_s(
     floor_s: ArrayLike,
     compute_fraction: ArrayLike,
     ramp_tokens: ArrayLike = 0.0,
+    memory_fraction: ArrayLike = np.inf,
+    sequence_head_s: ArrayLike = 0.0,
 ) -> FloatArray:
-    """t = floor + c (1 + ramp_tokens / span) of one layer, causal [s].
+    """t = floor + c (1 + ramp_tokens / span) + traffic + batch heads h of one layer, causal [s].
 
     Args, broadcast together; those not here are as in `latent_decode_s`:
         tokens: new tokens of each prompt [1].
@@ -78,13 +101,16 @@ def latent_prefill_s(
         d_nope: part of a query and a key without position [1].
         d_value: of a value [1].
         ramp_tokens: span at which the arithmetic has half its speed [1].
+        memory_fraction: attainable share of the bandwidth; infinite leaves traffic out [1].
     """
-    flop, _ = latent_prefill_work(
+    flop, traffic = latent_prefill_work(
         batch, tokens, past_tokens, n_heads=n_heads, d_nope=d_nope, d_rope=d_rope, d_value=d_value
     )
     span = np.maximum(np.add(tokens, past_tokens), 1.0)
     compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
-    return np.add(compute * (1.0 + np.asarray(ramp_tokens) / span), floor_s)
+    memory = traffic / np.multiply(hbm_bytes_per_s, memory_fraction)
+    each = np.multiply(batch, n_heads) * np.asarray(sequence_head_s)
+    return np.asarray(compute * (1.0 + np.asarray(ramp_tokens) / span) + memory + each + floor_s)
 
 
 def latent_decode_work(
