@@ -29,6 +29,7 @@ from planner.errors import (
 )
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written
+from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
 from planner.survey_commands import compare, pareto
@@ -46,6 +47,7 @@ usage: plan [OPTIONS]
        plan pareto [OPTIONS]
        plan compare [OPTIONS]
        plan audit [OPTIONS]
+       plan predict [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
@@ -166,6 +168,7 @@ def _app() -> App:
     app.command(pareto)
     app.command(compare)
     app.command(audit)
+    app.command(predict)
     app.command(calibrate)
     app.command(models)
     app.command(topologies)

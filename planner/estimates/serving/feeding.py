@@ -188,7 +188,10 @@ def _fused(
             "n_active": ffn.n_active,
             "d_model": d_model,
             "d_expert": width,
-            "n_matrices": ffn.n_matrices,
+            "n_up": ffn.n_matrices - 1.0,
+            "rows": pairs,
+            # without a dispatch, a kernel walks through the rows of all experts
+            "walked_rows": np.where(table.exchanges, pairs, tokens * ffn.n_active),
             "weight_bytes": weight,
             "input_bytes": input_bytes(formats.experts),
         },

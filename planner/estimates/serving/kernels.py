@@ -112,7 +112,7 @@ class KernelClock:
             del constants["quant_fraction"]
             plain = self.table.kernel(family, "bf16").constants
             constants["floor_s"] = min(constants["floor_s"], plain["floor_s"])
-        if "prologue_k" in constants and self.table.n_sms:
+        if "prologue_k" in constants and "n_sms" not in constants and self.table.n_sms:
             constants["n_sms"] = float(self.table.n_sms)
         return kernel, constants
 
