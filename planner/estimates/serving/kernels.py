@@ -20,8 +20,17 @@ from planner.specs.records import DeviceSpec
 UNMEASURED_ERROR = 0.3
 """Relative error of what has no closed form of its own; `assumed` [1]."""
 
-_ARITHMETIC = {"mxfp4": "bf16", "int4": "bf16", "fp8_block": "fp8", "nvfp4": "fp4"}
-"""Formats in which weights of another are multiplied."""
+_ARITHMETIC = {
+    "int4": "bf16",
+    "w4a16_mxfp4": "bf16",
+    "w4a8_mxfp4_mxfp8": "fp8",
+    "fp8_block": "fp8",
+    "nvfp4": "fp4",
+}
+"""Formats in which weights of another are multiplied; kernels' constants are shares of these."""
+
+_KERNEL_NAMES = {"int4": "int4_wo"}
+"""Formats that kernel tables call otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +96,22 @@ class KernelClock:
             return self._exchange(operation)
         return self._kernel(operation)
 
+    def kernel_format(self, number_format: str) -> str:
+        """What kernel tables call a format on this device.
+
+        Experts of `mxfp4` meet activations of 8 bits where the device multiplies these two, of
+        16 bits elsewhere.
+        """
+        name = number_format.removesuffix(STATIC)
+        if name == "mxfp4":
+            scaled = "mxfp4" in self.device.peak_flop_per_s
+            return "w4a8_mxfp4_mxfp8" if scaled else "w4a16_mxfp4"
+        return _KERNEL_NAMES.get(name, name)
+
     def peak_flop_per_s(self, number_format: str) -> float:
         """Datasheet peak of what a format is multiplied in; of 16 bits where it has no own."""
         name = number_format.removesuffix(STATIC)
+        name = self.kernel_format(name) if name == "mxfp4" else name
         wanted = (_ARITHMETIC.get(name, name), name.partition("_")[0], "bf16", "fp16")
         peaks = self.device.peak_flop_per_s
         return next(peaks[one] for one in wanted if one in peaks)
@@ -106,7 +128,7 @@ class KernelClock:
         }
 
     def _constants(self, family: str, number_format: str) -> tuple[Kernel, dict[str, float]]:
-        kernel = self.table.kernel(family, number_format.removesuffix(STATIC))
+        kernel = self.table.kernel(family, self.kernel_format(number_format))
         constants = dict(kernel.constants)
         if number_format.endswith(STATIC) and "quant_fraction" in constants:
             del constants["quant_fraction"]
