@@ -1,7 +1,7 @@
 """Time of latent attention (MLA): absorbed in decode, with whole heads in prefill.
 
 In decode every head reads the same compressed cache, so that arithmetic and traffic are close to
-each other on most devices. Source: [DeepSeekV3] for the algebra, [InferSim] and
+each other on most devices. Source: [DeepSeek2024] for the algebra, [InferSim] and
 [AIConfigurator2026] for measurements, `docs/decisions/0008-experts.md` for the smaller terms.
 The kernels alone: `latent_block` is a layer's attention with the products around it.
 """
