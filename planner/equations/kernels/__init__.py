@@ -15,6 +15,7 @@ from planner.equations.kernels.attention import (
     prefill_attention_s,
     prefill_attention_work,
 )
+from planner.equations.kernels.block_families import BLOCK_FAMILIES
 from planner.equations.kernels.elementwise import elementwise_s, elementwise_work
 from planner.equations.kernels.exchange import exchange_s, exchange_work
 from planner.equations.kernels.families import Family, Parameter
@@ -53,6 +54,11 @@ _PRODUCT_FORMS = {
     "tiles": (*_SMOOTH, "prologue_k", "narrow_n"),
 }
 _FORMATS = ("weight_bytes", "input_bytes")
+_LATENT = (
+    Parameter(name="sequence_s", start=1e-8, low=0.0, high=1e-6),
+    Parameter(name="sequence_head_s", start=1e-10, low=0.0, high=1e-7),
+    Parameter(name="idle_sequences", start=0.2, low=0.0, high=3.0),
+)
 
 
 def _grouped(name: str, title: str) -> Family:
@@ -158,8 +164,12 @@ _ALL = (
             _COMPUTE,
             _MEMORY,
             Parameter(name="exponent", start=3.0, low=1.0, high=20.0),
+            *_LATENT,
         ),
-        forms={"smooth": _SMOOTH},
+        forms={
+            "smooth": _SMOOTH,
+            "by sequence and head": (*_SMOOTH, *(one.name for one in _LATENT)),
+        },
         shape=("n_heads",),
     ),
     Family(
@@ -173,10 +183,19 @@ _ALL = (
             _FLOOR,
             _COMPUTE,
             Parameter(name="ramp_tokens", start=300.0, low=0.0, high=4096.0),
+            _MEMORY,
+            Parameter(name="sequence_head_s", start=1e-9, low=0.0, high=1e-6),
         ),
         forms={
             "flat": ("floor_s", "compute_fraction"),
             "ramp": ("floor_s", "compute_fraction", "ramp_tokens"),
+            "by sequence and head": (
+                "floor_s",
+                "compute_fraction",
+                "ramp_tokens",
+                "memory_fraction",
+                "sequence_head_s",
+            ),
         },
         shape=("n_heads",),
     ),
@@ -212,6 +231,7 @@ _ALL = (
     _exchange("combine_low_latency", "combine, low latency", "low-latency"),
     _exchange("dispatch_normal", "dispatch", "normal"),
     _exchange("combine_normal", "combine", "normal"),
+    *BLOCK_FAMILIES,
 )
 
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}
