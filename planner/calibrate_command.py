@@ -43,7 +43,7 @@ def calibrate(
             [Path(one) for one in written.table],
             device,
             engine=str(written.engine),
-            version=written.version,
+            version=written.engine_version,
             n_sms=n_sms,
             source=written.source,
             on_fit=lambda what, n_rows: line.tell(lambda _: f"fitting {what} to {n_rows} rows"),

@@ -8,18 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.fitting import Fitted, fit
+from planner.calibration.fitting import Fitted, fewest_rows, fit
 from planner.calibration.gate import admit, peak_of
 from planner.calibration.infersim import is_infersim, read_infersim
 from planner.calibration.plain import read_plain
 from planner.calibration.silicon import is_silicon, read_silicon
 from planner.calibration.tables import Measured, Reading, Refused
+from planner.equations.kernels import FAMILIES
 from planner.errors import Problem, RequestError
 from planner.specs.kernels import Fit, Kernel, KernelTable
 from planner.specs.records import DeviceSpec
-
-FEWEST_ROWS = 8
-"""Rows below which constants would describe nothing but these rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +131,9 @@ def _joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
             file=parts[0].file,
             lines=np.concatenate([one.lines for one in parts]),
         )
-        if whole.n_rows < FEWEST_ROWS:
-            reason = f"{family} {form}: {whole.n_rows} rows are too few, {FEWEST_ROWS} are needed"
+        fewest = fewest_rows(FAMILIES[family])
+        if whole.n_rows < fewest:
+            reason = f"{family} {form}: {whole.n_rows} rows are too few, {fewest} are needed"
             few.append(Refused(file=whole.file, line=0, reason=reason))
         else:
             joined.append(whole)

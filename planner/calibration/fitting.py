@@ -27,6 +27,9 @@ LOSS_SCALE = 0.1
 SIMPLER_UNLESS = 0.97
 """A form with more constants has to bring the left-out error below this share of the other's."""
 
+FEWEST_FOR_HALVES = 12
+"""Of fewer rows each is left out alone, not one half of them."""
+
 _STARTS: tuple[Mapping[str, float], ...] = ({}, {"exponent": 1.5}, {"exponent": 8.0})
 _DIGITS = 4
 
@@ -75,15 +78,14 @@ def fit(table: Measured, rates: Mapping[str, float], *, n_sms: int = 0) -> Fitte
         RequestError: scipy is not installed.
     """
     family = FAMILIES[table.family]
-    halves, left_out = _halves(family, table)
+    folds, left_out = _folds(family, table)
     best: tuple[float, str, FloatArray] | None = None
-    for form in _forms(family, n_sms):
+    for form in _forms(family, n_sms, table.n_rows):
         unseen = np.empty(table.n_rows)
-        for half in (0, 1):
-            seen = table.taking(halves != half)
-            constants = fit_form(seen, form, rates, n_sms=n_sms)
-            rest = table.taking(halves == half)
-            unseen[halves == half] = family.seconds(rest.columns, rates, constants)
+        for fold in range(int(folds.max()) + 1):
+            constants = fit_form(table.taking(folds != fold), form, rates, n_sms=n_sms)
+            rest = table.taking(folds == fold)
+            unseen[folds == fold] = family.seconds(rest.columns, rates, constants)
         score = float(np.mean(np.abs(np.log(unseen / table.measured_s))))
         if best is None or score < SIMPLER_UNLESS * best[0]:
             best = score, form, unseen
@@ -147,14 +149,21 @@ def counts_tiles(family: Family, form: str) -> bool:
     return "prologue_k" in family.forms[form]
 
 
-def _forms(family: Family, n_sms: int) -> Iterator[str]:
-    for form in family.forms:
-        if n_sms or not counts_tiles(family, form):
+def fewest_rows(family: Family) -> int:
+    """Rows that the simplest form of a family can be fitted to and still be judged."""
+    return min(map(len, family.forms.values())) + 1
+
+
+def _forms(family: Family, n_sms: int, n_rows: int) -> Iterator[str]:
+    for form, names in family.forms.items():
+        if len(names) < n_rows and (n_sms or not counts_tiles(family, form)):
             yield form
 
 
-def _halves(family: Family, table: Measured) -> tuple[IntArray, str]:
-    """Two halves of the rows, shapes whole; every second row where there are too few shapes."""
+def _folds(family: Family, table: Measured) -> tuple[IntArray, str]:
+    """Two halves of the rows, shapes whole; rows by themselves where there are too few of them."""
+    if table.n_rows < FEWEST_FOR_HALVES:
+        return np.arange(table.n_rows), "rows"
     shapes = np.stack([table.columns[name] for name in family.shape], axis=1)
     _, index = np.unique(shapes, axis=0, return_inverse=True)
     if index.max() >= 3:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from planner.calibration.tables import Measured, Reading, Refused
-from planner.equations.arrays import BoolArray
+from planner.equations.arrays import BoolArray, FloatArray
 from planner.equations.kernels import FAMILIES
 from planner.units import show
 
@@ -65,7 +65,7 @@ def _admit(table: Measured, rates: Rates) -> Reading:
     timed = np.isfinite(table.measured_s) & (table.measured_s > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         impossible = timed & (ideal_s / table.measured_s > TOLERANCE)
-    whole = "".join(_whole(table, impossible, ideal_s, rates))
+    whole = "".join(_whole(table, impossible, ideal_s))
     if whole:
         return Reading(refused=(Refused(file=table.file, line=0, reason=whole),))
     reasons = dict.fromkeys(np.flatnonzero(~timed), "has no time")
@@ -82,9 +82,7 @@ def _admit(table: Measured, rates: Rates) -> Reading:
     return Reading(tables=(kept,) if kept.n_rows else (), refused=refused)
 
 
-def _whole(
-    table: Measured, impossible: BoolArray, ideal_s: np.ndarray, rates: Rates
-) -> Iterator[str]:
+def _whole(table: Measured, impossible: BoolArray, ideal_s: FloatArray) -> Iterator[str]:
     """Why none of a table is to be believed; nothing if it is."""
     _, traffic = FAMILIES[table.family].work(**table.columns)
     beyond = np.broadcast_to(traffic, table.measured_s.shape) > BEYOND_CACHES_BYTES
@@ -93,7 +91,7 @@ def _whole(
         yield f"{_kind(table)}: {share} MB are faster than the datasheet allows; none is believed"
         return
     idle = (ideal_s < NO_WORK_S) & np.isfinite(table.measured_s)
-    if rates and idle.sum() >= _FEWEST:
+    if FAMILIES[table.family].rates and idle.sum() >= _FEWEST:
         usual_s = float(np.median(table.measured_s[idle]))
         if usual_s > LONGEST_LAUNCH_S:
             what = f"kernels with hardly any work take {show(usual_s, 's')}"

@@ -240,7 +240,7 @@ class WrittenCalibration:
     engine: Annotated[
         str | None, _text(_TABLES, "NAME", "Whose kernels they are: vllm, sglang, deepgemm, ….")
     ] = None
-    version: Annotated[str, _text(_TABLES, "TEXT", "Of the engine.")] = ""
+    engine_version: Annotated[str, _text(_TABLES, "TEXT", "Of the engine.")] = ""
     sms: Annotated[
         str | None,
         _text(_TABLES, "N", "Multiprocessors of the device; default: as its other tables say."),

@@ -133,11 +133,10 @@ def kernel_table(device: str, engine: str) -> KernelTable:
     tables = [_table(_found(path)) for path in files(Kind.KERNELS) if _device_of(path) == device]
     tables.sort(key=lambda one: (one.engine != engine, one.engine))
     assumed = load_kernels(ASSUMED)
-    known = {family for one in tables for family, _ in one.kernels}
     kernels: dict[tuple[str, str], Kernel] = {}
-    for one in tables:
-        fitted = {family for family, _ in kernels}
-        kernels |= {key: each for key, each in one.kernels.items() if key[0] not in fitted}
+    for one in reversed(tables):  # the engine's own comes last, and stands
+        kernels |= one.kernels
+    known = {family for family, _ in kernels}
     kernels |= {key: one for key, one in assumed.kernels.items() if key[0] not in known}
     own = tables[0] if tables and tables[0].engine == engine else None
     return KernelTable(

@@ -84,7 +84,7 @@ def _exchange(name: str, title: str, mode: str) -> Family:
         dimensions=("tokens", "d_model", "n_active", "bytes_per_number", "n_nodes"),
         optional=("n_nodes_hit",) if mode == "normal" else (),
         parameters=(
-            Parameter(name="floor_s", start=2e-5, low=0.0, high=3e-4),
+            Parameter(name="floor_s", start=2e-5, low=0.0, high=1.5e-4),
             Parameter(name="scale_up_bytes_per_s", start=2e11, low=1e9, high=2e12),
             Parameter(name="scale_out_bytes_per_s", start=5e10, low=1e9, high=1e12),
         ),

@@ -87,9 +87,10 @@ def exchange_work(
     n_active: ArrayLike,
     bytes_per_number: ArrayLike,
     n_nodes: ArrayLike = 1.0,
+    n_nodes_hit: ArrayLike = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """No FLOP, and no traffic that the memory's bandwidth would bound."""
     shape = np.broadcast_shapes(
-        *map(np.shape, (tokens, d_model, n_active, bytes_per_number, n_nodes))
+        *map(np.shape, (tokens, d_model, n_active, bytes_per_number, n_nodes, n_nodes_hit))
     )
     return np.zeros(shape), np.zeros(shape)
