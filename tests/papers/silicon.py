@@ -187,10 +187,12 @@ def exclusion(row: Row) -> str:
 
 
 def is_calibration(row: Row) -> bool:
-    """Rows that host times are fitted to."""
-    if row.model == "meta-llama/Llama-3.1-70B":
-        return (row.engine, row.system) in (("vllm", "h100_sxm"), ("trtllm", "h200_sxm"))
-    return (row.model, row.engine, row.tensor) == ("Qwen/Qwen3-32B", "sglang", 8)
+    """Rows that host times are fitted to: one model on one device at TP 8, for each engine."""
+    if row.tensor != 8:
+        return False
+    if row.engine == "trtllm":
+        return (row.model, row.system) == ("meta-llama/Llama-3.1-70B", "h200_sxm")
+    return (row.model, row.system) == ("Qwen/Qwen3-32B", "h100_sxm")
 
 
 def begins_together(row: Row) -> bool:
@@ -417,12 +419,17 @@ def _slope_of_tpot(some: Sequence[Compared], lowest: int) -> float:
     ]
     waves = 0.5 if begins_together(many[0].row) else 1.0
     per_step = [waves * (one.row.batch - 1) / one.row.n_output for one in many]
+    if max(per_step) < 0.25:  # nothing to tell it by: outputs are long
+        return 0.0
     left = [one.row.tpot_ms - one.tpot_ms for one in many]
     return float(np.dot(left, per_step) / np.dot(per_step, per_step)) / 1e3
 
 
 def _left_of_ttft(some: Sequence[Compared], lowest: int) -> float:
-    few = [one for one in some if one.row.batch == lowest]
+    shortest = min(one.row.n_input for one in some)
+    few = [
+        one for one in some if one.row.batch == lowest and one.row.n_input == shortest
+    ]
     return float(np.median([one.row.ttft_ms - one.ttft_ms for one in few])) / 1e3
 
 
