@@ -255,14 +255,10 @@ def _speculating(
         try:
             drafter_of(model, written.draft)
         except ValueError as error:
-            faults.problems.append(
-                Problem(where="--draft", value=written.draft, fact=str(error))
-            )
+            faults.problems.append(Problem(where="--draft", value=written.draft, fact=str(error)))
     if acceptance is not None and acceptance >= 1.0:
         fact = "is a probability below 1"
-        faults.problems.append(
-            Problem(where="--acceptance", value=written.acceptance, fact=fact)
-        )
+        faults.problems.append(Problem(where="--acceptance", value=written.acceptance, fact=fact))
     found.problems += faults.problems
     if faults.problems or n_drafted is None or acceptance is None:
         return None

@@ -295,9 +295,7 @@ class WrittenPrediction:
         str | None, _text(_DEPLOYED, "N", "Groups that experts are dealt to. [tp·dp if dp > 1]")
     ] = None
     pp: Annotated[str, _text(_DEPLOYED, "N", "Stages of a pipeline.")] = "1"
-    batch: Annotated[str, _text(_DEPLOYED, "N", "Requests in flight on each attention rank.")] = (
-        "1"
-    )
+    batch: Annotated[str, _text(_DEPLOYED, "N", "Requests in flight on each attention rank.")] = "1"
     weights: Annotated[
         str | None, _text(_DEPLOYED, "FORMAT", "Of dense weights; default: as published.")
     ] = None

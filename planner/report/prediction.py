@@ -36,9 +36,7 @@ def prediction_text(prediction: Prediction, width: int, *, explains: bool = Fals
         parts += [section(f"{one.name}, explained", _traces(one)) for one in prediction.passes]
     parts.append("\n".join(wrapped(_trust(prediction), width)))
     if not explains:
-        parts.append(
-            "hint: `--explain` traces each operation to its formula, constants and source"
-        )
+        parts.append("hint: `--explain` traces each operation to its formula, constants and source")
     return "\n\n".join(filter(None, parts))
 
 
@@ -146,7 +144,12 @@ def _memory_lines(one: Prediction, width: int) -> list[str]:
         ("engine", memory.workspace_bytes),
     )
     rows = [
-        (name, show(size, "B"), percent(size / memory.hbm_bytes), bar(size / memory.hbm_bytes, _BAR))
+        (
+            name,
+            show(size, "B"),
+            percent(size / memory.hbm_bytes),
+            bar(size / memory.hbm_bytes, _BAR),
+        )
         for name, size in held
     ]
     limit = memory.limit_bytes / memory.hbm_bytes

@@ -153,8 +153,10 @@ def main() -> None:
             f"{case.model:16s} {case.phase:8s} measured {case.measured:6.0f}"
             f"  here {predicted(case):6.0f} {100 * one:+6.1f} %  InferSim {100 * theirs:+6.1f} %"
         )
-    print(f"mean {100 * np.abs(errors).mean():.1f} %, InferSim 8.6 %; largest "
-          f"{100 * np.abs(errors).max():.1f} %, InferSim 15.2 %")
+    print(
+        f"mean {100 * np.abs(errors).mean():.1f} %, InferSim 8.6 %; largest "
+        f"{100 * np.abs(errors).max():.1f} %, InferSim 15.2 %"
+    )
 
 
 if __name__ == "__main__":

@@ -183,6 +183,8 @@ def exclusion(row: Row) -> str:
         return "more devices than a server has: TP was filled in as TP of experts × EP"
     if not row.is_dense and row.expert * row.expert_tensor != row.tensor * row.data:
         return "degrees of attention and experts do not agree"
+    if row.ttft_ms > row.n_output * row.tpot_ms:
+        return "requests wait longer than they decode: fewer ran than are said to be in flight"
     return ""
 
 
@@ -427,9 +429,7 @@ def _slope_of_tpot(some: Sequence[Compared], lowest: int) -> float:
 
 def _left_of_ttft(some: Sequence[Compared], lowest: int) -> float:
     shortest = min(one.row.n_input for one in some)
-    few = [
-        one for one in some if one.row.batch == lowest and one.row.n_input == shortest
-    ]
+    few = [one for one in some if one.row.batch == lowest and one.row.n_input == shortest]
     return float(np.median([one.row.ttft_ms - one.ttft_ms for one in few])) / 1e3
 
 

@@ -94,7 +94,14 @@ def _experts(
         yield from _two_products(ffn, inside, table, everywhere, formats, reads=reads)
     if ffn.d_shared:
         yield from _dense(
-            ffn.d_shared, ffn.n_matrices, d_model, table.n_tensor, work, formats, "share", "shared expert"
+            ffn.d_shared,
+            ffn.n_matrices,
+            d_model,
+            table.n_tensor,
+            work,
+            formats,
+            "share",
+            "shared expert",
         )
 
 
@@ -131,9 +138,7 @@ def _sent(
         )
     gathered = np.where(table.exchanges, 1, table.n_data)
     volume = tokens * table.n_data * (d_model * 2.0)
-    yield message(
-        "gather of tokens", "dispatch", "all_gather", n_bytes=volume, n_devices=gathered
-    )
+    yield message("gather of tokens", "dispatch", "all_gather", n_bytes=volume, n_devices=gathered)
     yield message(
         "scatter of sums", "combine", "reduce_scatter", n_bytes=volume, n_devices=gathered
     )
@@ -222,7 +227,14 @@ def _two_products(
     copied = moves * (arrived + pairs) * d_model
     yield elementwise("tokens to their experts", "feed", copied * number, n_kernels=moves)
     yield grouped_gemm(
-        "experts up", "feed", pairs, n_hit=hit, n=n_up * width, k=d_model, number_format=weights, reads=reads
+        "experts up",
+        "feed",
+        pairs,
+        n_hit=hit,
+        n=n_up * width,
+        k=d_model,
+        number_format=weights,
+        reads=reads,
     )
     # masked products of decode take an activation that quantises; those of prefill do not
     after = 2.0 + number if reads and weights in INPUT_BYTES else 0.0
@@ -233,6 +245,13 @@ def _two_products(
         n_kernels=2 if after else 1,
     )
     yield grouped_gemm(
-        "experts down", "feed", pairs, n_hit=hit, n=d_model, k=width, number_format=weights, reads=reads
+        "experts down",
+        "feed",
+        pairs,
+        n_hit=hit,
+        n=d_model,
+        k=width,
+        number_format=weights,
+        reads=reads,
     )
     yield elementwise("sums of experts", "feed", copied * 2.0, n_kernels=moves)

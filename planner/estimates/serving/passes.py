@@ -124,9 +124,7 @@ def _small_traffic(
     return total
 
 
-def _outside(
-    model: Architecture, table: DeploymentTable, work: PassShape
-) -> Iterator[Operation]:
+def _outside(model: Architecture, table: DeploymentTable, work: PassShape) -> Iterator[Operation]:
     """Embedding, head and sampling, and what is handed from stage to stage."""
     local = model.vocab_size / table.n_tensor
     rows = work.n_logits

@@ -116,9 +116,7 @@ def pass_time(
     total = plain
     if np.any(table.overlaps):
         total = np.where(table.overlaps, _overlapped(timed, work, clock.message_share), plain)
-    return PassTime(
-        total_s=total, hidden_s=plain - total, operations=timed, n_microbatches=parts
-    )
+    return PassTime(total_s=total, hidden_s=plain - total, operations=timed, n_microbatches=parts)
 
 
 def _sum(values: Iterable[FloatArray]) -> FloatArray:
