@@ -16,6 +16,7 @@ from planner.report.paint import width, write, write_data
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
     from planner.predicting import Machines, Speculating
+    from planner.predictions import Prediction
     from planner.specs.architecture import Architecture
 
 FOUND = 0
@@ -60,7 +61,7 @@ def predict(
     return FOUND
 
 
-def _say(written: WrittenPrediction, answer: Any) -> None:
+def _say(written: WrittenPrediction, answer: Prediction) -> None:
     if written.json:
         from planner.report.as_json import dumps, prediction_json
 
@@ -258,7 +259,9 @@ def _speculating(
             faults.problems.append(Problem(where="--draft", value=written.draft, fact=str(error)))
     if acceptance is not None and acceptance >= 1.0:
         fact = "is a probability below 1"
-        faults.problems.append(Problem(where="--acceptance", value=written.acceptance, fact=fact))
+        faults.problems.append(
+            Problem(where="--acceptance", value=written.acceptance or "", fact=fact)
+        )
     found.problems += faults.problems
     if faults.problems or n_drafted is None or acceptance is None:
         return None

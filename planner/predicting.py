@@ -14,7 +14,6 @@ from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import (
     DeploymentTable,
     ServedFormats,
-    deployments,
     faults,
 )
 from planner.estimates.serving.drafting import drafter_of

@@ -131,7 +131,8 @@ def _grid(axes: _Axes) -> Iterable[str]:
         yield f"{show(10.0**power, 'FLOP/s')}</text>"
     yield "</g>"
     middle = (_LEFT + right) / 2
-    yield f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">FLOP per byte of memory</text>'
+    words = "FLOP per byte of memory"
+    yield f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{words}</text>'
 
 
 def _roofs(prediction: Prediction, axes: _Axes, used: set[str]) -> Iterable[str]:
@@ -153,7 +154,8 @@ def _roofs(prediction: Prediction, axes: _Axes, used: set[str]) -> Iterable[str]
         ridge, y = axes.x(peak / bandwidth), axes.y(peak)
         yield f'<path class="roof" d="M{ridge:.1f} {y:.1f}H{_WIDTH - _RIGHT}"/>'
         words = f"{', '.join(names)}: {show(peak, 'FLOP/s')}, ridge {peak / bandwidth:.4g}"
-        yield f'<text x="{_WIDTH - _RIGHT}" y="{y - 5:.1f}" text-anchor="end">{escape(words)}</text>'
+        yield f'<text x="{_WIDTH - _RIGHT}" y="{y - 5:.1f}" text-anchor="end">'
+        yield f"{escape(words)}</text>"
 
 
 def _circles(one: PassLine, lines: Sequence[OperationLine], axes: _Axes) -> Iterable[str]:

@@ -385,8 +385,9 @@ def _peer(name: str) -> str:
 def calibrated(path: Path) -> dict[str, dict[str, float]]:
     """Host times of each engine, from its calibration rows alone.
 
-    decode: median of what low batches take beyond their kernels. prefill: least squares of what is
-    left over the prompts that a step reads, where these are shortest. request: median of what an unqueued TTFT takes beyond.
+    decode: median of what low batches take beyond their kernels. prefill: least squares of what
+    is left over the prompts that a step reads, where these are shortest. request: median of what
+    an unqueued TTFT takes beyond.
     """
     rows = [row for row in read_rows(path) if not exclusion(row) and is_calibration(row)]
     found = {}

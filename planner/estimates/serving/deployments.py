@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.specs.architecture import Architecture, Experts, FeedForward
@@ -92,16 +93,16 @@ _DEGREES = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_ten
 def deployments(
     *,
     formats: ServedFormats | Iterable[ServedFormats],
-    n_tensor: Any = 1,
-    n_data: Any = 1,
-    n_stages: Any = 1,
-    n_expert_parallel: Any = 1,
-    n_expert_tensor: Any = None,
-    batch: Any = 1.0,
-    chunk_tokens: Any = 8192.0,
-    overlaps: Any = False,
-    exchanges: Any = None,
-    format_index: Any = 0,
+    n_tensor: ArrayLike = 1,
+    n_data: ArrayLike = 1,
+    n_stages: ArrayLike = 1,
+    n_expert_parallel: ArrayLike = 1,
+    n_expert_tensor: ArrayLike | None = None,
+    batch: ArrayLike = 1.0,
+    chunk_tokens: ArrayLike = 8192.0,
+    overlaps: ArrayLike = False,
+    exchanges: ArrayLike | None = None,
+    format_index: ArrayLike = 0,
 ) -> DeploymentTable:
     """A table from scalars and arrays, broadcast together.
 
@@ -126,9 +127,12 @@ def deployments(
         "exchanges": (exchanges, np.bool_),
         "format_index": (format_index, np.int64),
     }
-    arrays = [np.asarray(value, dtype=kind) for value, kind in given.values()]
+    arrays: list[NDArray[np.generic]] = [
+        np.asarray(value, dtype=kind) for value, kind in given.values()
+    ]
     columns = [np.array(np.atleast_1d(a)) for a in np.broadcast_arrays(*arrays)]
-    return DeploymentTable(**dict(zip(given, columns, strict=True)), formats=listed)
+    named: dict[str, Any] = dict(zip(given, columns, strict=True))
+    return DeploymentTable(**named, formats=listed)
 
 
 def faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolArray]:
@@ -180,7 +184,8 @@ def _ffn_faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolAr
 
 def is_valid(model: Architecture, table: DeploymentTable) -> BoolArray:
     """Deployments that break no rule, (N,)."""
-    return ~np.any(list(faults(model, table).values()), axis=0)
+    broken = np.any(list(faults(model, table).values()), axis=0)
+    return np.asarray(~broken, dtype=bool)
 
 
 def kv_heads_per_device(mixer: GroupedAttention, table: DeploymentTable) -> FloatArray:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
 from planner.estimates.serving.operations import (
-    number_bytes,
     INPUT_BYTES,
-    input_bytes,
     Operation,
+    Part,
     PassShape,
     elementwise,
     gemm,
     grouped_gemm,
+    input_bytes,
     message,
+    number_bytes,
 )
 from planner.specs.architecture import Experts, FeedForward, Ffn
 
@@ -55,18 +57,18 @@ def _dense(
     width: int,
     n_matrices: int,
     d_model: int,
-    cut: FloatArray | int,
+    cut: ArrayLike,
     work: PassShape,
     formats: ServedFormats,
-    part: str,
+    part: Part,
     name: str,
 ) -> Iterator[Operation]:
     local = np.divide(width, cut)
     n_up = n_matrices - 1
     tokens, weights = work.n_tokens, formats.weights
-    yield gemm(f"{name} up", part, tokens, n=n_up * local, k=d_model, number_format=weights)  # type: ignore[arg-type]
-    yield elementwise(f"{name} activation", part, tokens * local * (2.0 * n_matrices), n_kernels=1)  # type: ignore[arg-type]
-    yield gemm(f"{name} down", part, tokens, n=d_model, k=local, number_format=weights)  # type: ignore[arg-type]
+    yield gemm(f"{name} up", part, tokens, n=n_up * local, k=d_model, number_format=weights)
+    yield elementwise(f"{name} activation", part, tokens * local * (2.0 * n_matrices), n_kernels=1)
+    yield gemm(f"{name} down", part, tokens, n=d_model, k=local, number_format=weights)
 
 
 def _experts(
@@ -118,15 +120,16 @@ def _sent(
     group = np.where(table.exchanges, table.n_group, 1)
     own = tokens / np.maximum(table.n_tensor, 1)  # devices of a rank send its tokens by turns
     shape = {"d_model": d_model, "n_active": ffn.n_active, "n_devices": group, "is_short": is_short}
-    for name, part, number in (
-        ("dispatch", "dispatch", input_bytes(formats.experts)),
-        ("combine", "combine", 2.0),
-    ):
+    ways: tuple[tuple[Part, float], ...] = (
+        ("dispatch", input_bytes(formats.experts)),
+        ("combine", 2.0),
+    )
+    for part, number in ways:
         yield Operation(
-            name=name,
+            name=part,
             layer="",
-            part=part,  # type: ignore[arg-type]
-            family=name,
+            part=part,
+            family=part,
             arguments={
                 "tokens": own,
                 "bytes_per_number": number,
@@ -158,10 +161,10 @@ def experts_hit(n_experts: int, n_active: int, tokens: FloatArray, local: FloatA
     local · (1 − (1 − k/E)^T): tokens choose k of E experts alike and independently.
     """
     missed = np.power(1.0 - n_active / n_experts, np.asarray(tokens, dtype=float))
-    return np.maximum(local * (1.0 - missed), np.minimum(1.0, local))
+    return np.asarray(np.maximum(local * (1.0 - missed), np.minimum(1.0, local)))
 
 
-def received(n_active: int, tokens: FloatArray, n_expert_parallel: FloatArray) -> FloatArray:
+def received(n_active: int, tokens: FloatArray, n_expert_parallel: ArrayLike) -> FloatArray:
     """Tokens that have at least one expert on a device, on average (N,)."""
     missed = np.power(1.0 - 1.0 / np.asarray(n_expert_parallel, dtype=float), n_active)
     return tokens * (1.0 - missed)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from inspect import signature
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.kernels import FAMILIES
@@ -243,7 +243,10 @@ def _is_fitted(kernel: Kernel) -> bool:
     return kernel.fit.n_rows > 0
 
 
-def _amount(operation: Operation) -> Any:
+def _amount(operation: Operation) -> ArrayLike:
     """What there is none of where an operation does not run."""
     arguments = operation.arguments
-    return next(arguments[key] for key in ("m", "tokens", "batch", "n_bytes") if key in arguments)
+    found: ArrayLike = next(
+        arguments[key] for key in ("m", "tokens", "batch", "n_bytes") if key in arguments
+    )
+    return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import (
@@ -60,8 +60,8 @@ def holding(
     engine: EngineSpec,
     *,
     hbm_bytes: float,
-    n_tokens: Any,
-    n_shared_tokens: Any = 0.0,
+    n_tokens: ArrayLike,
+    n_shared_tokens: ArrayLike = 0.0,
 ) -> Holding:
     """Memory of deployments whose sequences grow to `n_tokens`.
 
@@ -88,7 +88,7 @@ def cache_bytes(
     model: Architecture,
     table: DeploymentTable,
     formats: ServedFormats,
-    n_tokens: Any,
+    n_tokens: ArrayLike,
     n_block_tokens: int,
 ) -> FloatArray:
     """Whole blocks of one sequence's cache on one device of the fullest stage, (N,) [bytes].

@@ -13,15 +13,14 @@ from planner.estimates.serving.deployments import (
     kv_heads_per_device,
 )
 from planner.estimates.serving.operations import (
-    number_bytes,
     Operation,
     PassShape,
     gemm,
     grouped_gemm,
     message,
+    number_bytes,
 )
 from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
-
 
 AFTER_MIXING = "all-reduce after mixing"
 
@@ -124,7 +123,7 @@ def _decode_span(mixer: GroupedAttention, work: PassShape) -> FloatArray:
     if mixer.span == "chunk":
         half = mixer.n_span_tokens / 2.0
         return np.where(context > mixer.n_span_tokens, half, context)
-    return np.minimum(context, mixer.n_span_tokens)
+    return np.asarray(np.minimum(context, mixer.n_span_tokens))
 
 
 def _prefill_span(mixer: GroupedAttention, work: PassShape) -> tuple[FloatArray, FloatArray]:

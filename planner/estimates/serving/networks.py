@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.collectives import transferred_fraction
@@ -21,11 +21,11 @@ from planner.specs.records import Fabric, NodesFabric, TorusFabric, TwoRegimes
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 
 
-def measured_s(fits: TwoRegimes, n_bytes: Any, n_devices: Any) -> FloatArray:
+def measured_s(fits: TwoRegimes, n_bytes: ArrayLike, n_devices: ArrayLike) -> FloatArray:
     """Time of a buffer of `n_bytes` in groups of `n_devices`; none in groups of one [s]."""
     short, long = (
         group_latency_s(n_devices, fits.n_devices, latency)
-        + n_bytes * group_s_per_byte(n_devices, fits.n_devices, rate)
+        + np.asarray(n_bytes) * group_s_per_byte(n_devices, fits.n_devices, rate)
         for latency, rate in (
             (fits.short_latency_s, fits.short_bytes_per_s),
             (fits.long_latency_s, fits.long_bytes_per_s),
@@ -58,10 +58,10 @@ class ServingNetwork:
     error: float = 0.3
     measured_error: float = 0.07
 
-    def n_nodes(self, n_devices: Any) -> FloatArray:
+    def n_nodes(self, n_devices: ArrayLike) -> FloatArray:
         return np.ceil(np.asarray(n_devices, dtype=float) / self.n_per_node)
 
-    def collective_s(self, kind: str, n_bytes: Any, n_devices: Any) -> FloatArray:
+    def collective_s(self, kind: str, n_bytes: ArrayLike, n_devices: ArrayLike) -> FloatArray:
         """Time of one collective over consecutive devices [s].
 
         Args, broadcast together:
@@ -83,11 +83,11 @@ class ServingNetwork:
             across = between + self._inside_s(kind, volume, inside)
         return np.where(nodes > 1, across, self._inside_s(kind, volume, inside))
 
-    def send_s(self, n_bytes: Any, *, leaves_node: Any) -> FloatArray:
+    def send_s(self, n_bytes: ArrayLike, *, leaves_node: ArrayLike) -> FloatArray:
         """Time to hand bytes to one device, of the next stage [s]."""
         inside = np.divide(n_bytes, self.up_bytes_per_s) + self.up_latency_s
         outside = np.divide(n_bytes, self.out_bytes_per_s) + self.out_latency_s
-        return np.where(leaves_node, outside, inside)
+        return np.asarray(np.where(leaves_node, outside, inside))
 
     def _inside_s(self, kind: str, volume: FloatArray, size: FloatArray) -> FloatArray:
         if kind in self.measured:

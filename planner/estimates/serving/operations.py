@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 
@@ -103,7 +104,7 @@ class PassShape:
     @property
     def n_logits(self) -> FloatArray:
         """Positions whose next token is wanted."""
-        return self.decoded_tokens + np.asarray(self.n_prompts)
+        return np.add(self.decoded_tokens, self.n_prompts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +141,14 @@ class Operation:
 
 
 def gemm(
-    name: str, part: Part, m: Any, *, n: Any, k: Any, number_format: str, n_times: float = 1.0
+    name: str,
+    part: Part,
+    m: ArrayLike,
+    *,
+    n: ArrayLike,
+    k: ArrayLike,
+    number_format: str,
+    n_times: float = 1.0,
 ) -> Operation:
     """m tokens times a matrix of k rows and n columns."""
     weight = number_bytes(number_format)
@@ -154,7 +162,7 @@ def gemm(
         format=number_format,
         arguments={"m": m, "n": n, "k": k, "weight_bytes": weight, "input_bytes": read},
         n_times=n_times,
-        flop=2.0 * np.multiply(m, n) * k,
+        flop=2.0 * np.multiply(np.multiply(m, n), k),
         hbm_bytes=traffic,
     )
 
@@ -162,11 +170,11 @@ def gemm(
 def grouped_gemm(
     name: str,
     part: Part,
-    tokens: Any,
+    tokens: ArrayLike,
     *,
-    n_hit: Any,
-    n: Any,
-    k: Any,
+    n_hit: ArrayLike,
+    n: ArrayLike,
+    k: ArrayLike,
     number_format: str,
     reads: bool = False,
 ) -> Operation:
@@ -178,7 +186,8 @@ def grouped_gemm(
     weight = number_bytes(number_format)
     read = input_bytes(number_format)
     rows = np.asarray(tokens)
-    traffic = np.multiply(n_hit, n) * k * weight + rows * (np.multiply(k, read) + 2.0 * n)
+    traffic = np.multiply(np.multiply(n_hit, n), k) * weight
+    traffic = traffic + rows * (np.multiply(k, read) + np.multiply(n, 2.0))
     return Operation(
         name=name,
         layer="",
@@ -193,12 +202,12 @@ def grouped_gemm(
             "weight_bytes": weight,
             "input_bytes": read,
         },
-        flop=2.0 * rows * n * k,
+        flop=2.0 * rows * np.multiply(n, k),
         hbm_bytes=traffic,
     )
 
 
-def elementwise(name: str, part: Part, n_bytes: Any, *, n_kernels: Any) -> Operation:
+def elementwise(name: str, part: Part, n_bytes: ArrayLike, *, n_kernels: ArrayLike) -> Operation:
     """Kernels that read and write numbers once each."""
     return Operation(
         name=name,
@@ -210,7 +219,9 @@ def elementwise(name: str, part: Part, n_bytes: Any, *, n_kernels: Any) -> Opera
     )
 
 
-def message(name: str, part: Part, kind: str, *, n_bytes: Any, n_devices: Any) -> Operation:
+def message(
+    name: str, part: Part, kind: str, *, n_bytes: ArrayLike, n_devices: ArrayLike
+) -> Operation:
     """A collective over consecutive devices; `n_bytes` is the whole buffer of one device."""
     k = np.maximum(np.asarray(n_devices, dtype=float), 1.0)
     share = (k - 1.0) / k * (2.0 if kind == "all_reduce" else 1.0)

@@ -16,7 +16,6 @@ from planner.estimates.serving.deployments import (
 from planner.estimates.serving.feeding import ffn_operations
 from planner.estimates.serving.mixing import AFTER_MIXING, mixer_operations
 from planner.estimates.serving.operations import (
-    number_bytes,
     INPUT_BYTES,
     Operation,
     Part,
@@ -24,6 +23,7 @@ from planner.estimates.serving.operations import (
     elementwise,
     gemm,
     message,
+    number_bytes,
 )
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.mixers import GroupedAttention, LatentAttention
