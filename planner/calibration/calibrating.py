@@ -73,7 +73,7 @@ def calibrate(
     admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
     tables, few = _joined(admitted.tables)
     if not tables:
-        raise RequestError(_nothing(paths, admitted.refused, device, engine))
+        raise RequestError(_nothing(paths, (*admitted.refused, *few), device, engine))
     fitted = []
     for one in tables:
         if on_fit is not None:

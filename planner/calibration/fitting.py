@@ -110,7 +110,8 @@ def fit_form(
     """Constants of one form."""
     family = FAMILIES[table.family]
     names = family.forms[form]
-    fixed = {"n_sms": float(n_sms)} if counts_tiles(family, form) else {}
+    tiles = {"n_sms": float(n_sms)} if counts_tiles(family, form) else {}
+    fixed = {**family.completing, **tiles}
     rows = table.taking(np.unique(np.linspace(0, table.n_rows - 1, MOST_ROWS).astype(int)))
     least_squares = _solver()
     bounds = [family.parameter(name) for name in names]

@@ -45,7 +45,8 @@ class Family:
             keeps the one that describes rows best that it did not see.
         shape: dimensions that tell one shape of a model from another; fits are judged on shapes
             left out.
-        fixed: keywords that no fit changes.
+        fixed: keywords that belong to the family and to no file.
+        completing: constants that no form fits, as a fit writes them.
         rates: of the device that the function takes.
     """
 
@@ -59,6 +60,7 @@ class Family:
     forms: Mapping[str, tuple[str, ...]]
     shape: tuple[str, ...]
     fixed: Mapping[str, object] = field(default_factory=dict)
+    completing: Mapping[str, float] = field(default_factory=dict)
     rates: tuple[str, ...] = ("peak_flop_per_s", "hbm_bytes_per_s")
 
     def seconds(
@@ -84,3 +86,10 @@ class Family:
 
     def parameter(self, name: str) -> Parameter:
         return next(one for one in self.parameters if one.name == name)
+
+
+FLOOR = Parameter(name="floor_s", start=5e-6, low=0.0, high=2e-4)
+COMPUTE = Parameter(name="compute_fraction", start=0.7, low=0.05, high=1.0)
+MEMORY = Parameter(name="memory_fraction", start=0.8, low=0.05, high=1.0)
+SMOOTH = ("floor_s", "compute_fraction", "memory_fraction", "exponent")
+"""Constants that many families share; those of the form with a floor and a smooth roofline."""

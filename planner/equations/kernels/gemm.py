@@ -158,15 +158,14 @@ def tile_area(
     """
     groups = np.maximum(np.asarray(n_groups_hit, dtype=float), 1e-9)
     each, n = np.divide(tokens, groups), np.asarray(n, dtype=float)
-    best: FloatArray | None = None
-    for rows in TILE_ROWS:
-        high = groups * np.ceil(each / rows) / n_sms
-        for columns in TILE_COLUMNS:
-            waves = np.ceil(high * np.ceil(n / columns))
-            area = waves * (rows * (columns + narrow_n))
-            best = area if best is None else np.minimum(best, area)
-    assert best is not None
-    return np.asarray(best)
+    high, wide, n = np.broadcast_arrays(groups / n_sms, each, n)
+    tiles = np.array(TILE_COLUMNS, dtype=float).reshape(-1, *(1,) * n.ndim)
+    across, cost = np.ceil(n / tiles), tiles + narrow_n
+    areas = [
+        (np.ceil(high * np.ceil(wide / rows) * across) * cost).min(axis=0) * rows
+        for rows in TILE_ROWS
+    ]
+    return np.asarray(np.minimum(*areas))
 
 
 def grouped_gemm_work(
