@@ -15,9 +15,13 @@ SIZES = {
     "weight_bytes": 2.0, "input_bytes": 2.0, "n_bytes": 1e6, "vocab": 1e5, "d_model": 4096.0,
     "n_active": 8.0, "bytes_per_number": 1.0, "n_nodes": 2.0, "n_experts": 64.0,
     "n_experts_local": 16.0, "d_expert": 1024.0, "d_key": 128.0, "d_value": 128.0, "d_conv": 8192.0,
+    "d_q_latent": 1536.0, "product_flop_per_s": 1e15, "n_index_heads": 64.0, "d_index": 128.0,
+    "n_selected": 2048.0, "index_flop_per_s": 1e15,
 }  # fmt: skip
 
-TABLES = {f"{table.device}-{table.engine}": table for table in list_kernels()}
+TABLES = {
+    f"{table.device}-{table.engine}-{place}": table for place, table in enumerate(list_kernels())
+}
 
 
 def keywords(family):
