@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.equations.kernels.block_families import BLOCK_FAMILIES
 from planner.equations.kernels.families import Family
 from planner.equations.kernels.mixing import MIXERS
 from planner.equations.kernels.others import MOVERS
 from planner.equations.kernels.products import PRODUCTS
 
-FAMILIES: Mapping[str, Family] = {one.name: one for one in (*PRODUCTS, *MIXERS, *MOVERS)}
+FAMILIES: Mapping[str, Family] = {
+    one.name: one for one in (*PRODUCTS, *MIXERS, *MOVERS, *BLOCK_FAMILIES)
+}
 """Every family, by the name that kernel files give it."""

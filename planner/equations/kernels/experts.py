@@ -12,7 +12,7 @@ shortens. Expert columns are lengthened by a constant for the price of narrow sl
 The weights read, and with them the time of a decode step, follow from how many distinct experts
 are hit: `expected_experts_hit` says it for even routing.
 
-Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0008-experts.md`.
+Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0013-experts-and-blocks.md`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, floats
 from planner.equations.roofline import smooth_roofline_s
 
 ROWS_OF_ROUTING = 256.0
@@ -88,27 +88,35 @@ def fused_experts_s(
     Raises:
         ValueError: the exponent is below one.
     """
+    model, columns, ways = floats(d_model, d_expert, n_up)
     everywhere = np.multiply(tokens, np.asarray(n_active, dtype=float))
-    stay = local_rows(tokens, n_experts=n_experts, n_experts_local=n_experts_local, n_active=n_active)
-    stay = stay if rows is None else np.asarray(rows, dtype=float)
-    walked = everywhere if walked_rows is None else np.asarray(walked_rows, dtype=float)
-    hit = np.asarray(n_hit, dtype=float) if n_hit is not None else expected_experts_hit(
+    stay = local_rows(
         tokens, n_experts=n_experts, n_experts_local=n_experts_local, n_active=n_active
     )
-    ways = np.asarray(n_up, dtype=float)
-    weights = (ways + 1.0) * d_model * (np.asarray(d_expert, dtype=float) + narrow_columns)
+    stay = stay if rows is None else np.asarray(rows, dtype=float)
+    walked = everywhere if walked_rows is None else np.asarray(walked_rows, dtype=float)
+    hit = (
+        np.asarray(n_hit, dtype=float)
+        if n_hit is not None
+        else expected_experts_hit(
+            tokens, n_experts=n_experts, n_experts_local=n_experts_local, n_active=n_active
+        )
+    )
+    weights = (ways + 1.0) * model * (columns + np.asarray(narrow_columns))
     flop = 2.0 * filled_rows(stay, hit, tile_rows=tile_rows) * weights
     compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
-    memory = hit * weights * weight_bytes / np.multiply(hbm_bytes_per_s, memory_fraction)
-    each = d_model * np.add(input_bytes, OUTPUT_BYTES)
-    each = each + d_expert * (OUTPUT_BYTES * ways + np.add(input_bytes, OUTPUT_BYTES))
+    memory = (
+        hit * weights * np.asarray(weight_bytes) / np.multiply(hbm_bytes_per_s, memory_fraction)
+    )
+    through = np.add(input_bytes, OUTPUT_BYTES)
+    each = model * through + columns * (OUTPUT_BYTES * ways + through)
     moved = (np.multiply(row_traffic, stay) + np.multiply(walk_traffic, walked)) * each
     return np.asarray(
-        floor_s
+        np.asarray(floor_s)
         + np.multiply(routing_s, walked / (walked + ROWS_OF_ROUTING))
         + smooth_roofline_s(compute, memory, exponent=exponent)
-        + moved / hbm_bytes_per_s
-        + np.multiply(column_s, np.add(d_model, d_expert))
+        + moved / np.asarray(hbm_bytes_per_s)
+        + np.multiply(column_s, model + columns)
     )
 
 
@@ -120,7 +128,7 @@ def local_rows(
     >>> float(local_rows(64, n_experts=256, n_experts_local=32, n_active=8))
     64.0
     """
-    share = np.asarray(n_experts_local, dtype=float) / n_experts
+    share = np.divide(n_experts_local, n_experts)
     return np.asarray(np.multiply(tokens, n_active) * share)
 
 
@@ -132,8 +140,8 @@ def expected_experts_hit(
     >>> float(expected_experts_hit(1, n_experts=8, n_experts_local=8, n_active=2))
     2.0
     """
-    misses = 1.0 - np.asarray(n_active, dtype=float) / n_experts
-    return np.asarray(n_experts_local * (1.0 - misses ** np.asarray(tokens, dtype=float)))
+    hits = 1.0 - np.power(1.0 - np.divide(n_active, n_experts), tokens)
+    return np.asarray(np.multiply(n_experts_local, hits))
 
 
 def filled_rows(rows: ArrayLike, n_hit: ArrayLike, *, tile_rows: ArrayLike) -> FloatArray:
@@ -144,9 +152,8 @@ def filled_rows(rows: ArrayLike, n_hit: ArrayLike, *, tile_rows: ArrayLike) -> F
     >>> float(filled_rows(64, 32, tile_rows=16)), float(filled_rows(640, 10, tile_rows=16))
     (512.0, 720.0)
     """
-    hit = np.asarray(n_hit, dtype=float)
-    one = np.multiply(hit, tile_rows)
-    return np.asarray(np.maximum(one, rows + one / 2.0))
+    one = np.multiply(n_hit, np.asarray(tile_rows, dtype=float))
+    return np.asarray(np.maximum(one, np.add(rows, one / 2.0)))
 
 
 def fused_experts_work(
@@ -168,5 +175,5 @@ def fused_experts_work(
     where = {"n_experts": n_experts, "n_experts_local": n_experts_local, "n_active": n_active}
     stay = local_rows(tokens, **where) if rows is None else np.asarray(rows, dtype=float)
     hit = expected_experts_hit(tokens, **where) if n_hit is None else np.asarray(n_hit, dtype=float)
-    weights = np.add(n_up, 1.0) * d_model * np.asarray(d_expert, dtype=float)
-    return np.asarray(2.0 * stay * weights), np.asarray(hit * weights * weight_bytes)
+    weights = np.add(n_up, 1.0) * np.multiply(d_model, np.asarray(d_expert, dtype=float))
+    return np.asarray(2.0 * stay * weights), np.asarray(hit * weights * np.asarray(weight_bytes))

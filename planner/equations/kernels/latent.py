@@ -2,7 +2,8 @@
 
 In decode every head reads the same compressed cache, so that arithmetic and traffic are close to
 each other on most devices. Source: [DeepSeek2024] for the algebra, [InferSim] and
-[AIConfigurator2026] for measurements, `docs/decisions/0008-experts.md` for the smaller terms.
+[AIConfigurator2026] for measurements, `docs/decisions/0013-experts-and-blocks.md` for the
+smaller terms.
 The kernels alone: `latent_block` is a layer's attention with the products around it.
 """
 
@@ -73,7 +74,7 @@ def latent_decode_s(
     memory = traffic / np.multiply(hbm_bytes_per_s, memory_fraction)
     each = np.add(sequence_s, np.multiply(n_heads, sequence_head_s))
     core = smooth_roofline_s(compute, memory, exponent=exponent)
-    return np.asarray(core + floor_s + np.multiply(batch, each))
+    return np.asarray(core + np.asarray(floor_s) + np.multiply(batch, each))
 
 
 def latent_prefill_s(

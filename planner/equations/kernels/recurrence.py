@@ -13,7 +13,7 @@ shortens, and many sequences the time of their arithmetic:
 Eight FLOP for each number of the state: it is read, decayed, corrected and written, a nominal
 count that the share makes good. Peaks are those of 16 bits.
 
-Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0008-experts.md`.
+Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0013-experts-and-blocks.md`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, floats
 from planner.equations.roofline import smooth_roofline_s
 
 ACTIVATION_BYTES = 2.0
@@ -70,7 +70,7 @@ def recurrence_decode_s(
         n_conv_taps=n_conv_taps,
         state_bytes=state_bytes,
     )
-    return np.asarray(floor_s + traffic / np.multiply(hbm_bytes_per_s, memory_fraction))
+    return np.add(floor_s, traffic / np.multiply(hbm_bytes_per_s, memory_fraction))
 
 
 def recurrence_decode_work(
@@ -88,11 +88,11 @@ def recurrence_decode_work(
     >>> recurrence_decode_work(1, n_heads=1, d_key=2, d_value=3, d_conv=7, n_conv_taps=0)
     (array(48.), array(88.))
     """
-    sequences = np.asarray(batch, dtype=float)
-    numbers = sequences * n_heads * d_key * d_value
+    sequences, heads, rows, columns = floats(batch, n_heads, d_key, d_value)
+    numbers = sequences * heads * rows * columns
     taps = np.maximum(np.subtract(n_conv_taps, 1.0), 0.0)
-    io = d_conv * (1.0 + taps) + np.multiply(n_heads, d_value)
-    traffic = 2.0 * numbers * state_bytes + 2.0 * sequences * io * ACTIVATION_BYTES
+    io = np.multiply(d_conv, 1.0 + taps) + heads * columns
+    traffic = 2.0 * numbers * np.asarray(state_bytes) + 2.0 * sequences * io * ACTIVATION_BYTES
     return np.asarray(FLOP_OF_A_STATE_NUMBER * numbers), np.asarray(traffic)
 
 
@@ -134,7 +134,7 @@ def recurrence_prefill_s(
     compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
     walk = np.multiply(tokens, token_s)
     return np.asarray(
-        floor_s
+        np.asarray(floor_s)
         + smooth_roofline_s(walk, compute, exponent=EXPONENT)
         + np.multiply(batch, n_heads) * np.asarray(sequence_head_s, dtype=float)
         + traffic / np.multiply(hbm_bytes_per_s, conv_fraction)
@@ -152,5 +152,6 @@ def recurrence_prefill_work(
 ) -> tuple[FloatArray, FloatArray]:
     """(nominal FLOP, bytes): the convolution reads and writes its channels once."""
     new = np.multiply(np.asarray(batch, dtype=float), tokens)
-    flop = FLOP_OF_A_STATE_NUMBER * new * n_heads * d_key * d_value
-    return np.asarray(flop), np.asarray(2.0 * new * d_conv * ACTIVATION_BYTES)
+    heads, rows, columns, channels = floats(n_heads, d_key, d_value, d_conv)
+    flop = FLOP_OF_A_STATE_NUMBER * new * heads * rows * columns
+    return flop, 2.0 * new * channels * ACTIVATION_BYTES
