@@ -84,7 +84,7 @@ def test_an_unknown_name_suggests_the_nearest(folder):
 
 def test_a_device_that_no_one_measured_has_assumed_kernels_with_wide_errors():
     table = kernel_table("tpu-v4", "vllm")
-    assert {family for family, _ in table.kernels} == ASSUMED_OF_ALL
+    assert {family for family, _ in table.kernels} >= ASSUMED_OF_ALL
     assert table.version == "assumed"
     for family in ASSUMED_OF_ALL:
         fit = table.kernel(family, "bf16").fit

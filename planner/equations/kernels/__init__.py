@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.equations.kernels.block_families import BLOCK_FAMILIES
+from planner.equations.kernels.block_families import BLOCKS
 from planner.equations.kernels.families import Family
 from planner.equations.kernels.mixing import MIXERS
 from planner.equations.kernels.others import MOVERS
 from planner.equations.kernels.products import PRODUCTS
 
-FAMILIES: Mapping[str, Family] = {
-    one.name: one for one in (*PRODUCTS, *MIXERS, *MOVERS, *BLOCK_FAMILIES)
-}
+FAMILIES: Mapping[str, Family] = {one.name: one for one in (*PRODUCTS, *MIXERS, *BLOCKS, *MOVERS)}
 """Every family, by the name that kernel files give it."""

@@ -9,12 +9,6 @@ from planner.equations.kernels.latent_block import (
     latent_block_prefill_s,
     latent_block_work,
 )
-from planner.equations.kernels.recurrence import (
-    recurrence_decode_s,
-    recurrence_decode_work,
-    recurrence_prefill_s,
-    recurrence_prefill_work,
-)
 from planner.equations.kernels.sparse_block import (
     sparse_block_decode_s,
     sparse_block_prefill_s,
@@ -37,18 +31,6 @@ _EXPERTS = (
     Parameter(name="narrow_columns", start=10.0, low=0.0, high=400.0),
     Parameter(name="tile_rows", start=64.0, low=8.0, high=128.0),
     Parameter(name="exponent", start=3.0, low=1.0, high=10.0),
-)
-_WALKED = (
-    "floor_s",
-    "routing_s",
-    "compute_fraction",
-    "memory_fraction",
-    "row_traffic",
-    "walk_traffic",
-    "column_s",
-    "narrow_columns",
-    "tile_rows",
-    "exponent",
 )
 _PRODUCTS = (
     Parameter(name="product_compute_fraction", start=0.6, low=0.1, high=1.0),
@@ -87,34 +69,10 @@ _SPARSE_PREFILL = (
 _BLOCK = ("n_heads", "d_model", "d_q_latent", "weight_bytes", "product_flop_per_s")
 _WIDTHS = ("d_latent", "d_rope", "d_nope", "d_value")
 _INDEXER = ("n_index_heads", "d_index", "n_selected", "index_flop_per_s")
-_STATE = ("n_heads", "d_key", "d_value", "d_conv")
 
 
 def _names(parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
     return tuple(one.name for one in parameters)
-
-
-def _experts(name: str, title: str) -> Family:
-    return Family(
-        name=name,
-        title=title,
-        function=fused_experts_s,
-        work=fused_experts_work,
-        dimensions=(
-            "tokens",
-            "n_experts",
-            "n_experts_local",
-            "n_active",
-            "d_model",
-            "d_expert",
-            "weight_bytes",
-            "input_bytes",
-        ),
-        optional=("n_up", "rows", "walked_rows", "n_hit"),
-        parameters=_EXPERTS,
-        forms={"walked": _WALKED},
-        shape=("n_experts", "d_model", "d_expert"),
-    )
 
 
 def _block(
@@ -137,9 +95,27 @@ def _block(
     )
 
 
-BLOCK_FAMILIES = (
-    _experts("experts", "experts, every token walked through"),
-    _experts("dispatched_experts", "experts, tokens dispatched before"),
+BLOCKS = (
+    Family(
+        name="dispatched_experts",
+        title="experts, their tokens dispatched before",
+        function=fused_experts_s,
+        work=fused_experts_work,
+        dimensions=(
+            "tokens",
+            "n_experts",
+            "n_experts_local",
+            "n_active",
+            "d_model",
+            "d_expert",
+            "weight_bytes",
+            "input_bytes",
+        ),
+        optional=("n_up", "rows", "walked_rows", "n_hit"),
+        parameters=_EXPERTS,
+        forms={"walked": _names(_EXPERTS)},
+        shape=("n_experts_local", "d_model", "d_expert"),
+    ),
     _block(
         "latent_block_decode",
         "latent attention with its projections, decode",
@@ -164,41 +140,5 @@ BLOCK_FAMILIES = (
         parameters=_SPARSE_PREFILL,
         more=("tokens",),
     ),
-    Family(
-        name="recurrence_decode",
-        title="linear attention, decode",
-        function=recurrence_decode_s,
-        work=recurrence_decode_work,
-        dimensions=("batch", *_STATE),
-        optional=("n_conv_taps", "state_bytes"),
-        parameters=(_FLOOR, _MEMORY),
-        forms={"traffic": ("floor_s", "memory_fraction")},
-        shape=("n_heads",),
-        rates=("hbm_bytes_per_s",),
-    ),
-    Family(
-        name="recurrence_prefill",
-        title="linear attention, prefill",
-        function=recurrence_prefill_s,
-        work=recurrence_prefill_work,
-        dimensions=("batch", "tokens", *_STATE),
-        parameters=(
-            _FLOOR,
-            Parameter(name="token_s", start=3e-8, low=0.0, high=1e-6),
-            Parameter(name="compute_fraction", start=0.1, low=0.001, high=1.0),
-            Parameter(name="conv_fraction", start=0.3, low=0.002, high=1.0),
-            _SEQUENCE_HEAD,
-        ),
-        forms={
-            "walk": (
-                "floor_s",
-                "token_s",
-                "compute_fraction",
-                "conv_fraction",
-                "sequence_head_s",
-            )
-        },
-        shape=("n_heads",),
-    ),
 )
-"""Families to add to those of single kernels."""
+"""Families of blocks, beside those of single kernels."""

@@ -1,4 +1,4 @@
-"""How the mixing of tokens is fitted: attention and latent attention."""
+"""How the mixing of tokens is fitted: attention, latent attention, linear attention."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ from planner.equations.kernels.latent import (
     latent_prefill_s,
     latent_prefill_work,
 )
+from planner.equations.kernels.recurrence import (
+    recurrence_decode_s,
+    recurrence_decode_work,
+    recurrence_prefill_s,
+    recurrence_prefill_work,
+)
 
 _HEADS = ("n_heads", "n_kv_heads", "d_head")
 _EXPONENT = Parameter(name="exponent", start=3.0, low=1.0, high=20.0)
 _SEQUENCE_HEAD = Parameter(name="sequence_head_s", start=1e-8, low=0.0, high=1e-6)
-_IDLE = Parameter(name="idle_sequences", start=0.2, low=0.0, high=3.0)
-_SEQUENCE = Parameter(name="sequence_s", start=1e-8, low=0.0, high=1e-6)
+_IDLE = Parameter(name="idle_sequences", start=4.0, low=0.0, high=256.0)
 _RAMP = Parameter(name="ramp_tokens", start=300.0, low=0.0, high=4096.0)
 _ADDITIVE = ("floor_s", "compute_fraction", "memory_fraction")  # short prompts are traffic
+_STATE = ("n_heads", "d_key", "d_value", "d_conv")
 
 MIXERS = (
     Family(
@@ -56,11 +62,11 @@ MIXERS = (
         work=latent_decode_work,
         dimensions=("batch", "context", "n_heads", "cache_bytes"),
         optional=("d_latent", "d_rope"),
-        parameters=(FLOOR, COMPUTE, MEMORY, _EXPONENT, _SEQUENCE, _SEQUENCE_HEAD, _IDLE),
+        parameters=(FLOOR, COMPUTE, MEMORY, _EXPONENT, _SEQUENCE_HEAD, _IDLE),
         forms={
             "smooth": SMOOTH,
             "idle": (*SMOOTH, "idle_sequences"),
-            "by sequence and head": (*SMOOTH, "idle_sequences", "sequence_s", "sequence_head_s"),
+            "idle, by sequence and head": (*SMOOTH, "idle_sequences", "sequence_head_s"),
         },
         shape=("n_heads",),
     ),
@@ -78,5 +84,42 @@ MIXERS = (
             "by sequence and head": (*_ADDITIVE, "sequence_head_s"),
         },
         shape=("n_heads",),
+    ),
+    Family(
+        name="recurrence_decode",
+        title="linear attention, decode",
+        function=recurrence_decode_s,
+        work=recurrence_decode_work,
+        dimensions=("batch", *_STATE),
+        optional=("n_conv_taps", "state_bytes"),
+        parameters=(FLOOR, MEMORY),
+        forms={"additive": ("floor_s", "memory_fraction")},
+        shape=_STATE,
+        rates=("hbm_bytes_per_s",),
+    ),
+    Family(
+        name="recurrence_prefill",
+        title="linear attention, prefill",
+        function=recurrence_prefill_s,
+        work=recurrence_prefill_work,
+        dimensions=("batch", "tokens", *_STATE),
+        parameters=(
+            FLOOR,
+            Parameter(name="token_s", start=1e-8, low=0.0, high=1e-5),
+            COMPUTE,
+            Parameter(name="conv_fraction", start=0.5, low=0.02, high=1.0),
+            _SEQUENCE_HEAD,
+        ),
+        forms={
+            "walk": ("floor_s", "token_s", "compute_fraction", "conv_fraction"),
+            "walk, by sequence and head": (
+                "floor_s",
+                "token_s",
+                "compute_fraction",
+                "conv_fraction",
+                "sequence_head_s",
+            ),
+        },
+        shape=_STATE,
     ),
 )

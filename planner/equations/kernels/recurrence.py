@@ -21,7 +21,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from planner.equations.arrays import FloatArray, floats
+from planner.equations.arrays import FloatArray
+from planner.equations.kernels.numbers import floats
 from planner.equations.roofline import smooth_roofline_s
 
 ACTIVATION_BYTES = 2.0

@@ -18,9 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from planner.equations.arrays import FloatArray, floats
+from planner.equations.arrays import FloatArray
 from planner.equations.kernels.latent import latent_decode_s
 from planner.equations.kernels.latent_block import moved_bytes, products_s
+from planner.equations.kernels.numbers import floats
 from planner.equations.roofline import smooth_roofline_s
 
 BYTES_OF_A_SCALE = 4.0
