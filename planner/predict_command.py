@@ -125,12 +125,12 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
     from planner.specs.kernel_files import kernel_table, load_engine
     from planner.specs.reading import load_cluster, load_device
 
+    engine = found.collect(lambda: load_engine(written.engine))
     if bool(written.device) == bool(written.topology):
         both = "cannot go with `--topology`" if written.device else "is not given"
         remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
         found.problems.append(Problem(where="--device", fact=both, remedy=remedy))
         return None
-    engine = found.collect(lambda: load_engine(written.engine))
     cluster = device = None
     if written.topology:
         name = written.topology
@@ -189,8 +189,9 @@ def _table(
     usual = (model.weights_format if model else None) or "bf16"
     weights = written.weights or (usual if usual in known else "bf16")
     experts = written.experts or weights
-    for option, name in (("--weights", weights), ("--experts", experts), ("--kv", written.kv)):
-        if name not in known:
+    asked = (("--weights", weights), ("--experts", written.experts), ("--kv", written.kv))
+    for option, name in asked:
+        if name is not None and name not in known:
             remedy = f"it is {', '.join(known[:-1])} or {known[-1]}"
             fact = "no such number format"
             found.problems.append(Problem(where=option, value=name, fact=fact, remedy=remedy))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.errors import Problem
+from planner.predictions import Prediction
 from planner.report.as_json import (
     AUDIT,
     COMPARISON,
@@ -20,6 +21,7 @@ from planner.report.as_json import (
     FRONTIERS,
     KINDS,
     PLAN,
+    PREDICTION,
     RANGES,
 )
 from planner.results import Audit, Conflict, Plan
@@ -51,6 +53,10 @@ def conflict_schema() -> Schema:
 
 def audit_schema() -> Schema:
     return _document(AUDIT, Audit)
+
+
+def prediction_schema() -> Schema:
+    return _document(PREDICTION, Prediction)
 
 
 def comparison_schema() -> Schema:
@@ -106,6 +112,8 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
     if annotation in _SCALARS:
         return dict(_SCALARS[annotation])
     inner = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return {"enum": list(inner)}
     if get_origin(annotation) in (Union, types.UnionType):
         return {"anyOf": [_type(one, definitions) for one in inner]}
     if annotation is type(None):

@@ -19,6 +19,7 @@ from planner.report.as_json import (
     error_json,
     frontiers_json,
     plan_json,
+    prediction_json,
 )
 from planner.report.schema import (
     comparison_schema,
@@ -26,9 +27,11 @@ from planner.report.schema import (
     error_schema,
     frontiers_schema,
     plan_schema,
+    prediction_schema,
 )
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.predictions import PREDICTION
 from tests.report.surveys import COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -48,6 +51,7 @@ def read(name: str) -> Json:
         ("error", error_schema),
         ("frontiers", frontiers_schema),
         ("comparison", comparison_schema),
+        ("prediction", prediction_schema),
     ],
 )
 def test_the_committed_schema_is_what_the_records_say(name, generated):
@@ -68,6 +72,7 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("error", error_json(KeyboardInterrupt(), exit_code=130)),
         ("frontiers", frontiers_json([CURVE, MISSING])),
         ("comparison", comparison_json(COMPARISON)),
+        ("prediction", prediction_json(PREDICTION)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -166,6 +171,7 @@ def test_the_text_passes_through_any_terminal():
         ("conflict", conflict_json(CONFLICT)),
         ("frontiers", frontiers_json([CURVE])),
         ("comparison", comparison_json(COMPARISON)),
+        ("prediction", prediction_json(PREDICTION)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):
@@ -201,6 +207,7 @@ def _write_schemas() -> None:
         ("error", error_schema()),
         ("frontiers", frontiers_schema()),
         ("comparison", comparison_schema()),
+        ("prediction", prediction_schema()),
     ):
         (SCHEMAS / f"{name}.schema.json").write_text(_text(schema), encoding="utf-8")
 

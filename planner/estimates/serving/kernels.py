@@ -22,15 +22,12 @@ UNMEASURED_ERROR = 0.3
 
 _ARITHMETIC = {
     "int4": "bf16",
-    "w4a16_mxfp4": "bf16",
-    "w4a8_mxfp4_mxfp8": "fp8",
+    "mxfp4": "bf16",
+    "mxfp4_mxfp8": "fp8",
     "fp8_block": "fp8",
     "nvfp4": "fp4",
 }
 """Formats in which weights of another are multiplied; kernels' constants are shares of these."""
-
-_KERNEL_NAMES = {"int4": "int4_wo"}
-"""Formats that kernel tables call otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +101,13 @@ class KernelClock:
         """
         name = number_format.removesuffix(STATIC)
         if name == "mxfp4":
-            scaled = "mxfp4" in self.device.peak_flop_per_s
-            return "w4a8_mxfp4_mxfp8" if scaled else "w4a16_mxfp4"
-        return _KERNEL_NAMES.get(name, name)
+            return "mxfp4_mxfp8" if "mxfp4" in self.device.peak_flop_per_s else name
+        return name
 
     def peak_flop_per_s(self, number_format: str) -> float:
         """Datasheet peak of what a format is multiplied in; of 16 bits where it has no own."""
         name = number_format.removesuffix(STATIC)
-        name = self.kernel_format(name) if name == "mxfp4" else name
+        name = self.kernel_format(name)
         wanted = (_ARITHMETIC.get(name, name), name.partition("_")[0], "bf16", "fp16")
         peaks = self.device.peak_flop_per_s
         return next(peaks[one] for one in wanted if one in peaks)
