@@ -16,7 +16,7 @@ from planner.report.lines import percent
 from planner.report.prediction import BOUND_WORDS, between, prediction_line
 from planner.units import show
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 880, 440, 76, 48, 18, 16
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 880, 440, 88, 48, 18, 16
 _COLOURS = {
     "compute": "c1", "memory": "c0", "network": "c3", "latency": "c4", "idle": "c4",
 }  # fmt: skip
@@ -151,15 +151,17 @@ def _roofs(prediction: Prediction, axes: _Axes, used: set[str]) -> Iterable[str]
     yield f'<text x="{axes.x(at) - 8:.1f}" y="{axes.y(at * bandwidth) - 8:.1f}" text-anchor="end">'
     yield f"{show(bandwidth, 'B/s')}</text>"
     for peak, names in levels.items():
+        beside = -5.0 if peak == highest else 15.0  # the slope passes above lower peaks
         ridge, y = axes.x(peak / bandwidth), axes.y(peak)
         yield f'<path class="roof" d="M{ridge:.1f} {y:.1f}H{_WIDTH - _RIGHT}"/>'
         words = f"{', '.join(names)}: {show(peak, 'FLOP/s')}, ridge {peak / bandwidth:.4g}"
-        yield f'<text x="{_WIDTH - _RIGHT}" y="{y - 5:.1f}" text-anchor="end">'
+        yield f'<text x="{_WIDTH - _RIGHT}" y="{y + beside:.1f}" text-anchor="end">'
         yield f"{escape(words)}</text>"
 
 
 def _circles(one: PassLine, lines: Sequence[OperationLine], axes: _Axes) -> Iterable[str]:
     whole = sum(_spent(one, line) for line in one.operations)
+    labels: list[tuple[float, float, float]] = []
     for line in sorted(lines, key=lambda x: -x.total_s):
         share = _spent(one, line) / whole
         rate = line.flop / line.run_s
@@ -174,8 +176,21 @@ def _circles(one: PassLine, lines: Sequence[OperationLine], axes: _Axes) -> Iter
             f'<circle class="{_COLOURS[line.bound]}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">'
             f"<title>{escape(words)}</title></circle>"
         )
-        if share > 0.06:
-            yield f'<text x="{x + radius + 3:.1f}" y="{y + 4:.1f}">{escape(line.name)}</text>'
+        label = (x + radius + 3, y + 4, 6.5 * len(line.name))
+        if share > 0.03 and _is_free(label, labels):
+            labels.append(label)
+            yield f'<text x="{label[0]:.1f}" y="{label[1]:.1f}">{escape(line.name)}</text>'
+
+
+def _is_free(
+    label: tuple[float, float, float], others: Sequence[tuple[float, float, float]]
+) -> bool:
+    """Whether a text from x, y of some width is inside the drawing and clear of the others."""
+    x, y, wide = label
+    inside = x + wide < _WIDTH
+    return inside and all(
+        abs(y - other[1]) > 13 or x > other[0] + other[2] or other[0] > x + wide for other in others
+    )
 
 
 def _timeline(one: PassLine) -> str:
