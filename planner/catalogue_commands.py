@@ -26,21 +26,34 @@ _Spec = TypeVar("_Spec")
 def models(name: _Name = None, /, *, said: _Said) -> int:
     """List models, or describe one."""
     said.check()
-    from planner.report.catalogue import listing_text, model_text
-    from planner.specs.reading import load_model
-
     if name is None:
+        from planner.report.catalogue import listing_text
         from planner.report.facts import model_facts
         from planner.specs.listing import list_models
+        from planner.specs.reading import load_model
 
         hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
         found = list_models()
         facts = _facts(found, load_model, model_facts)
         text = listing_text("models", found, hint=hint, width=width(), facts=facts)
     else:
-        text = model_text(load_model(name, asked_by="plan models"))
+        text = _model_text(name)
     write(text, sys.stdout)
     return FOUND
+
+
+def _model_text(name: str) -> str:
+    """A shipped model by its shape; a `config.json` by its classes of layers."""
+    from planner.specs.huggingface.locating import is_config
+    from planner.specs.reading import load_architecture, load_model
+
+    if is_config(name):
+        from planner.report.architectures import architecture_text
+
+        return architecture_text(load_architecture(name, asked_by="plan models"))
+    from planner.report.catalogue import model_text
+
+    return model_text(load_model(name, asked_by="plan models"))
 
 
 def topologies(name: _Name = None, /, *, said: _Said) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from cyclopts import App, CycloptsError, Parameter
 
 from planner.audit_command import audit
+from planner.calibrate_command import calibrate
 from planner.catalogue_commands import models, topologies
 from planner.errors import (
     NoPlanError,
@@ -29,6 +30,7 @@ from planner.errors import (
 )
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written
+from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
 from planner.survey_commands import compare, pareto
@@ -46,6 +48,8 @@ usage: plan [OPTIONS]
        plan pareto [OPTIONS]
        plan compare [OPTIONS]
        plan audit [OPTIONS]
+       plan predict [OPTIONS]
+       plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
 _NOTHING_ASKED = Written()
@@ -123,6 +127,8 @@ def _app() -> App:
     app.command(pareto)
     app.command(compare)
     app.command(audit)
+    app.command(predict)
+    app.command(calibrate)
     app.command(models)
     app.command(topologies)
     app.command(install_completion, name="--install-completion")

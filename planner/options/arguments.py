@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planner.errors import Problem, RequestError
-from planner.options.written import REPEATED, SURVEYS, Written, flags, valued
+from planner.options.written import REPEATED, SURVEYS, WORDS, Written, flags, valued
 
 COMMANDS = ("models", "topologies")
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
@@ -98,7 +98,7 @@ def _command(argv: list[str]) -> Arguments:
     return said
 
 
-def _options(argv: list[str], written: type[Written], *, command: str = "") -> Arguments:
+def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
     """The options of `plan`, or of a command that takes options too."""
     said = Arguments(tokens=[command] if command else [])
     with_value, without = valued(written), (*flags(written), *STANDING)
@@ -117,6 +117,8 @@ def _options(argv: list[str], written: type[Written], *, command: str = "") -> A
             if not equals and rest and not _is_option(rest[-1]):
                 value = rest.pop()
             _unknown_option(said, name, value, known=(*with_value, *without))
+        elif command in WORDS:
+            said.tokens.append(f"{WORDS[command]}={token}")
         else:
             _stray(said, token, is_first=not command and len(rest) + 1 == len(argv))
     return said

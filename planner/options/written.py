@@ -16,6 +16,7 @@ from planner.specs.defaults import (
     DEFAULT_WORKLOAD,
 )
 
+_TABLES = Group("What was measured", sort_key=0)
 _SERVE = Group("What to serve", sort_key=1)
 _TARGETS = Group("Targets", sort_key=2)
 _SEARCH = Group("Search", sort_key=3)
@@ -263,18 +264,130 @@ def option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def flags(written: type[Written]) -> tuple[str, ...]:
+def flags(written: type) -> tuple[str, ...]:
     """The options of a command that take no value."""
     return tuple(option(f.name) for f in fields(written) if isinstance(f.default, bool))
 
 
-def valued(written: type[Written]) -> tuple[str, ...]:
+def valued(written: type) -> tuple[str, ...]:
     """The options of a command that take a value."""
     return tuple(option(f.name) for f in fields(written) if not isinstance(f.default, bool))
 
 
 FLAGS = frozenset(flags(Written))
-REPEATED = frozenset({"--weights", "--kv", "--allow-formats"})
+REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table"})
 VALUED = valued(Written)
-SURVEYS = {"pareto": WrittenPareto, "compare": WrittenSurvey, "audit": WrittenAudit}
-"""Commands that take the options of `plan`, and more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCalibration:
+    """Options of `plan calibrate`."""
+
+    table: Annotated[
+        tuple[str, ...],
+        _text(_TABLES, "FILE|FOLDER", "Tables to read; `--table` itself may be left out."),
+    ] = ()
+    device: Annotated[str | None, _text(_TABLES, "NAME|FILE", "Device that was measured.")] = None
+    engine: Annotated[
+        str | None, _text(_TABLES, "NAME", "Whose kernels they are: vllm, sglang, deepgemm, ….")
+    ] = None
+    engine_version: Annotated[str, _text(_TABLES, "TEXT", "Of the engine.")] = ""
+    sms: Annotated[
+        str | None,
+        _text(_TABLES, "N", "Multiprocessors of the device; default: as its other tables say."),
+    ] = None
+    source: Annotated[
+        str, _text(_TABLES, "TEXT", "Where the rows come from; default: the names of the files.")
+    ] = ""
+    output: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Write the constants as a kernel file.")
+    ] = None
+    plot: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Draw predicted against measured time, as SVG.")
+    ] = None
+    refused: Annotated[bool, _flag(_OUTPUT, "Name every row that was refused.")] = False
+
+
+_DEPLOYED = Group("How it is deployed", sort_key=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPrediction:
+    """Options of `plan predict`."""
+
+    model: Annotated[
+        str, _text(_SERVE, "NAME|FILE", "Model: see `plan models`, or a Hugging Face config.json.")
+    ] = DEFAULT_MODEL
+    device: Annotated[
+        str | None, _text(_SERVE, "NAME|FILE", "Device, in its usual servers; or else a topology.")
+    ] = None
+    topology: Annotated[
+        str | None, _text(_SERVE, "NAME|FILE", "Pool of devices; see `plan topologies`.")
+    ] = None
+    engine: Annotated[str, _text(_SERVE, "NAME|FILE", "vllm, sglang or trtllm.")] = "vllm"
+    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
+        DEFAULT_WORKLOAD.n_input_tokens
+    )
+    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = str(
+        DEFAULT_WORKLOAD.n_output_tokens
+    )
+    hit_rate: Annotated[
+        str, _text(_SERVE, "FRACTION", "Share of the input that the prefix cache has.")
+    ] = "0"
+    shared: Annotated[
+        str, _text(_SERVE, "TOKENS", "First tokens that all requests share in memory.")
+    ] = "0"
+
+    tp: Annotated[str, _text(_DEPLOYED, "N", "Devices that share the heads of a rank.")] = "1"
+    dp: Annotated[
+        str | None, _text(_DEPLOYED, "N", "Attention ranks with requests of their own. [ep/tp]")
+    ] = None
+    ep: Annotated[
+        str | None, _text(_DEPLOYED, "N", "Groups that experts are dealt to. [tp·dp if dp > 1]")
+    ] = None
+    pp: Annotated[str, _text(_DEPLOYED, "N", "Stages of a pipeline.")] = "1"
+    batch: Annotated[str, _text(_DEPLOYED, "N", "Requests in flight on each attention rank.")] = "1"
+    weights: Annotated[
+        str | None, _text(_DEPLOYED, "FORMAT", "Of dense weights; default: as published.")
+    ] = None
+    experts: Annotated[
+        str | None, _text(_DEPLOYED, "FORMAT", "Of routed experts; default: as `--weights`.")
+    ] = None
+    kv: Annotated[str, _text(_DEPLOYED, "FORMAT", "Of the cache.")] = "bf16"
+    chunk: Annotated[
+        str | None, _text(_DEPLOYED, "TOKENS", "Most tokens of a pass; default: the engine's.")
+    ] = None
+    overlap: Annotated[
+        str, _text(_DEPLOYED, "HOW", "two-batch: messages behind another micro-batch. Or none.")
+    ] = "none"
+    draft: Annotated[
+        str | None, _text(_DEPLOYED, "HOW", "Speculative decoding: mtp, eagle or medusa.")
+    ] = None
+    lookahead: Annotated[str | None, _text(_DEPLOYED, "TOKENS", "Tokens drafted at once. [1]")] = (
+        None
+    )
+    acceptance: Annotated[
+        str | None, _text(_DEPLOYED, "P", "Probability that a drafted token is accepted. [0.8]")
+    ] = None
+
+    explain: Annotated[
+        bool, _flag(_OUTPUT, "Trace each operation to its formula, constants and source.")
+    ] = False
+    html: Annotated[
+        str | None, _text(_OUTPUT, "FILE", "Draw the roofline: one page that needs nothing else.")
+    ] = None
+    json: Annotated[bool, _flag(_OUTPUT, "Print it as JSON, in SI units.")] = False
+    quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
+
+
+SURVEYS: dict[str, type] = {
+    "pareto": WrittenPareto,
+    "compare": WrittenSurvey,
+    "audit": WrittenAudit,
+    "calibrate": WrittenCalibration,
+    "predict": WrittenPrediction,
+}
+"""Commands that take options, their own or those of `plan` and more."""
+
+WORDS = {"calibrate": "--table"}
+"""Options of commands whose words may stand alone."""

@@ -16,6 +16,7 @@ from typing import Any
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.errors import PlannerError, RequestError
+from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
@@ -26,6 +27,7 @@ Json = dict[str, Any]
 PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1"
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
+PREDICTION = "planner.prediction/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -47,6 +49,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Frontier: ("at_target", "n_assumed"),
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
     Audit: ("excess",),
+    OperationLine: ("total_s",),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -63,6 +66,10 @@ def plan_json(plan: Plan) -> Json:
 
 def conflict_json(conflict: Conflict) -> Json:
     return {"schema": CONFLICT, **_record(conflict)}
+
+
+def prediction_json(prediction: Prediction) -> Json:
+    return {"schema": PREDICTION, **_record(prediction)}
 
 
 def frontiers_json(curves: Sequence[Curve]) -> Json:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsPlan
 from planner.errors import Problem
+from planner.predictions import Prediction
 from planner.report.as_json import (
     AUDIT,
     COMPARISON,
@@ -23,6 +24,7 @@ from planner.report.as_json import (
     FRONTIERS,
     KINDS,
     PLAN,
+    PREDICTION,
     RANGES,
 )
 from planner.results import Conflict, Plan
@@ -58,6 +60,10 @@ def audit_schema() -> Schema:
 
 def economics_schema() -> Schema:
     return _document(ECONOMICS, EconomicsPlan)
+
+
+def prediction_schema() -> Schema:
+    return _document(PREDICTION, Prediction)
 
 
 def comparison_schema() -> Schema:
@@ -113,6 +119,8 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
     if annotation in _SCALARS:
         return dict(_SCALARS[annotation])
     inner = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return {"enum": list(inner)}
     if get_origin(annotation) in (Union, types.UnionType):
         return {"anyOf": [_type(one, definitions) for one in inner]}
     if annotation is type(None):

@@ -3,7 +3,11 @@
 records     frozen dataclasses in SI units: devices, clusters, workloads, and the next two
 models      the shape of a model, and the parameters and bytes that it implies
 provenance  where a value comes from
-reading     `load_device`, `load_cluster`, `load_model`
+architecture  a decoder as classes of equal layers
+mixers      how a layer mixes tokens: attention of several kinds, recurrences
+huggingface   a `config.json` as an architecture
+correspondence  architectures and the models that layouts shard, one as the other
+reading     `load_device`, `load_cluster`, `load_model`, `load_architecture`
 building    checked files as records
 listing     `list_clusters`, `list_models`: names and titles, without validation
 finding     where files are, and what names mean

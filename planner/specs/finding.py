@@ -1,6 +1,6 @@
 """Where files are, and what names mean.
 
-A path stands for itself: it ends in `.toml` or holds a separator. A name is looked up
+A path stands for itself: it ends in `.toml` or `.json`, or holds a separator. A name is looked up
 in `./models` or `./topologies` of the working folder, then in the folders of
 `$PLANNER_PATH`, then among the files that come with the planner; the first one wins.
 """
@@ -28,6 +28,8 @@ class Kind(Enum):
     MODEL = ("model", "models", "plan models")
     CLUSTER = ("topology", "topologies", "plan topologies")
     DEVICE = ("device", "topologies/devices", "")
+    KERNELS = ("kernel table", "kernels", "")
+    ENGINE = ("engine", "engines", "")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:
         self.word = word
@@ -96,7 +98,8 @@ def _found_by_name(kind: Kind, path: Path, name: str) -> Found:
 
 def is_path(name: str) -> bool:
     separators = {os.sep, os.altsep, "/"} - {None}
-    return name.endswith(".toml") or any(separator in name for separator in separators if separator)
+    is_file = name.endswith((".toml", ".json"))
+    return is_file or any(separator in name for separator in separators if separator)
 
 
 def folders(kind: Kind) -> tuple[Path, ...]:

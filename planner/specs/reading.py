@@ -1,4 +1,4 @@
-"""Load devices, clusters and models from TOML files.
+"""Load devices, clusters and models from TOML files; models from a `config.json` too.
 
 Every fault of a file is reported at once, as a `SpecError`; those of the device that
 a cluster is made of are reported with those of the cluster.
@@ -11,9 +11,13 @@ from typing import NamedTuple
 
 from planner.errors import Problem, SpecError
 from planner.specs import coherence, model_coherence, schemas
+from planner.specs.architecture import Architecture
 from planner.specs.building import build_cluster, build_device, build_model
+from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
 from planner.specs.finding import Found, Kind, exists, find, is_path, shown_path
+from planner.specs.huggingface.locating import is_config
+from planner.specs.huggingface.reading import read_config
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
@@ -28,12 +32,17 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     """Load a model.
 
     Args:
-        name_or_path: a name such as `palm-540b`, or the path of a file.
+        name_or_path: a name such as `palm-540b`, the path of a file, or a config of Hugging
+            Face: its `config.json`, the folder of it, or `org/name` of the local cache.
         asked_by: the option that named it, for messages.
 
     Raises:
-        SpecError: there is no such model, or its file has faults; all are listed.
+        SpecError: there is no such model, its file has faults, or no layout knows its layers;
+            all are listed.
     """
+    if is_config(name_or_path):
+        architecture = read_config(name_or_path, asked_by=asked_by)
+        return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
     found = find(Kind.MODEL, name_or_path, asked_by=asked_by)
     table, problems = _read(found, "model")
     file = None
@@ -43,6 +52,17 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     if file is None or problems:
         raise SpecError(problems)
     return build_model(file)
+
+
+def load_architecture(name_or_path: str, *, asked_by: str = "--model") -> Architecture:
+    """Load a model as classes of layers, whatever their kinds; see `load_model`.
+
+    Raises:
+        SpecError: there is no such model, or its file has faults; all are listed.
+    """
+    if is_config(name_or_path):
+        return read_config(name_or_path, asked_by=asked_by)
+    return architecture_of(load_model(name_or_path, asked_by=asked_by))
 
 
 def load_device(name_or_path: str, *, asked_by: str = "--device") -> DeviceSpec:

@@ -12,6 +12,8 @@ import pytest
 
 from planner.estimates import referee
 from planner.estimates.candidates import candidate_table, format_pairs, machine_of, passes
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.serving import Traffic
 from planner.estimates.steps import step_times
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence
@@ -27,6 +29,7 @@ from planner.specs.request import (
     Targets,
     make_request,
 )
+from tests.estimates.serving.situations import FP8, served
 
 N_CANDIDATES = 100_000
 N_SAMPLED = 300
@@ -176,3 +179,27 @@ def test_the_default_command_takes_at_most_two_seconds_of_cpu():
         seconds.append(float(run.stderr.strip().splitlines()[-1]))
     print(f"\nplan --latency-target 30ms: {min(seconds):.2f} s of CPU")
     assert min(seconds) <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "topology", "engine"),
+    [("qwen3-32b", "h100-nvl8-x16", "vllm"), ("deepseek-v3", "h800-nvl8-x16", "sglang")],
+)
+def test_a_hundred_thousand_deployments_are_predicted_in_five_seconds(name, topology, engine):
+    rng = np.random.default_rng(0)
+    tensor, data = (rng.choice([1, 2, 4, 8], N_CANDIDATES) for _ in range(2))
+    has_experts = name != "qwen3-32b"
+    table = deployments(
+        formats=FP8,
+        n_tensor=tensor,
+        n_data=data,
+        n_expert_parallel=tensor * data if has_experts else 1,
+        batch=rng.integers(1, 257, N_CANDIDATES),
+    )
+    traffic = Traffic(n_input_tokens=2048, n_output_tokens=512)
+    spent, times = cpu_s(
+        lambda: served(name, table, traffic, topology=topology, engine=engine, formats=FP8)
+    )
+    print(f"{name}: {N_CANDIDATES} deployments in {spent:.2f} s")
+    assert np.isfinite(times.tpot_s).all()
+    assert spent < 5.0

@@ -21,6 +21,7 @@ from planner.report.as_json import (
     error_json,
     frontiers_json,
     plan_json,
+    prediction_json,
 )
 from planner.report.schema import (
     audit_schema,
@@ -30,6 +31,7 @@ from planner.report.schema import (
     error_schema,
     frontiers_schema,
     plan_schema,
+    prediction_schema,
 )
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (
@@ -39,6 +41,7 @@ from tests.report.economics_examples import (
     ECONOMICS_PLAN,
 )
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -58,6 +61,7 @@ GENERATED = {
     "comparison": comparison_schema,
     "audit": audit_schema,
     "economics": economics_schema,
+    "prediction": prediction_schema,
 }
 
 
@@ -86,6 +90,7 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("economics", economics_json(ECONOMICS_ALONE)),
         ("frontiers", frontiers_json([ECONOMICS_CURVE])),
         ("comparison", comparison_json(ECONOMICS_COMPARISON)),
+        ("prediction", prediction_json(PREDICTION)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -186,6 +191,7 @@ def test_the_text_passes_through_any_terminal():
         ("comparison", comparison_json(COMPARISON)),
         ("audit", audit_json(AUDIT)),
         ("economics", economics_json(ECONOMICS_PLAN)),
+        ("prediction", prediction_json(PREDICTION)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):

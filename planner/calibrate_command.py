@@ -1,0 +1,102 @@
+"""`plan calibrate`: tables of measured kernels to a kernel file, its errors and its picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written import WrittenCalibration
+from planner.report.paint import width, write
+
+if TYPE_CHECKING:
+    from planner.calibration.calibrating import Calibration
+
+FOUND = 0
+_NOTHING_ASKED = WrittenCalibration()
+
+
+def calibrate(
+    written: Annotated[WrittenCalibration, Parameter(name="*")] = _NOTHING_ASKED,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Fit the closed forms of kernels to measured times, and say how far to trust them."""
+    from planner.calibration.calibrating import calibrate as fit
+    from planner.report.calibration import calibration_text
+    from planner.report.progress import ProgressLine
+    from planner.specs.reading import load_device
+
+    found = Arguments(problems=[*said.problems, *_missing(written)], hints=said.hints)
+    n_sms, n_sms_source = _n_sms(written, found)
+    device = found.collect(lambda: load_device(str(written.device))) if written.device else None
+    found.check()
+    assert device is not None
+    line = ProgressLine(sys.stderr, objective="")
+    try:
+        answer = fit(
+            [Path(one) for one in written.table],
+            device,
+            engine=str(written.engine),
+            version=written.engine_version,
+            n_sms=n_sms,
+            source=written.source,
+            on_fit=lambda what, n_rows: line.tell(lambda _: f"fitting {what} to {n_rows} rows"),
+        )
+    finally:
+        line.clear()
+    write(calibration_text(answer, width(), names_refused=written.refused), sys.stdout)
+    _save(written, answer, n_sms_source)
+    return FOUND
+
+
+def _missing(written: WrittenCalibration) -> Iterator[Problem]:
+    if not written.table:
+        remedy = "name a file or a folder"
+        yield Problem(where="plan calibrate", fact="no table is given", remedy=remedy)
+    for option, value, example in (
+        ("--device", written.device, "h20"),
+        ("--engine", written.engine, "vllm"),
+    ):
+        if not value:
+            yield Problem(where=option, fact="is not given", remedy=f"write `{option} {example}`")
+    for option, name in (("--output", written.output), ("--plot", written.plot)):
+        if name and not Path(name).parent.is_dir():
+            fact = "there is no such folder to write to"
+            yield Problem(where=option, value=name, fact=fact)
+
+
+def _n_sms(written: WrittenCalibration, found: Arguments) -> tuple[int, str]:
+    """Multiprocessors of the device, and who says so: the option, or its other kernel files."""
+    from planner.options.counts import count
+    from planner.options.reading import Faults
+
+    faults = Faults()
+    given = faults.read("--sms", written.sms, count)
+    found.problems += faults.problems
+    if given is not None:
+        return int(given), "as given to `plan calibrate`"
+    from planner.specs.kernel_files import list_kernels
+
+    for table in found.collect(lambda: list(list_kernels())) or ():
+        if table.device == written.device and table.n_sms:
+            return table.n_sms, f"the table of {table.engine}"
+    return 0, ""
+
+
+def _save(written: WrittenCalibration, answer: Calibration, n_sms_source: str) -> None:
+    if written.output:
+        from planner.calibration.writing import kernel_file
+
+        path = Path(written.output)
+        text = kernel_file(answer.table, name=path.stem, n_sms_source=n_sms_source)
+        path.write_text(text, encoding="utf-8")
+    if written.plot:
+        from planner.report.fits import fits_svg
+
+        Path(written.plot).write_text(fits_svg(answer), encoding="utf-8")

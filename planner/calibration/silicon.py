@@ -1,0 +1,163 @@
+"""Tables of the package `aiconfigurator-core`: Parquet, one file an operation, engine and version.
+
+Times are in milliseconds, heads are those of one device, one layer. The products of fp8 include
+the quantisation of their inputs. Source: [AIConfigurator2026].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from planner.calibration.tables import Measured, Reading, Refused, columns_of
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.errors import Problem, RequestError
+
+Table = dict[str, np.ndarray]
+
+ENGINES = ("trtllm", "sglang", "vllm")
+LEAST_SIDE = 256
+"""Products with a shorter side are left out: no layer of a served model has them."""
+
+D_HEAD = 128
+"""Attention of other head sizes runs other kernels in the same tables."""
+
+_FORMATS: dict[str, tuple[str, float, float]] = {
+    # name in the tables: name here, bytes of a weight and of an input, scales included
+    "bfloat16": ("bf16", 2.0, 2.0),
+    "fp8": ("fp8", 1.0, 1.0),
+    "fp8_block": ("fp8_block", 1.0, 1.03125),
+    "nvfp4": ("nvfp4", 0.5625, 0.5625),
+}
+_MILLI = 1e-3
+
+
+def is_silicon(path: Path) -> bool:
+    """Whether it is a Parquet file, or a folder that holds some."""
+    return path.suffix == ".parquet" or any(path.rglob("*.parquet")) if path.exists() else False
+
+
+def read_silicon(path: Path, engine: str) -> Reading:
+    """Rows of a Parquet file, or of all those in a folder that are of an engine.
+
+    Raises:
+        RequestError: the package that reads Parquet is not installed.
+    """
+    reading = Reading()
+    for one in [path] if path.is_file() else sorted(path.rglob("*.parquet")):
+        named = [part for part in one.parts if part in ENGINES]
+        if named and named[-1] != engine:
+            continue
+        reader = _READERS.get(one.stem)
+        if reader is None:
+            reason = f"`{one.stem}` is of no operation that is fitted from these tables"
+            reading += Reading(refused=(Refused(file=str(one), line=0, reason=reason),))
+        else:
+            tables = tuple(reader(_columns(one), str(one)))
+            reading += Reading(tables=tables)
+    return reading
+
+
+def _columns(path: Path) -> Table:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        remedy = "`pip install 'llm-serving-planner[calibrate]'`"
+        fact = "needs the package pyarrow to be read"
+        raise RequestError([Problem(where=str(path), fact=fact, remedy=remedy)]) from None
+    table = parquet.read_table(path)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def _gemm(table: Table, file: str) -> Iterator[Measured]:
+    large = (table["n"] >= LEAST_SIDE) & (table["k"] >= LEAST_SIDE)
+    for name, (form, weight_bytes, input_bytes) in _FORMATS.items():
+        rows = np.flatnonzero((table["gemm_dtype"] == name) & large)
+        columns = columns_of(
+            len(rows),
+            **{side: table[side][rows] for side in ("m", "n", "k")},
+            weight_bytes=weight_bytes,
+            input_bytes=input_bytes,
+            output_bytes=2.0,
+        )
+        yield from _rows(table, rows, file, ("gemm", form, form.partition("_")[0]), columns)
+
+
+def _decode(table: Table, file: str) -> Iterator[Measured]:
+    for name, form, cache_bytes in (("bfloat16", "bf16", 2.0), ("fp8", "fp8", 1.0)):
+        rows = np.flatnonzero((table["kv_cache_dtype"] == name) & _usual(table))
+        columns = columns_of(
+            len(rows),
+            batch=table["batch_size"][rows],
+            context=(table["isl"] + table["step"])[rows],
+            **_heads(table, rows),
+            cache_bytes=cache_bytes,
+        )
+        yield from _rows(table, rows, file, ("decode_attention", form, "bf16"), columns)
+
+
+def _prefill(table: Table, file: str) -> Iterator[Measured]:
+    for arithmetic, cache, form, cache_bytes in (
+        ("bfloat16", "bfloat16", "bf16", 2.0),
+        ("bfloat16", "fp8", "fp8", 1.0),
+        ("fp8", "fp8", "fp8_fp8", 1.0),
+    ):
+        chosen = (table["attn_dtype"] == arithmetic) & (table["kv_cache_dtype"] == cache)
+        rows = np.flatnonzero(chosen & _usual(table) & (table["isl"] > 1))
+        columns = columns_of(
+            len(rows),
+            batch=table["batch_size"][rows],
+            tokens=table["isl"][rows],
+            past_tokens=table["step"][rows],
+            **_heads(table, rows),
+            cache_bytes=cache_bytes,
+        )
+        peak = "fp8" if arithmetic == "fp8" else "bf16"
+        yield from _rows(table, rows, file, ("prefill_attention", form, peak), columns)
+
+
+def _usual(table: Table) -> BoolArray:
+    """Whole contexts, and heads of the usual size."""
+    usual: BoolArray = table["head_dim"] == D_HEAD
+    if "window_size" in table:
+        usual = usual & (table["window_size"] == 0)
+    return usual
+
+
+def _heads(table: Table, rows: IntArray) -> dict[str, FloatArray]:
+    kv_heads = table["num_key_value_heads"][rows]
+    heads = table["num_heads"][rows]
+    return {
+        "n_heads": heads,
+        "n_kv_heads": np.where(kv_heads == 0, heads, kv_heads),
+        "d_head": table["head_dim"][rows],
+    }
+
+
+def _rows(
+    table: Table,
+    rows: IntArray,
+    file: str,
+    named: tuple[str, str, str],
+    columns: dict[str, FloatArray],
+) -> Iterator[Measured]:
+    family, form, peak = named
+    if len(rows):
+        yield Measured(
+            family=family,
+            format=form,
+            peak_format=peak,
+            columns=columns,
+            measured_s=table["latency"][rows].astype(float) * _MILLI,
+            file=file,
+            lines=rows + 1,
+        )
+
+
+_READERS: dict[str, Callable[[Table, str], Iterator[Measured]]] = {
+    "gemm_perf": _gemm,
+    "generation_attention_perf": _decode,
+    "context_attention_perf": _prefill,
+}

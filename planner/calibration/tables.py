@@ -1,0 +1,89 @@
+"""Measured kernels as columns, whatever the file they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Rows of one family and number format, of one file.
+
+    Args:
+        family: a key of `equations.kernels.FAMILIES`.
+        format: number format, as kernel files name it.
+        peak_format: format whose peak bounds the arithmetic.
+        columns: dimensions of the family's function, one entry a row.
+        measured_s: time of each row [s].
+        file: where the rows are, as the user knows it.
+        lines: line of each row in its file, the header being 1; of formats without lines, the
+            number of the row, counted from 1.
+    """
+
+    family: str
+    format: str
+    peak_format: str
+    columns: Mapping[str, FloatArray]
+    measured_s: FloatArray
+    file: str
+    lines: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.measured_s)
+
+    def taking(self, kept: BoolArray | IntArray) -> Measured:
+        """Some of the rows."""
+        index = np.flatnonzero(kept) if np.asarray(kept).dtype == bool else np.asarray(kept)
+        return Measured(
+            family=self.family,
+            format=self.format,
+            peak_format=self.peak_format,
+            columns={name: column[index] for name, column in self.columns.items()},
+            measured_s=self.measured_s[index],
+            file=self.file,
+            lines=self.lines[index],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A row, or a whole file, that no constant is fitted to.
+
+    Args:
+        file: where it is.
+        line: its line; 0 for the whole file.
+        reason: why, in words.
+    """
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}  {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What tables hold: rows to fit, and rows that were refused with the reason."""
+
+    tables: tuple[Measured, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+    def __add__(self, other: Reading) -> Reading:
+        return Reading(tables=self.tables + other.tables, refused=self.refused + other.refused)
+
+
+def columns_of(n_rows: int, **columns: object) -> dict[str, FloatArray]:
+    """Columns of one length; numbers are repeated."""
+    return {
+        name: np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=float), (n_rows,)))
+        for name, column in columns.items()
+    }

@@ -1,0 +1,51 @@
+"""A kernel table as the text of a kernel file; `specs.kernel_files` reads it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from planner.specs.kernels import Kernel, KernelTable
+
+
+def kernel_file(table: KernelTable, *, name: str, n_sms_source: str, comment: str = "") -> str:
+    """The text of a file, in TOML.
+
+    Args:
+        table: what it says.
+        name: of the file, without its ending.
+        n_sms_source: where the number of multiprocessors comes from.
+        comment: its first line.
+    """
+    lines = [f"# {line}" for line in comment.splitlines()]
+    lines += ["[table]", f"name = {json.dumps(name)}", f"device = {json.dumps(table.device)}"]
+    lines += [f"engine = {json.dumps(table.engine)}", f"version = {json.dumps(table.version)}"]
+    if table.n_sms:
+        lines.append(f"n_sms = {{ value = {table.n_sms}, source = {json.dumps(n_sms_source)} }}")
+    for one in table.kernels.values():
+        lines += ["", *_entry(one)]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(kernel: Kernel) -> Iterator[str]:
+    yield "[[kernel]]"
+    yield f"family = {json.dumps(kernel.family)}"
+    yield f"format = {json.dumps(kernel.format)}"
+    yield "[kernel.constants]"
+    for name, value in kernel.constants.items():
+        yield f"{name} = {_number(value)}"
+    fit = kernel.fit
+    yield "[kernel.fit]"
+    yield f"source = {json.dumps(fit.source, ensure_ascii=False)}"
+    yield f"n_rows = {fit.n_rows}"
+    yield f"median_error = {fit.median_error:.4f}"
+    yield f"p90_error = {fit.p90_error:.4f}"
+    if fit.left_out_median_error is not None and fit.left_out_p90_error is not None:
+        yield f"left_out_median_error = {fit.left_out_median_error:.4f}"
+        yield f"left_out_p90_error = {fit.left_out_p90_error:.4f}"
+        yield f"left_out = {json.dumps(fit.left_out)}"
+
+
+def _number(value: float) -> str:
+    """As TOML writes it: `1e-06` and `3.5e-06` are floats, `78` an integer."""
+    return f"{value:.6g}"

@@ -1,0 +1,95 @@
+"""What a family of kernels is: a closed form, the work it cannot go below, what may be fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from planner.equations.arrays import FloatArray
+from planner.equations.roofline import sharp_roofline_s
+
+Columns = Mapping[str, object]
+"""Dimensions of rows: arrays of one length, or numbers that hold for all rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A constant that a fit may choose.
+
+    Args:
+        name: keyword of the function.
+        start: where the search begins.
+        low: least value that physics allows.
+        high: greatest.
+    """
+
+    name: str
+    start: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A closed form and how to fit it.
+
+    Args:
+        name: as kernel files write it.
+        title: in words.
+        function: dimensions, rates and constants to seconds.
+        work: dimensions to (FLOP, bytes) that any program must do or move.
+        dimensions: arguments that describe a row; columns of tables have the same names.
+        optional: dimensions that have a usual value.
+        parameters: constants that a fit may choose.
+        forms: rival forms, by name: which parameters each of them fits. A fit tries all, and
+            keeps the one that describes rows best that it did not see.
+        shape: dimensions that tell one shape of a model from another; fits are judged on shapes
+            left out.
+        fixed: keywords that belong to the family and to no file.
+        completing: constants that no form fits, as a fit writes them.
+        rates: of the device that the function takes.
+    """
+
+    name: str
+    title: str
+    function: Callable[..., FloatArray]
+    work: Callable[..., tuple[FloatArray, FloatArray]]
+    dimensions: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    parameters: tuple[Parameter, ...]
+    forms: Mapping[str, tuple[str, ...]]
+    shape: tuple[str, ...]
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    completing: Mapping[str, float] = field(default_factory=dict)
+    rates: tuple[str, ...] = ("peak_flop_per_s", "hbm_bytes_per_s")
+
+    def seconds(
+        self, columns: Columns, rates: Mapping[str, float], constants: Mapping[str, float]
+    ) -> FloatArray:
+        """Time of each row [s].
+
+        Args:
+            columns: dimensions of the rows.
+            rates: of the device; those that the family does not know are left out.
+            constants: of the form.
+        """
+        known = {name: rates[name] for name in self.rates}
+        return self.function(**columns, **known, **self.fixed, **constants)
+
+    def roofline_s(self, columns: Columns, rates: Mapping[str, float]) -> FloatArray:
+        """The least time that datasheet rates allow for each row [s]."""
+        flop, traffic = self.work(**columns)
+        memory = traffic / rates["hbm_bytes_per_s"]
+        if "peak_flop_per_s" not in self.rates:
+            return memory
+        return sharp_roofline_s(flop / rates["peak_flop_per_s"], memory)
+
+    def parameter(self, name: str) -> Parameter:
+        return next(one for one in self.parameters if one.name == name)
+
+
+FLOOR = Parameter(name="floor_s", start=5e-6, low=0.0, high=2e-4)
+COMPUTE = Parameter(name="compute_fraction", start=0.7, low=0.05, high=1.0)
+MEMORY = Parameter(name="memory_fraction", start=0.8, low=0.05, high=1.0)
+SMOOTH = ("floor_s", "compute_fraction", "memory_fraction", "exponent")
+"""Constants that many families share; those of the form with a floor and a smooth roofline."""

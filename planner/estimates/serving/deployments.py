@@ -1,0 +1,207 @@
+"""Deployments of a model on an engine, as parallel arrays: degrees, batches, formats.
+
+An attention rank is a group of `n_tensor` devices that share the heads; `n_data` such ranks
+serve sequences of their own. The same n_tensor · n_data devices hold the experts, cut into
+`n_expert_parallel` groups of experts, each cut further `n_expert_tensor` ways. Stages of a
+pipeline repeat all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedFormats:
+    """Number formats of what is held; names are those of kernel tables.
+
+    Args:
+        weights: of the dense matrices.
+        experts: of routed experts.
+        cache: of cached keys and values, or latents.
+    """
+
+    weights: str
+    experts: str
+    cache: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentTable:
+    """N deployments; every array has shape (N,).
+
+    Args:
+        n_tensor: devices that share the heads of one attention rank.
+        n_data: attention ranks.
+        n_stages: stages of the pipeline.
+        n_expert_parallel: groups that the experts are dealt to.
+        n_expert_tensor: devices that each expert is cut over.
+        batch: sequences that decode at once on one attention rank.
+        chunk_tokens: most tokens of one pass while prompts are read.
+        overlaps: two micro-batches hide each other's messages.
+        exchanges: tokens are sent to their experts, instead of gathered everywhere.
+        formats: distinct choices of formats.
+        format_index: which of them each deployment has.
+    """
+
+    n_tensor: IntArray
+    n_data: IntArray
+    n_stages: IntArray
+    n_expert_parallel: IntArray
+    n_expert_tensor: IntArray
+    batch: FloatArray
+    chunk_tokens: FloatArray
+    overlaps: BoolArray
+    exchanges: BoolArray
+    formats: tuple[ServedFormats, ...]
+    format_index: IntArray
+
+    def __len__(self) -> int:
+        return len(self.n_tensor)
+
+    @property
+    def n_group(self) -> IntArray:
+        """Devices of one stage: those that hold every expert once."""
+        return self.n_tensor * self.n_data
+
+    @property
+    def n_devices(self) -> IntArray:
+        return self.n_group * self.n_stages
+
+    def take(self, rows: IntArray | BoolArray) -> DeploymentTable:
+        """Some of the deployments."""
+        arrays = {
+            field.name: getattr(self, field.name)[rows]
+            for field in fields(self)
+            if field.name != "formats"
+        }
+        return replace(self, **arrays)
+
+
+_DEGREES = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
+
+
+def deployments(
+    *,
+    formats: ServedFormats | Iterable[ServedFormats],
+    n_tensor: ArrayLike = 1,
+    n_data: ArrayLike = 1,
+    n_stages: ArrayLike = 1,
+    n_expert_parallel: ArrayLike = 1,
+    n_expert_tensor: ArrayLike | None = None,
+    batch: ArrayLike = 1.0,
+    chunk_tokens: ArrayLike = 8192.0,
+    overlaps: ArrayLike = False,
+    exchanges: ArrayLike | None = None,
+    format_index: ArrayLike = 0,
+) -> DeploymentTable:
+    """A table from scalars and arrays, broadcast together.
+
+    Experts are cut over what the groups leave: n_tensor · n_data / n_expert_parallel, unless
+    told otherwise; they exchange tokens where there is more than one attention rank.
+    """
+    listed = (formats,) if isinstance(formats, ServedFormats) else tuple(formats)
+    tensor, data, expert = (np.asarray(x) for x in (n_tensor, n_data, n_expert_parallel))
+    if n_expert_tensor is None:
+        n_expert_tensor = np.maximum(tensor * data // np.maximum(expert, 1), 1)
+    if exchanges is None:
+        exchanges = (data > 1) & (expert > 1)
+    given = {
+        "n_tensor": (tensor, np.int64),
+        "n_data": (data, np.int64),
+        "n_stages": (n_stages, np.int64),
+        "n_expert_parallel": (expert, np.int64),
+        "n_expert_tensor": (n_expert_tensor, np.int64),
+        "batch": (batch, np.float64),
+        "chunk_tokens": (chunk_tokens, np.float64),
+        "overlaps": (overlaps, np.bool_),
+        "exchanges": (exchanges, np.bool_),
+        "format_index": (format_index, np.int64),
+    }
+    arrays: list[NDArray[np.generic]] = [
+        np.asarray(value, dtype=kind) for value, kind in given.values()
+    ]
+    columns = [np.array(np.atleast_1d(a)) for a in np.broadcast_arrays(*arrays)]
+    named: dict[str, Any] = dict(zip(given, columns, strict=True))
+    return DeploymentTable(**named, formats=listed)
+
+
+def faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolArray]:
+    """Which rule each deployment breaks, by the words that say so; none where all are False.
+
+    The rules are those of vLLM, SGLang and TensorRT-LLM: heads and FFNs are cut into equal
+    parts; key-value heads fewer than devices are held more than once, in equal numbers.
+    """
+    tensor = table.n_tensor
+    found: dict[str, BoolArray] = {
+        "a degree is below one": np.any([getattr(table, n) < 1 for n in _DEGREES], axis=0),
+        "the batch is below one": table.batch < 1,
+        "more stages than layers": table.n_stages > model.n_layers,
+    }
+    for mixer in {layer.mixer for layer in model.layers if layer.mixer is not None}:
+        found["heads are not a multiple of the devices that share them"] = found.get(
+            "heads are not a multiple of the devices that share them", np.zeros(len(table), bool)
+        ) | (mixer.n_heads % np.maximum(tensor, 1) != 0)
+        if isinstance(mixer, GroupedAttention):
+            key = "key-value heads do not go evenly into the devices"
+            most, least = np.maximum(tensor, mixer.n_kv_heads), np.minimum(tensor, mixer.n_kv_heads)
+            uneven = most % np.maximum(least, 1) != 0
+            found[key] = found.get(key, np.zeros(len(table), bool)) | uneven
+    found |= _ffn_faults(model, table)
+    return found
+
+
+def _ffn_faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolArray]:
+    found: dict[str, BoolArray] = {}
+    for ffn in {layer.ffn for layer in model.layers if layer.ffn is not None}:
+        if isinstance(ffn, FeedForward):
+            key = "the FFN is not a multiple of the devices that share it"
+            found[key] = ffn.d_ff % np.maximum(table.n_tensor, 1) != 0
+            continue
+        group = table.n_expert_parallel * table.n_expert_tensor
+        found["expert groups times their cuts are not the devices of a stage"] = (
+            group != table.n_group
+        )
+        found["experts do not go evenly into their groups"] = (
+            ffn.n_experts % np.maximum(table.n_expert_parallel, 1) != 0
+        )
+        found["an expert is not a multiple of the devices that share it"] = (
+            ffn.d_expert % np.maximum(table.n_expert_tensor, 1) != 0
+        )
+    if not any(isinstance(layer.ffn, Experts) for layer in model.layers):
+        found["a model without experts has no expert groups"] = table.n_expert_parallel > 1
+    return found
+
+
+def is_valid(model: Architecture, table: DeploymentTable) -> BoolArray:
+    """Deployments that break no rule, (N,)."""
+    broken = np.any(list(faults(model, table).values()), axis=0)
+    return np.asarray(~broken, dtype=bool)
+
+
+def kv_heads_per_device(mixer: GroupedAttention, table: DeploymentTable) -> FloatArray:
+    """Key-value heads on one device: at least one, then held several times over (N,)."""
+    return np.maximum(1.0, np.ceil(mixer.n_kv_heads / table.n_tensor))
+
+
+def cached_numbers_per_device(
+    mixer: GroupedAttention | LatentAttention | Recurrence, table: DeploymentTable
+) -> FloatArray:
+    """Numbers that one token leaves on one device in one such layer (N,)."""
+    if isinstance(mixer, GroupedAttention):
+        heads = kv_heads_per_device(mixer, table)
+        return heads * (mixer.d_cached / mixer.n_kv_heads)
+    if isinstance(mixer, LatentAttention):  # the latent has no heads to be cut by
+        own = mixer.indexer is not None and not mixer.indexer.is_shared
+        key = mixer.indexer.d_head if own and mixer.indexer else 0
+        return np.full(len(table), float(mixer.d_cached + key))
+    return np.zeros(len(table))

@@ -1,0 +1,260 @@
+"""Operations of FFNs and experts, and how tokens reach their experts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.operations import (
+    INPUT_BYTES,
+    Operation,
+    Part,
+    PassShape,
+    elementwise,
+    gemm,
+    grouped_gemm,
+    input_bytes,
+    message,
+    number_bytes,
+)
+from planner.specs.architecture import Experts, FeedForward, Ffn
+
+
+def ffn_operations(
+    ffn: Ffn,
+    d_model: int,
+    table: DeploymentTable,
+    work: PassShape,
+    formats: ServedFormats,
+    *,
+    fused: bool,
+) -> Iterator[Operation]:
+    """What one layer's FFN does, on one device.
+
+    Args:
+        fused: experts run as one kernel that was measured whole; two grouped products without.
+    """
+    if isinstance(ffn, FeedForward):
+        yield from _dense(
+            ffn.d_ff, ffn.n_matrices, d_model, table.n_tensor, work, formats, "feed", "FFN"
+        )
+        yield message(
+            "all-reduce after the FFN",
+            "reduce",
+            "all_reduce",
+            n_bytes=work.n_tokens * (d_model * 2.0),
+            n_devices=table.n_tensor,
+        )
+    else:
+        yield from _experts(ffn, d_model, table, work, formats, fused=fused)
+
+
+def _dense(
+    width: int,
+    n_matrices: int,
+    d_model: int,
+    cut: ArrayLike,
+    work: PassShape,
+    formats: ServedFormats,
+    part: Part,
+    name: str,
+) -> Iterator[Operation]:
+    local = np.divide(width, cut)
+    n_up = n_matrices - 1
+    tokens, weights = work.n_tokens, formats.weights
+    yield gemm(f"{name} up", part, tokens, n=n_up * local, k=d_model, number_format=weights)
+    yield elementwise(f"{name} activation", part, tokens * local * (2.0 * n_matrices), n_kernels=1)
+    yield gemm(f"{name} down", part, tokens, n=d_model, k=local, number_format=weights)
+
+
+def _experts(
+    ffn: Experts,
+    d_model: int,
+    table: DeploymentTable,
+    work: PassShape,
+    formats: ServedFormats,
+    *,
+    fused: bool,
+) -> Iterator[Operation]:
+    tokens = work.n_tokens
+    yield gemm("router", "feed", tokens, n=ffn.n_experts, k=d_model, number_format="bf16")
+    inside = ffn.d_latent or d_model
+    if ffn.d_latent is not None:
+        weights = formats.weights
+        yield gemm("to latents", "feed", tokens, n=inside, k=d_model, number_format=weights)
+        yield gemm("from latents", "feed", tokens, n=d_model, k=inside, number_format=weights)
+    reads = bool(np.any(work.n_prompts))
+    yield from _sent(ffn, inside, table, tokens, formats, is_short=not reads)
+    everywhere = tokens * table.n_data
+    if fused:
+        yield _fused(ffn, inside, table, everywhere, formats)
+    else:
+        yield from _two_products(ffn, inside, table, everywhere, formats, reads=reads)
+    if ffn.d_shared:
+        yield from _dense(
+            ffn.d_shared,
+            ffn.n_matrices,
+            d_model,
+            table.n_tensor,
+            work,
+            formats,
+            "share",
+            "shared expert",
+        )
+
+
+def _sent(
+    ffn: Experts,
+    d_model: int,
+    table: DeploymentTable,
+    tokens: FloatArray,
+    formats: ServedFormats,
+    *,
+    is_short: bool,
+) -> Iterator[Operation]:
+    """Tokens to experts and back: by exchange, by gathering all tokens, or not at all."""
+    group = np.where(table.exchanges, table.n_group, 1)
+    own = tokens / np.maximum(table.n_tensor, 1)  # devices of a rank send its tokens by turns
+    shape = {"d_model": d_model, "n_active": ffn.n_active, "n_devices": group, "is_short": is_short}
+    ways: tuple[tuple[Part, float], ...] = (
+        ("dispatch", input_bytes(formats.experts)),
+        ("combine", 2.0),
+    )
+    for part, number in ways:
+        yield Operation(
+            name=part,
+            layer="",
+            part=part,
+            family=part,
+            arguments={
+                "tokens": own,
+                "bytes_per_number": number,
+                "n_groups": ffn.n_groups,
+                "n_active_groups": ffn.n_active_groups,
+                **shape,
+            },
+            sent_bytes=np.where(group > 1, own * (ffn.n_active * d_model * number), 0.0),
+        )
+    gathered = np.where(table.exchanges, 1, table.n_data)
+    volume = tokens * table.n_data * (d_model * 2.0)
+    yield message("gather of tokens", "dispatch", "all_gather", n_bytes=volume, n_devices=gathered)
+    yield message(
+        "scatter of sums", "combine", "reduce_scatter", n_bytes=volume, n_devices=gathered
+    )
+    reduced = np.where(table.exchanges, 1, table.n_tensor)
+    yield message(
+        "all-reduce after experts",
+        "reduce",
+        "all_reduce",
+        n_bytes=tokens * (d_model * 2.0),
+        n_devices=reduced,
+    )
+
+
+def experts_hit(n_experts: int, n_active: int, tokens: FloatArray, local: FloatArray) -> FloatArray:
+    """Experts of one device that at least one of the tokens visits, on average (N,).
+
+    local · (1 − (1 − k/E)^T): tokens choose k of E experts alike and independently.
+    """
+    missed = np.power(1.0 - n_active / n_experts, np.asarray(tokens, dtype=float))
+    return np.asarray(np.maximum(local * (1.0 - missed), np.minimum(1.0, local)))
+
+
+def received(n_active: int, tokens: FloatArray, n_expert_parallel: ArrayLike) -> FloatArray:
+    """Tokens that have at least one expert on a device, on average (N,)."""
+    missed = np.power(1.0 - 1.0 / np.asarray(n_expert_parallel, dtype=float), n_active)
+    return tokens * (1.0 - missed)
+
+
+def _fused(
+    ffn: Experts,
+    d_model: int,
+    table: DeploymentTable,
+    tokens: FloatArray,
+    formats: ServedFormats,
+) -> Operation:
+    local = ffn.n_experts / table.n_expert_parallel
+    width = ffn.d_expert / table.n_expert_tensor
+    pairs = tokens * ffn.n_active / table.n_expert_parallel
+    hit = experts_hit(ffn.n_experts, ffn.n_active, tokens, local)
+    weight = number_bytes(formats.experts)
+    each = ffn.n_matrices * d_model * width
+    return Operation(
+        name="experts",
+        layer="",
+        part="feed",
+        family="experts",
+        format=formats.experts,
+        arguments={
+            "tokens": tokens,
+            "n_experts": ffn.n_experts,
+            "n_experts_local": local,
+            "n_active": ffn.n_active,
+            "d_model": d_model,
+            "d_expert": width,
+            "n_up": ffn.n_matrices - 1.0,
+            "rows": pairs,
+            # without a dispatch, a kernel walks through the rows of all experts
+            "walked_rows": np.where(table.exchanges, pairs, tokens * ffn.n_active),
+            "weight_bytes": weight,
+            "input_bytes": input_bytes(formats.experts),
+        },
+        flop=2.0 * pairs * each,
+        hbm_bytes=hit * each * weight + pairs * (4.0 * d_model),
+    )
+
+
+def _two_products(
+    ffn: Experts,
+    d_model: int,
+    table: DeploymentTable,
+    tokens: FloatArray,
+    formats: ServedFormats,
+    *,
+    reads: bool,
+) -> Iterator[Operation]:
+    local = ffn.n_experts / table.n_expert_parallel
+    width = ffn.d_expert / table.n_expert_tensor
+    pairs = tokens * ffn.n_active / table.n_expert_parallel
+    hit = experts_hit(ffn.n_experts, ffn.n_active, tokens, local)
+    n_up = ffn.n_matrices - 1
+    weights = formats.experts
+    # short exchanges write tokens where experts read them, and add experts' outputs themselves
+    moves = np.where(table.exchanges & (not reads), 0.0, 1.0)
+    number = input_bytes(weights)
+    arrived = received(ffn.n_active, tokens, table.n_expert_parallel)
+    copied = moves * (arrived + pairs) * d_model
+    yield elementwise("tokens to their experts", "feed", copied * number, n_kernels=moves)
+    yield grouped_gemm(
+        "experts up",
+        "feed",
+        pairs,
+        n_hit=hit,
+        n=n_up * width,
+        k=d_model,
+        number_format=weights,
+        reads=reads,
+    )
+    # masked products of decode take an activation that quantises; those of prefill do not
+    after = 2.0 + number if reads and weights in INPUT_BYTES else 0.0
+    yield elementwise(
+        "experts' activation",
+        "feed",
+        pairs * width * (2.0 * ffn.n_matrices + after),
+        n_kernels=2 if after else 1,
+    )
+    yield grouped_gemm(
+        "experts down",
+        "feed",
+        pairs,
+        n_hit=hit,
+        n=d_model,
+        k=width,
+        number_format=weights,
+        reads=reads,
+    )
+    yield elementwise("sums of experts", "feed", copied * 2.0, n_kernels=moves)

@@ -1,0 +1,248 @@
+"""Operations timed by the closed forms of a device's kernels and by its network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from inspect import signature
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
+from planner.equations.kernels import FAMILIES
+from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
+from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
+from planner.specs.kernels import EngineSpec, Kernel, KernelTable
+from planner.specs.records import DeviceSpec
+
+UNMEASURED_ERROR = 0.3
+"""Relative error of what has no closed form of its own; `assumed` [1]."""
+
+_ARITHMETIC = {
+    "int4": "bf16",
+    "mxfp4": "bf16",
+    "mxfp4_mxfp8": "fp8",
+    "fp8_block": "fp8",
+    "nvfp4": "fp4",
+}
+"""Formats in which weights of another are multiplied; kernels' constants are shares of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """One operation's time, with where it comes from.
+
+    Args:
+        seconds: of one run, (N,) or a scalar [s].
+        error: median relative error of the closed form on rows that it was not fitted to [1].
+        source: of its constants.
+        formula: name of the closed form.
+        constants: of it.
+    """
+
+    seconds: FloatArray
+    error: float
+    source: str
+    formula: str
+    constants: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class KernelClock:
+    """A device under an engine, and its network.
+
+    Args:
+        message_share: share of the multiprocessors that messages take while prompts are read.
+    """
+
+    device: DeviceSpec
+    table: KernelTable
+    engine: EngineSpec
+    network: ServingNetwork
+    message_share: float = 0.0
+
+    @cached_property
+    def families(self) -> Collection[str]:
+        return frozenset(
+            family for (family, _), kernel in self.table.kernels.items() if _is_fitted(kernel)
+        )
+
+    @property
+    def n_small_kernels(self) -> int:
+        return self.engine.n_small_kernels
+
+    def quantises(self, number_format: str) -> bool:
+        """Whether inputs need a kernel of their own; not if the product's constants have it."""
+        if number_format.endswith(STATIC) or number_format not in INPUT_BYTES:
+            return False
+        return "quant_fraction" not in self.table.kernel("gemm", number_format).constants
+
+    def seconds(self, operation: Operation) -> FloatArray:
+        """Time of one run of an operation on each deployment [s]."""
+        return self.timing(operation).seconds
+
+    def timing(self, operation: Operation) -> Timing:
+        """Time of one run, with its source."""
+        if operation.family in COLLECTIVES:
+            return self._collective(operation)
+        if operation.family == "send":
+            return self._send(operation)
+        if operation.family in ("dispatch", "combine"):
+            return self._exchange(operation)
+        return self._kernel(operation)
+
+    def kernel_format(self, number_format: str) -> str:
+        """What kernel tables call a format on this device.
+
+        Experts of `mxfp4` meet activations of 8 bits where the device multiplies these two, of
+        16 bits elsewhere.
+        """
+        name = number_format.removesuffix(STATIC)
+        if name == "mxfp4":
+            return "mxfp4_mxfp8" if "mxfp4" in self.device.peak_flop_per_s else name
+        return name
+
+    def peak_flop_per_s(self, number_format: str) -> float:
+        """Datasheet peak of what a format is multiplied in; of 16 bits where it has no own."""
+        name = number_format.removesuffix(STATIC)
+        name = self.kernel_format(name)
+        wanted = (_ARITHMETIC.get(name, name), name.partition("_")[0], "bf16", "fp16")
+        peaks = self.device.peak_flop_per_s
+        return next(peaks[one] for one in wanted if one in peaks)
+
+    def multiplied_in(self, operation: Operation) -> str:
+        """Format of an operation's arithmetic: products their own, all else 16 bits."""
+        is_product = operation.family.startswith(("gemm", "grouped_gemm", "experts", "scores"))
+        return operation.format if is_product else "bf16"
+
+    def _rates(self, number_format: str) -> dict[str, float]:
+        return {
+            "peak_flop_per_s": self.peak_flop_per_s(number_format),
+            "hbm_bytes_per_s": self.device.hbm_bytes_per_s,
+        }
+
+    def _constants(self, family: str, number_format: str) -> tuple[Kernel, dict[str, float]]:
+        kernel = self.table.kernel(family, self.kernel_format(number_format))
+        constants = dict(kernel.constants)
+        if number_format.endswith(STATIC) and "quant_fraction" in constants:
+            del constants["quant_fraction"]
+            plain = self.table.kernel(family, "bf16").constants
+            constants["floor_s"] = min(constants["floor_s"], plain["floor_s"])
+        if "prologue_k" in constants and "n_sms" not in constants and self.table.n_sms:
+            constants["n_sms"] = float(self.table.n_sms)
+        return kernel, constants
+
+    def _kernel(self, operation: Operation) -> Timing:
+        rates = self._rates(self.multiplied_in(operation))
+        if operation.family not in FAMILIES:
+            return self._plain(operation, rates)
+        kernel, constants = self._constants(operation.family, operation.format)
+        known = _parameters(operation.family)
+        arguments = {name: v for name, v in operation.arguments.items() if name in known}
+        seconds = FAMILIES[operation.family].seconds(arguments, rates, constants)
+        runs = np.asarray(_amount(operation), dtype=float) > 0
+        return Timing(
+            seconds=np.where(runs, seconds, 0.0),
+            error=kernel.fit.relative_error,
+            source=kernel.fit.source,
+            formula=operation.family,
+            constants=constants,
+        )
+
+    def _plain(self, operation: Operation, rates: Mapping[str, float]) -> Timing:
+        """A roofline, for what has no closed form, at the shares that decode attention attains."""
+        kernel, constants = self._constants("decode_attention", "bf16")
+        shares = ("floor_s", "compute_fraction", "memory_fraction")
+        used = {name: constants[name] for name in shares if name in constants}
+        compute = used.get("compute_fraction", 1.0) * rates["peak_flop_per_s"]
+        memory = used["memory_fraction"] * rates["hbm_bytes_per_s"]
+        least = np.maximum(operation.flop / compute, operation.hbm_bytes / memory)
+        return Timing(
+            seconds=np.where(least > 0, used["floor_s"] + least, 0.0),
+            error=max(kernel.fit.relative_error, UNMEASURED_ERROR),
+            source=f"shares of decode attention: {kernel.fit.source}",
+            formula="roofline",
+            constants=used,
+        )
+
+    def _collective(self, operation: Operation) -> Timing:
+        arguments = operation.arguments
+        kind = operation.family
+        measured = self.network.measured.get(kind)
+        return Timing(
+            seconds=self.network.collective_s(kind, arguments["n_bytes"], arguments["n_devices"]),
+            error=self.network.measured_error if measured else self.network.error,
+            source="measured collectives" if measured else "links of the topology",
+            formula="two regimes" if measured else "latency + bytes / bandwidth",
+            constants={},
+        )
+
+    def _send(self, operation: Operation) -> Timing:
+        arguments = operation.arguments
+        leaves = arguments["n_group"] * 1.0 >= self.network.n_per_node
+        each = self.network.send_s(arguments["n_bytes"], leaves_node=leaves)
+        return Timing(
+            seconds=np.where(arguments["n_sends"] > 0, arguments["n_sends"] * each, 0.0),
+            error=self.network.error,
+            source="links of the topology",
+            formula="latency + bytes / bandwidth",
+            constants={},
+        )
+
+    def _exchange(self, operation: Operation) -> Timing:
+        arguments = dict(operation.arguments)
+        devices = np.asarray(arguments.pop("n_devices"), dtype=float)
+        groups, chosen = arguments.pop("n_groups"), arguments.pop("n_active_groups")
+        nodes = self.network.n_nodes(devices)
+        mode = "low_latency" if arguments.pop("is_short") else "normal"
+        name = f"{operation.family}_{mode}"
+        kernel, constants = self._constants(name, "any")
+        arguments["n_nodes"] = nodes
+        if mode == "normal" and groups > 1:
+            arguments["n_nodes_hit"] = nodes_hit(groups, chosen, arguments["n_active"], nodes)
+        seconds = FAMILIES[name].seconds(arguments, self._rates("bf16"), constants)
+        return Timing(
+            seconds=np.where(devices > 1, seconds, 0.0),
+            error=kernel.fit.relative_error,
+            source=kernel.fit.source,
+            formula=name,
+            constants=constants,
+        )
+
+
+def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) -> FloatArray:
+    """Nodes that a token's experts are on, where routing is limited to some groups of them (N,).
+
+    Groups of experts lie on consecutive nodes. With more groups than nodes, a node is missed if
+    all of the chosen groups are others'; with fewer, each chosen group has its experts drawn
+    evenly from the nodes that it spans.
+    """
+    nodes = np.asarray(n_nodes, dtype=float)
+    per_node = np.maximum(n_groups / nodes, 1.0)
+    missed = np.ones_like(nodes)
+    for place in range(n_chosen):
+        missed = missed * np.maximum(n_groups - per_node - place, 0.0) / (n_groups - place)
+    spans = np.maximum(nodes / n_groups, 1.0)
+    within = spans * (1.0 - (1.0 - 1.0 / spans) ** (n_active / n_chosen))
+    return np.where(nodes > n_groups, n_chosen * within, nodes * (1.0 - missed))
+
+
+@cache
+def _parameters(family: str) -> frozenset[str]:
+    """Arguments that a closed form takes."""
+    return frozenset(signature(FAMILIES[family].function).parameters)
+
+
+def _is_fitted(kernel: Kernel) -> bool:
+    return kernel.fit.n_rows > 0
+
+
+def _amount(operation: Operation) -> ArrayLike:
+    """What there is none of where an operation does not run."""
+    arguments = operation.arguments
+    found: ArrayLike = next(
+        arguments[key] for key in ("m", "tokens", "batch", "n_bytes") if key in arguments
+    )
+    return found

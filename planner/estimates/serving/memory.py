@@ -1,0 +1,156 @@
+"""What a deployment holds in memory, as engines account for it, and what fits beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import (
+    DeploymentTable,
+    ServedFormats,
+    cached_numbers_per_device,
+)
+from planner.estimates.serving.operations import number_bytes
+from planner.estimates.serving.passes import parameter_bytes
+from planner.specs.architecture import Architecture, LayerClass
+from planner.specs.kernels import EngineSpec
+from planner.specs.mixers import GroupedAttention, Recurrence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """Memory of the fullest device of each deployment, (N,) [bytes].
+
+    Args:
+        weights_bytes: parameters.
+        activation_bytes: of the largest pass.
+        workspace_bytes: buffers, graphs and the runtime.
+        limit_bytes: what the engine may take of the device.
+        sequence_bytes: cache and states of one sequence at its longest.
+        shared_bytes: blocks of a prefix that all sequences have.
+    """
+
+    weights_bytes: FloatArray
+    activation_bytes: FloatArray
+    workspace_bytes: float
+    limit_bytes: float
+    sequence_bytes: FloatArray
+    shared_bytes: FloatArray
+
+    @property
+    def room_bytes(self) -> FloatArray:
+        """What is left for the cache; negative where weights alone do not fit."""
+        held = self.weights_bytes + self.activation_bytes + self.workspace_bytes
+        return self.limit_bytes - held - self.shared_bytes
+
+    @property
+    def largest_batch(self) -> FloatArray:
+        """Sequences of an attention rank that fit, each at its longest."""
+        fits = np.floor(self.room_bytes / np.maximum(self.sequence_bytes, 1.0))
+        return np.maximum(fits, 0.0)
+
+
+def holding(
+    model: Architecture,
+    table: DeploymentTable,
+    formats: ServedFormats,
+    engine: EngineSpec,
+    *,
+    hbm_bytes: float,
+    n_tokens: ArrayLike,
+    n_shared_tokens: ArrayLike = 0.0,
+) -> Holding:
+    """Memory of deployments whose sequences grow to `n_tokens`.
+
+    Args:
+        hbm_bytes: of one device.
+        n_tokens: input and output of one sequence.
+        n_shared_tokens: first tokens that all sequences have in common; held once a rank.
+    """
+    shared = np.minimum(np.asarray(n_shared_tokens, dtype=float), n_tokens)
+    own = cache_bytes(model, table, formats, n_tokens, engine.n_block_tokens)
+    once = cache_bytes(model, table, formats, shared, engine.n_block_tokens)
+    states = state_bytes(model, table)
+    return Holding(
+        weights_bytes=parameter_bytes(model, table, formats),
+        activation_bytes=activation_bytes(model, table),
+        workspace_bytes=engine.workspace_bytes,
+        limit_bytes=hbm_bytes * engine.memory_fraction,
+        sequence_bytes=own - once + states,
+        shared_bytes=once,
+    )
+
+
+def cache_bytes(
+    model: Architecture,
+    table: DeploymentTable,
+    formats: ServedFormats,
+    n_tokens: ArrayLike,
+    n_block_tokens: int,
+) -> FloatArray:
+    """Whole blocks of one sequence's cache on one device of the fullest stage, (N,) [bytes].
+
+    Layers with a window keep the blocks of the window, and one that it ends in.
+    """
+    total: FloatArray = np.zeros(len(table))
+    for layer in model.layers:
+        mixer = layer.mixer
+        if mixer is None or isinstance(mixer, Recurrence):
+            continue
+        tokens = np.asarray(n_tokens, dtype=float)
+        blocks = np.ceil(tokens / n_block_tokens)
+        if isinstance(mixer, GroupedAttention):
+            if not mixer.makes_keys:
+                continue
+            if mixer.n_span_tokens is not None:
+                blocks = np.minimum(blocks, np.ceil(mixer.n_span_tokens / n_block_tokens) + 1.0)
+        each = cached_numbers_per_device(mixer, table) * number_bytes(formats.cache)
+        total = total + layer.n_layers * blocks * n_block_tokens * each
+    return total * _fullest(model, table)
+
+
+def state_bytes(model: Architecture, table: DeploymentTable) -> FloatArray:
+    """Recurrent and convolution states of one sequence on one device, (N,) [bytes]."""
+    total: FloatArray = np.zeros(len(table))
+    for layer in model.layers:
+        if isinstance(layer.mixer, Recurrence):
+            mixer = layer.mixer
+            held = mixer.n_state_numbers * mixer.state_bytes_per_number
+            held += mixer.n_conv_numbers * 2.0
+            total = total + layer.n_layers * held / table.n_tensor
+    return total * _fullest(model, table)
+
+
+def activation_bytes(model: Architecture, table: DeploymentTable) -> FloatArray:
+    """Activations of the largest pass on one device, (N,) [bytes].
+
+    The residual and its norm, and the widest intermediate result of any layer, in 16 bits, for
+    every token of a chunk; and one score of 4 bytes for each word and sequence.
+    """
+    widest = np.max([_width(layer, model.d_model, table) for layer in model.layers], axis=0)
+    scores = np.minimum(table.batch, 1024.0) * (model.vocab_size * 4.0 / table.n_tensor)
+    total: FloatArray = table.chunk_tokens * 2.0 * (2.0 * model.d_model + widest) + scores
+    return total
+
+
+def _width(layer: LayerClass, d_model: int, table: DeploymentTable) -> FloatArray:
+    """Numbers of the widest intermediate result of one token on one device (N,)."""
+    width: FloatArray = np.zeros(len(table))
+    if layer.mixer is not None:
+        mixed = layer.mixer.n_heads * getattr(layer.mixer, "d_head", d_model)
+        width = width + 3.0 * mixed / table.n_tensor
+    if layer.ffn is not None:
+        d_ff = getattr(layer.ffn, "d_ff", 0)
+        if not d_ff:
+            routed = layer.ffn.n_active * (layer.ffn.d_expert + d_model)  # type: ignore[union-attr]
+            return np.maximum(width, table.n_data * routed / table.n_expert_parallel)
+        width = np.maximum(width, layer.ffn.n_matrices * d_ff / table.n_tensor)
+    return width
+
+
+def _fullest(model: Architecture, table: DeploymentTable) -> FloatArray:
+    """Share of all layers that the fullest stage has (N,)."""
+    return np.ceil(model.n_layers / table.n_stages) / model.n_layers

@@ -1,0 +1,348 @@
+"""Operations of the layers that mix tokens: attention of all kinds, recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import (
+    DeploymentTable,
+    ServedFormats,
+    kv_heads_per_device,
+)
+from planner.estimates.serving.operations import (
+    Operation,
+    PassShape,
+    gemm,
+    grouped_gemm,
+    message,
+    number_bytes,
+)
+from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
+
+AFTER_MIXING = "all-reduce after mixing"
+
+
+def mixer_operations(
+    mixer: Mixer, d_model: int, table: DeploymentTable, work: PassShape, formats: ServedFormats
+) -> Iterator[Operation]:
+    """What one layer does to mix tokens, on one device."""
+    if isinstance(mixer, GroupedAttention):
+        yield from _grouped(mixer, d_model, table, work, formats)
+    elif isinstance(mixer, LatentAttention):
+        yield from _latent(mixer, d_model, table, work, formats)
+    else:
+        yield from _recurrence(mixer, d_model, table, work, formats)
+    yield message(
+        AFTER_MIXING,
+        "reduce",
+        "all_reduce",
+        n_bytes=work.n_tokens * (d_model * 2.0),
+        n_devices=table.n_tensor,
+    )
+
+
+def _grouped(
+    mixer: GroupedAttention,
+    d_model: int,
+    table: DeploymentTable,
+    work: PassShape,
+    formats: ServedFormats,
+) -> Iterator[Operation]:
+    tokens = work.n_tokens
+    heads = mixer.n_heads / table.n_tensor
+    kv_heads = kv_heads_per_device(mixer, table)
+    columns = heads * (mixer.d_queries / mixer.n_heads)
+    columns = columns + kv_heads * (mixer.d_keys_and_values / mixer.n_kv_heads)
+    weights = formats.weights
+    yield gemm("qkv projection", "project", tokens, n=columns, k=d_model, number_format=weights)
+    yield from _grouped_attention(mixer, heads, kv_heads, work, formats)
+    rows = heads * mixer.d_value_head
+    yield gemm("output projection", "attend", tokens, n=d_model, k=rows, number_format=weights)
+
+
+def _grouped_attention(
+    mixer: GroupedAttention,
+    heads: FloatArray,
+    kv_heads: FloatArray,
+    work: PassShape,
+    formats: ServedFormats,
+) -> Iterator[Operation]:
+    cache_bytes = number_bytes(formats.cache)
+    widths = mixer.d_head + mixer.d_value_head
+    cached = (mixer.d_head + (0 if mixer.shares_values else mixer.d_value_head)) * cache_bytes
+    shape = {"n_heads": heads, "n_kv_heads": kv_heads, "d_head": mixer.d_head}
+    if np.any(work.n_decoding):
+        seen = _decode_span(mixer, work)
+        sequences = np.asarray(work.n_decoding)
+        yield Operation(
+            name="decode attention",
+            layer="",
+            part="attend",
+            family="decode_attention",
+            format=formats.cache,
+            arguments={
+                "batch": sequences,
+                "context": seen,
+                **shape,
+                "cache_bytes": cache_bytes,
+            },
+            flop=2.0 * widths * heads * work.decoded_tokens * seen,
+            hbm_bytes=sequences * seen * kv_heads * cached,
+        )
+    if np.any(work.n_prompts):
+        new, past = _prefill_span(mixer, work)
+        prompts = np.asarray(work.n_prompts)
+        pairs = prompts * np.asarray(work.prompt_tokens) * (past + (new + 1.0) / 2.0)
+        read = prompts * (past + work.prompt_tokens) * kv_heads * cached
+        yield Operation(
+            name="prefill attention",
+            layer="",
+            part="attend",
+            family="prefill_attention",
+            format=formats.cache,
+            arguments={
+                "batch": prompts * np.asarray(work.prompt_tokens) / np.maximum(new, 1.0),
+                "tokens": new,
+                "past_tokens": past,
+                **shape,
+                "cache_bytes": cache_bytes,
+            },
+            flop=2.0 * widths * heads * pairs,
+            hbm_bytes=read + 2.0 * work.read_tokens * heads * widths,
+        )
+
+
+def _decode_span(mixer: GroupedAttention, work: PassShape) -> FloatArray:
+    """Cached tokens that one decoding sequence attends to; half a chunk on average (N,)."""
+    context = np.asarray(work.context, dtype=float)
+    if mixer.n_span_tokens is None:
+        return context
+    if mixer.span == "chunk":
+        half = mixer.n_span_tokens / 2.0
+        return np.where(context > mixer.n_span_tokens, half, context)
+    return np.asarray(np.minimum(context, mixer.n_span_tokens))
+
+
+def _prefill_span(mixer: GroupedAttention, work: PassShape) -> tuple[FloatArray, FloatArray]:
+    """Tokens of the causal triangle, and of the rectangle beside it, that stand for a prompt.
+
+    A window of w makes of t new tokens t/w triangles of w, each beside a rectangle of w/2 of
+    the window before: t·w pairs in all. A chunk of w makes t/w triangles alone.
+    """
+    new = np.asarray(work.prompt_tokens, dtype=float)
+    past = np.asarray(work.past_tokens, dtype=float)
+    if mixer.n_span_tokens is None:
+        return new, past
+    width = float(mixer.n_span_tokens)
+    cut = new + past > width
+    beside = 0.0 if mixer.span == "chunk" else width / 2.0
+    return np.where(cut, np.minimum(new, width), new), np.where(cut, beside, past)
+
+
+def _latent(
+    mixer: LatentAttention,
+    d_model: int,
+    table: DeploymentTable,
+    work: PassShape,
+    formats: ServedFormats,
+) -> Iterator[Operation]:
+    tokens, weights = work.n_tokens, formats.weights
+    heads = mixer.n_heads / table.n_tensor
+    d_latents = (mixer.d_q_latent or 0) + mixer.d_cached  # one product makes both
+    index = _own_indexer(mixer)
+    if index is not None:
+        d_latents += index.d_head + index.n_heads
+    yield gemm("latents", "project", tokens, n=d_latents, k=d_model, number_format=weights)
+    d_from = mixer.d_q_latent or d_model
+    queries = heads * mixer.d_head
+    yield gemm("queries", "project", tokens, n=queries, k=d_from, number_format=weights)
+    if index is not None:
+        yield from _indexing(index, d_from, work, formats)
+    if np.any(work.n_decoding):
+        yield from _absorbed(mixer, heads, work, formats)
+    if np.any(work.n_prompts):
+        yield from _expanded(mixer, heads, work, formats)
+    rows = heads * mixer.d_value_head
+    yield gemm("output projection", "attend", tokens, n=d_model, k=rows, number_format=weights)
+
+
+def _absorbed(
+    mixer: LatentAttention, heads: FloatArray, work: PassShape, formats: ServedFormats
+) -> Iterator[Operation]:
+    """Decode attends to latents: queries go into their space, outputs come back."""
+    rows = work.decoded_tokens * heads
+    latent = mixer.d_kv_latent
+    seen = _selected(mixer.indexer, np.asarray(work.context, dtype=float))
+    cache_bytes = number_bytes(formats.cache)
+    yield grouped_gemm(
+        "queries to latents",
+        "project",
+        rows,
+        n_hit=heads,
+        n=latent,
+        k=mixer.d_nope,
+        number_format="bf16",
+    )
+    yield Operation(
+        name="decode attention",
+        layer="",
+        part="attend",
+        family="latent_decode",
+        format=formats.cache,
+        arguments={
+            "batch": np.asarray(work.n_decoding),
+            "context": seen,
+            "n_heads": heads * work.n_positions,  # positions of a sequence share its latents
+            "d_latent": latent,
+            "d_rope": mixer.d_rope,
+            "cache_bytes": cache_bytes,
+        },
+        flop=2.0 * (2 * latent + mixer.d_rope) * rows * seen,
+        hbm_bytes=np.asarray(work.n_decoding) * seen * (mixer.d_cached * cache_bytes),
+    )
+    yield grouped_gemm(
+        "latents to values",
+        "attend",
+        rows,
+        n_hit=heads,
+        n=mixer.d_value_head,
+        k=latent,
+        number_format="bf16",
+    )
+
+
+def _expanded(
+    mixer: LatentAttention, heads: FloatArray, work: PassShape, formats: ServedFormats
+) -> Iterator[Operation]:
+    """Prefill makes keys and values of every head from the latents, the cached ones again."""
+    made = heads * (mixer.d_nope + mixer.d_value_head)
+    new = np.asarray(work.prompt_tokens, dtype=float)
+    past = np.asarray(work.past_tokens, dtype=float)
+    prompts = np.asarray(work.n_prompts)
+    yield gemm(
+        "keys and values from latents",
+        "project",
+        prompts * (new + past),
+        n=made,
+        k=mixer.d_kv_latent,
+        number_format=formats.weights,
+    )
+    widths = mixer.d_head + mixer.d_value_head
+    seen = _selected(mixer.indexer, past + (new + 1.0) / 2.0)
+    yield Operation(
+        name="prefill attention",
+        layer="",
+        part="attend",
+        family="latent_prefill",
+        format=formats.cache,
+        arguments={
+            "batch": prompts,
+            "tokens": new,
+            "past_tokens": np.maximum(0.0, seen - (new + 1.0) / 2.0) if mixer.indexer else past,
+            "n_heads": heads,
+            "d_nope": mixer.d_nope,
+            "d_rope": mixer.d_rope,
+            "d_value": mixer.d_value_head,
+        },
+        flop=2.0 * widths * heads * prompts * new * seen,
+        hbm_bytes=2.0 * widths * heads * prompts * (2.0 * new + past),
+    )
+
+
+def _own_indexer(mixer: LatentAttention) -> Indexer | None:
+    """What a layer scores tokens with itself; not what it takes over from an earlier one."""
+    return None if mixer.indexer is None or mixer.indexer.is_shared else mixer.indexer
+
+
+def _selected(indexer: Indexer | None, context: FloatArray) -> FloatArray:
+    """Tokens that attention reads of `context`."""
+    return context if indexer is None else np.minimum(context, indexer.n_selected_tokens)
+
+
+def _indexing(
+    index: Indexer, d_from: int, work: PassShape, formats: ServedFormats
+) -> Iterator[Operation]:
+    """Small heads score every cached token; they are not cut over devices."""
+    columns = index.n_heads * index.d_head
+    yield gemm(
+        "queries of the indexer",
+        "project",
+        work.n_tokens,
+        n=columns,
+        k=d_from,
+        number_format=formats.weights,
+    )
+    decoded = work.decoded_tokens * work.context
+    new, past = np.asarray(work.prompt_tokens), np.asarray(work.past_tokens)
+    read = np.asarray(work.n_prompts) * new * (past + (new + 1.0) / 2.0)
+    scored = np.asarray(work.n_decoding) * work.context + work.n_prompts * (past + new)
+    yield Operation(
+        name="scores of the indexer",
+        layer="",
+        part="attend",
+        family="scores",
+        format="fp8",
+        arguments={"flop": 2.0 * columns * (decoded + read), "n_bytes": scored * index.d_head},
+        flop=2.0 * columns * (decoded + read),
+        hbm_bytes=scored * index.d_head,
+    )
+
+
+def _recurrence(
+    mixer: Recurrence,
+    d_model: int,
+    table: DeploymentTable,
+    work: PassShape,
+    formats: ServedFormats,
+) -> Iterator[Operation]:
+    tokens, weights = work.n_tokens, formats.weights
+    cut = table.n_tensor
+    columns = mixer.n_input_columns / cut
+    yield gemm("input projections", "project", tokens, n=columns, k=d_model, number_format=weights)
+    heads = mixer.n_heads / cut
+    state = heads * (mixer.d_key * mixer.d_value)
+    channels = mixer.d_conv / cut
+    shape = {
+        "n_heads": heads,
+        "d_key": mixer.d_key,
+        "d_value": mixer.d_value,
+        "n_groups": np.maximum(1.0, mixer.n_groups / cut),
+        "d_conv": channels,
+        "n_conv_taps": mixer.n_conv_taps,
+    }
+    kept = state * mixer.state_bytes_per_number + channels * max(0, mixer.n_conv_taps - 1) * 2.0
+    if np.any(work.n_decoding):
+        yield Operation(
+            name="state update",
+            layer="",
+            part="attend",
+            family="recurrence_decode",
+            format=mixer.kind,
+            arguments={
+                "batch": np.asarray(work.n_decoding),
+                **shape,
+                "state_bytes": mixer.state_bytes_per_number,
+            },
+            flop=6.0 * state * work.decoded_tokens,
+            hbm_bytes=2.0 * kept * np.asarray(work.n_decoding),
+        )
+    if np.any(work.n_prompts):
+        yield Operation(
+            name="state over the prompt",
+            layer="",
+            part="attend",
+            family="recurrence_prefill",
+            format=mixer.kind,
+            arguments={
+                "batch": np.asarray(work.n_prompts),
+                "tokens": np.asarray(work.prompt_tokens),
+                **shape,
+            },
+            flop=6.0 * state * work.read_tokens,
+            hbm_bytes=2.0 * kept * np.asarray(work.n_prompts) + 4.0 * channels * work.read_tokens,
+        )
+    rows = mixer.n_output_rows / cut
+    yield gemm("output projection", "attend", tokens, n=d_model, k=rows, number_format=weights)

@@ -1,0 +1,235 @@
+"""A pass as a list of operations: kernels with their shapes, work and traffic, messages.
+
+Every operation names the closed form that times it and carries that form's arguments, and
+beside them what is independent of any form: FLOP, bytes of memory, bytes sent. All are per
+device, shape (N,) for N deployments, or scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
+
+Part = Literal["project", "attend", "feed", "share", "dispatch", "combine", "reduce", "model"]
+"""What an operation belongs to, for the phases that overlap:
+
+project   projections ahead of attention, norms
+attend    attention itself, and the output projection
+feed      the FFN or the routed experts, router included
+share     shared experts
+dispatch  tokens to their experts
+combine   and back
+reduce    all-reduces of tensor parallelism, which nothing hides
+model     embedding, head, sampling, hand-over between stages
+"""
+
+FORMAT_BYTES: Mapping[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0 + 4.0 / 128**2,
+    "int8": 1.0,
+    "mxfp4": 0.5 + 1.0 / 32,
+    "nvfp4": 0.5 + 1.0 / 16,
+    "int4": 0.5 + 2.0 / 128,
+    "fp4": 0.5,
+}
+"""Bytes of one number with its share of scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`,
+of 1 byte in 16 of `nvfp4`, in 32 of `mxfp4`, of 2 bytes in 128 of `int4`."""
+
+INPUT_BYTES: Mapping[str, float] = {
+    "fp8": 1.0,
+    "fp8_block": 1.0 + 4.0 / 128,
+    "int8": 1.0,
+    "nvfp4": 0.5 + 1.0 / 16,
+}
+"""Bytes of one activation that a product reads; 2 where the format is of weights alone."""
+
+
+STATIC = "_static"
+"""Ending of a format whose inputs have scales of their own: the norm before the product
+quantises them, so that the product has neither a quantising kernel nor its launch."""
+
+
+def number_bytes(number_format: str) -> float:
+    """Bytes of one stored number, its share of scales included."""
+    return FORMAT_BYTES[number_format.removesuffix(STATIC)]
+
+
+def input_bytes(number_format: str) -> float:
+    """Bytes of one activation that a product in a format reads."""
+    return INPUT_BYTES.get(number_format.removesuffix(STATIC), 2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassShape:
+    """Tokens of one pass on one attention rank, each (N,) or a scalar.
+
+    Args:
+        n_decoding: sequences that decode.
+        n_positions: positions that each of them scores: 1, or more with drafts.
+        context: tokens that each of them has cached.
+        n_prompts: prompts that are read.
+        prompt_tokens: tokens of each that this pass reads.
+        past_tokens: tokens of each that are cached already.
+    """
+
+    n_decoding: FloatArray | float = 0.0
+    n_positions: float = 1.0
+    context: FloatArray | float = 0.0
+    n_prompts: FloatArray | float = 0.0
+    prompt_tokens: FloatArray | float = 0.0
+    past_tokens: FloatArray | float = 0.0
+
+    @property
+    def decoded_tokens(self) -> FloatArray:
+        return np.multiply(self.n_decoding, self.n_positions)
+
+    @property
+    def read_tokens(self) -> FloatArray:
+        return np.multiply(self.n_prompts, self.prompt_tokens)
+
+    @property
+    def n_tokens(self) -> FloatArray:
+        """Tokens that every matrix sees."""
+        return self.decoded_tokens + self.read_tokens
+
+    @property
+    def n_logits(self) -> FloatArray:
+        """Positions whose next token is wanted."""
+        return np.add(self.decoded_tokens, self.n_prompts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One kernel or message of a pass, on one device.
+
+    Args:
+        name: what reports call it: `qkv projection`.
+        layer: class of layers that it belongs to; `model` outside of all.
+        part: what it belongs to inside a layer.
+        family: name of its closed form.
+        format: number format of it.
+        arguments: of the closed form.
+        n_times: how often a pass runs it.
+        flop: of one run [FLOP].
+        hbm_bytes: that one run must move [bytes].
+        sent_bytes: that one device sends [bytes].
+    """
+
+    name: str
+    layer: str
+    part: Part
+    family: str
+    format: str = "bf16"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    n_times: float = 1.0
+    flop: FloatArray | float = 0.0
+    hbm_bytes: FloatArray | float = 0.0
+    sent_bytes: FloatArray | float = 0.0
+
+    def within(self, layer: str, n_layers: float) -> Operation:
+        """The same in each layer of a class."""
+        return replace(self, layer=layer, n_times=self.n_times * n_layers)
+
+
+def gemm(
+    name: str,
+    part: Part,
+    m: ArrayLike,
+    *,
+    n: ArrayLike,
+    k: ArrayLike,
+    number_format: str,
+    n_times: float = 1.0,
+) -> Operation:
+    """m tokens times a matrix of k rows and n columns."""
+    weight = number_bytes(number_format)
+    read = input_bytes(number_format)
+    traffic = np.multiply(n, k) * weight + np.multiply(m, k) * read + np.multiply(m, n) * 2.0
+    return Operation(
+        name=name,
+        layer="",
+        part=part,
+        family="gemm",
+        format=number_format,
+        arguments={"m": m, "n": n, "k": k, "weight_bytes": weight, "input_bytes": read},
+        n_times=n_times,
+        flop=2.0 * np.multiply(np.multiply(m, n), k),
+        hbm_bytes=traffic,
+    )
+
+
+def grouped_gemm(
+    name: str,
+    part: Part,
+    tokens: ArrayLike,
+    *,
+    n_hit: ArrayLike,
+    n: ArrayLike,
+    k: ArrayLike,
+    number_format: str,
+    reads: bool = False,
+) -> Operation:
+    """Rows of tokens, each times the matrix of its group; `n_hit` matrices are read.
+
+    Args:
+        reads: the pass reads prompts; engines use another kernel for these.
+    """
+    weight = number_bytes(number_format)
+    read = input_bytes(number_format)
+    rows = np.asarray(tokens)
+    traffic = np.multiply(np.multiply(n_hit, n), k) * weight
+    traffic = traffic + rows * (np.multiply(k, read) + np.multiply(n, 2.0))
+    return Operation(
+        name=name,
+        layer="",
+        part=part,
+        family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
+        format=number_format,
+        arguments={
+            "tokens": tokens,
+            "n_groups_hit": n_hit,
+            "n": n,
+            "k": k,
+            "weight_bytes": weight,
+            "input_bytes": read,
+        },
+        flop=2.0 * rows * np.multiply(n, k),
+        hbm_bytes=traffic,
+    )
+
+
+def elementwise(name: str, part: Part, n_bytes: ArrayLike, *, n_kernels: ArrayLike) -> Operation:
+    """Kernels that read and write numbers once each."""
+    return Operation(
+        name=name,
+        layer="",
+        part=part,
+        family="elementwise",
+        arguments={"n_bytes": n_bytes, "n_kernels": n_kernels},
+        hbm_bytes=np.asarray(n_bytes, dtype=float),
+    )
+
+
+def message(
+    name: str, part: Part, kind: str, *, n_bytes: ArrayLike, n_devices: ArrayLike
+) -> Operation:
+    """A collective over consecutive devices; `n_bytes` is the whole buffer of one device."""
+    k = np.maximum(np.asarray(n_devices, dtype=float), 1.0)
+    share = (k - 1.0) / k * (2.0 if kind == "all_reduce" else 1.0)
+    return Operation(
+        name=name,
+        layer="",
+        part=part,
+        family=kind,
+        arguments={"n_bytes": n_bytes, "n_devices": n_devices},
+        sent_bytes=np.asarray(n_bytes) * share,
+    )

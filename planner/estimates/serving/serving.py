@@ -1,0 +1,230 @@
+"""What users feel: time to first token, time per output token, tokens per second.
+
+A rank serves b requests at a time; as one ends, the next begins. While a request decodes for
+OSL steps, each of the others reads a prompt once, which holds it up:
+
+    TPOT = D + (1 − w/2) (b − 1) P / OSL
+
+D is a decode pass of b sequences. P is what one prompt adds: chunks that ride on decode passes
+add what these take longer, prompts that are read alone add all of their passes. Requests that
+come at random times find w = 0; if all begin together (w = 1), a request waits for half of the
+others before its first token, and only the other half holds it up afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.operations import PassShape
+from planner.estimates.serving.steps import Clock, PassTime, pass_time
+from planner.specs.architecture import Architecture
+from planner.specs.kernels import EngineSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests as they come.
+
+    Args:
+        n_input_tokens: ISL.
+        n_output_tokens: OSL.
+        hit_fraction: share of the input that the prefix cache already has.
+        wave_fraction: w: 0 where requests come at random times, 1 where all begin together.
+    """
+
+    n_input_tokens: float
+    n_output_tokens: float
+    hit_fraction: float = 0.0
+    wave_fraction: float = 0.0
+
+    @property
+    def n_new_tokens(self) -> float:
+        """Input that must be read: the last token at least."""
+        return max(1.0, self.n_input_tokens * (1.0 - self.hit_fraction))
+
+    @property
+    def n_hit_tokens(self) -> float:
+        return self.n_input_tokens - self.n_new_tokens
+
+    @property
+    def n_tokens(self) -> float:
+        """Tokens that a request holds at its end."""
+        return self.n_input_tokens + self.n_output_tokens
+
+    @property
+    def mean_context(self) -> float:
+        """Cached tokens that a decode pass reads of a request, averaged over its steps."""
+        return self.n_input_tokens + (self.n_output_tokens + 1.0) / 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """Tokens proposed ahead, which one pass then checks.
+
+    Args:
+        n_drafted: proposed in a round.
+        yields: tokens that a round gives on average.
+        drafter: what proposes: one layer after the other, as multi-token prediction does.
+        n_passes: passes of the drafter in a round.
+    """
+
+    n_drafted: int
+    yields: float
+    drafter: Architecture
+    n_passes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingTimes:
+    """Of each deployment, (N,).
+
+    Args:
+        n_running: sequences that decode on each attention rank: the batch, or what fits.
+        decode_s: a decode pass, its host time included.
+        prompt_s: from a free engine to a prompt's first token.
+        added_s: what reading one prompt adds to the decodes beside it.
+        itl_s: between two tokens while no prompt is read.
+        tpot_s: mean over the steps of a request.
+        ttft_s: of a request that finds no queue.
+        queue_s: wait for a free place, where more requests are in flight than fit.
+        decode, prefill: the passes.
+        n_chunks: passes that one prompt takes.
+    """
+
+    n_running: FloatArray
+    decode_s: FloatArray
+    prompt_s: FloatArray
+    added_s: FloatArray
+    itl_s: FloatArray
+    tpot_s: FloatArray
+    ttft_s: FloatArray
+    queue_s: FloatArray
+    decode: PassTime
+    prefill: PassTime
+    n_chunks: FloatArray
+
+    @property
+    def user_tokens_per_s(self) -> FloatArray:
+        return 1.0 / self.tpot_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """All that deployments of one model under one engine have in common."""
+
+    model: Architecture
+    formats: ServedFormats
+    engine: EngineSpec
+    clock: Clock
+
+    def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
+        return pass_time(self.model, table, work, self.formats, self.clock)
+
+
+def serving_times(
+    serving: Serving,
+    table: DeploymentTable,
+    traffic: Traffic,
+    *,
+    largest_batch: FloatArray | float = np.inf,
+    drafts: Drafts | None = None,
+) -> ServingTimes:
+    """Times of every deployment; all have the formats of `serving`.
+
+    Args:
+        largest_batch: sequences that fit on a rank, (N,).
+        drafts: speculative decoding; None without.
+    """
+    engine = serving.engine
+    running = np.maximum(1.0, np.minimum(table.batch, largest_batch))
+    # stages work on micro-batches at the same time
+    n_micro = np.minimum(table.n_stages, running)
+    decoding = PassShape(
+        n_decoding=running / n_micro,
+        n_positions=1.0 + (drafts.n_drafted if drafts else 0.0),
+        context=traffic.mean_context,
+    )
+    decode = serving.pass_time(table, decoding)
+    itl = decode.total_s + engine.decode_host_s
+    step = itl
+    if drafts is not None:
+        step = (itl + _drafting_s(serving, table, decoding, drafts)) / drafts.yields
+    reading, n_chunks, n_prompts = _reading(engine, table, traffic, running)
+    prefill = serving.pass_time(table, reading)
+    alone = n_chunks * (prefill.total_s + engine.prefill_host_s)
+    both = prefill
+    if engine.mixes_prefill:
+        both = serving.pass_time(table, _mixed(decoding, reading))
+    added = _added_s(engine, n_chunks, decode, both) / (n_prompts * table.n_stages)
+    waves = traffic.wave_fraction
+    steps = max(traffic.n_output_tokens, 1.0)
+    tpot = step + (1.0 - waves / 2.0) * (running - 1.0) * added / steps
+    first = n_chunks * (both.total_s if engine.mixes_prefill else prefill.total_s)
+    own = engine.request_s + n_chunks * engine.prefill_host_s + first
+    ttft = own + itl / 2.0 + waves / 2.0 * (running - 1.0) * added
+    excess = np.maximum(table.batch / running - 1.0, 0.0)
+    return ServingTimes(
+        n_running=running,
+        decode_s=itl,
+        prompt_s=alone,
+        added_s=added,
+        itl_s=itl,
+        tpot_s=tpot,
+        ttft_s=ttft,
+        queue_s=excess * (steps * tpot + added),
+        decode=decode,
+        prefill=prefill,
+        n_chunks=n_chunks,
+    )
+
+
+def _added_s(
+    engine: EngineSpec, n_chunks: FloatArray, decode: PassTime, both: PassTime
+) -> FloatArray:
+    """What the prompts of one pass add to the decodes beside them (N,) [s]."""
+    grown = both.total_s - decode.total_s if engine.mixes_prefill else both.total_s
+    return n_chunks * (grown + engine.prefill_host_s)
+
+
+def _reading(
+    engine: EngineSpec, table: DeploymentTable, traffic: Traffic, running: FloatArray
+) -> tuple[PassShape, FloatArray, FloatArray]:
+    """The pass that reads prompts, how many of them one prompt takes, prompts of one pass.
+
+    A prompt longer than a chunk is read in equal parts, on average with half of the others
+    cached. Shorter ones share a pass where several come during one decode step, or all at once.
+    """
+    new = traffic.n_new_tokens
+    room = np.maximum(1.0, table.chunk_tokens - (running if engine.mixes_prefill else 0.0))
+    n_chunks = np.ceil(new / room)
+    each = new / n_chunks
+    past = traffic.n_hit_tokens + (n_chunks - 1.0) / 2.0 * each
+    come = np.where(traffic.wave_fraction > 0.5, running, running / traffic.n_output_tokens)
+    fits = np.maximum(1.0, np.floor(room / each))
+    together = np.where(n_chunks > 1.0, 1.0, np.clip(come, 1.0, fits))
+    shape = PassShape(n_prompts=together, prompt_tokens=each, past_tokens=past)
+    return shape, n_chunks, together
+
+
+def _mixed(decoding: PassShape, reading: PassShape) -> PassShape:
+    return PassShape(
+        n_decoding=decoding.n_decoding,
+        n_positions=decoding.n_positions,
+        context=decoding.context,
+        n_prompts=reading.n_prompts,
+        prompt_tokens=reading.prompt_tokens,
+        past_tokens=reading.past_tokens,
+    )
+
+
+def _drafting_s(
+    serving: Serving, table: DeploymentTable, decoding: PassShape, drafts: Drafts
+) -> FloatArray:
+    """Passes of the drafter in one round (N,) [s]."""
+    one = PassShape(n_decoding=decoding.n_decoding, context=decoding.context)
+    timed = pass_time(drafts.drafter, table, one, serving.formats, serving.clock)
+    return drafts.n_passes * timed.total_s

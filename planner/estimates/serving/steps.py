@@ -1,0 +1,176 @@
+"""Seconds of a pass: every operation by its closed form, then phases in their order.
+
+Without overlap, operations follow each other. Two micro-batches of half the tokens hide each
+other's messages in the order that DeepSeek documents:
+
+    prefill   2 layers = max(A, combine) + max(A, dispatch) + max(M, dispatch) + max(M, combine)
+              with A attention and its projections, M experts; kernels that compute leave some
+              multiprocessors to the messages
+    decode    2 layers = 2 [max(projections + shared expert, dispatch) + experts
+                            + max(attention and output projection, combine)]
+              messages take no multiprocessors
+
+Source: deepseek-ai/profile-data, deepseek-ai/open-infra-index day 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.operations import Operation, Part, PassShape
+from planner.estimates.serving.passes import pass_operations
+from planner.specs.architecture import Architecture
+
+OUTSIDE = "model"
+"""What operations outside of all layers have as their layer."""
+
+
+class Clock(Protocol):
+    """What times operations: kernels of a device under an engine, and its network."""
+
+    @property
+    def families(self) -> Collection[str]: ...
+
+    @property
+    def n_small_kernels(self) -> int: ...
+
+    @property
+    def message_share(self) -> float:
+        """Share of multiprocessors that messages take while prompts are read."""
+        ...
+
+    def quantises(self, number_format: str) -> bool:
+        """Whether inputs in a format need kernels of their own that quantise them."""
+        ...
+
+    def seconds(self, operation: Operation) -> FloatArray:
+        """Time of one run on each deployment [s]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """An operation with the time of one run, (N,) [s]."""
+
+    operation: Operation
+    run_s: FloatArray
+
+    @property
+    def total_s(self) -> FloatArray:
+        """Of all its runs in a pass, before anything is hidden."""
+        return self.run_s * self.operation.n_times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassTime:
+    """Time of one pass, (N,) [s].
+
+    Args:
+        total_s: of the pass on the devices, host left out.
+        hidden_s: what the operations add up to beyond that: messages behind kernels, and
+            kernels behind messages.
+        operations: of one micro-batch, with their times.
+        n_microbatches: passes through the operations, (N,).
+    """
+
+    total_s: FloatArray
+    hidden_s: FloatArray
+    operations: tuple[Timed, ...]
+    n_microbatches: FloatArray
+
+
+def pass_time(
+    model: Architecture,
+    table: DeploymentTable,
+    work: PassShape,
+    formats: ServedFormats,
+    clock: Clock,
+) -> PassTime:
+    """Time of one pass of every deployment; all have the same formats."""
+    parts = np.where(table.overlaps, 2.0, 1.0)
+    halved = replace(
+        work,
+        n_decoding=np.divide(work.n_decoding, parts),
+        n_prompts=np.divide(work.n_prompts, parts),
+    )
+    listed = pass_operations(
+        model,
+        table,
+        halved,
+        formats,
+        families=clock.families,
+        n_small_kernels=clock.n_small_kernels,
+        quantises=clock.quantises(formats.weights),
+        whole=work,
+    )
+    timed = tuple(Timed(operation=o, run_s=_column(clock.seconds(o), table)) for o in listed)
+    outside = _sum(t.total_s for t in timed if t.operation.layer == OUTSIDE)
+    layers = _sum(t.total_s for t in timed if t.operation.layer != OUTSIDE)
+    plain = np.broadcast_to(parts * layers + outside, (len(table),))
+    total = plain
+    if np.any(table.overlaps):
+        total = np.where(table.overlaps, _overlapped(timed, work, clock.message_share), plain)
+    return PassTime(total_s=total, hidden_s=plain - total, operations=timed, n_microbatches=parts)
+
+
+def _sum(values: Iterable[FloatArray]) -> FloatArray:
+    return sum(values, np.zeros(1))
+
+
+def _column(seconds: FloatArray, table: DeploymentTable) -> FloatArray:
+    return np.broadcast_to(np.asarray(seconds, dtype=float), (len(table),))
+
+
+def _overlapped(timed: Sequence[Timed], work: PassShape, message_share: float) -> FloatArray:
+    """Two micro-batches through all layers, and one after the other outside of them (N,)."""
+    total: FloatArray = np.zeros(1)
+    reads = bool(np.any(work.n_prompts))
+    for layer in dict.fromkeys(t.operation.layer for t in timed):
+        parts = _by_part([t for t in timed if t.operation.layer == layer])
+        if layer == OUTSIDE:
+            total = total + _sum(parts.values())
+        elif not _has_messages(parts):
+            total = total + 2.0 * _sum(parts.values())
+        elif reads:
+            total = total + _prefill_phases(parts, message_share)
+        else:
+            total = total + _decode_phases(parts)
+    return total
+
+
+def _by_part(timed: Sequence[Timed]) -> dict[Part, FloatArray]:
+    found: dict[Part, FloatArray] = {}
+    for one in timed:
+        part = one.operation.part
+        found[part] = found.get(part, np.zeros(1)) + one.total_s
+    return found
+
+
+def _has_messages(parts: dict[Part, FloatArray]) -> bool:
+    return bool(np.any(parts.get("dispatch", 0.0)) or np.any(parts.get("combine", 0.0)))
+
+
+def _of(parts: dict[Part, FloatArray], *names: Part) -> FloatArray:
+    return sum((parts[name] for name in names if name in parts), np.zeros(1))
+
+
+def _prefill_phases(parts: dict[Part, FloatArray], message_share: float) -> FloatArray:
+    left = 1.0 - message_share
+    mixing = _of(parts, "project", "attend") / left
+    feeding = _of(parts, "feed", "share") / left
+    there, back = _of(parts, "dispatch"), _of(parts, "combine")
+    hidden = np.maximum(mixing, back) + np.maximum(mixing, there)
+    hidden = hidden + np.maximum(feeding, there) + np.maximum(feeding, back)
+    return hidden + 2.0 * _of(parts, "reduce")
+
+
+def _decode_phases(parts: dict[Part, FloatArray]) -> FloatArray:
+    ahead = np.maximum(_of(parts, "project", "share"), _of(parts, "dispatch"))
+    behind = np.maximum(_of(parts, "attend"), _of(parts, "combine"))
+    return 2.0 * (ahead + _of(parts, "feed", "reduce") + behind)

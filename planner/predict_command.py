@@ -1,0 +1,277 @@
+"""`plan predict`: one given deployment, as options say it, evaluated without a search."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written import WrittenPrediction
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.estimates.serving.deployments import DeploymentTable
+    from planner.predicting import Machines, Speculating
+    from planner.predictions import Prediction
+    from planner.specs.architecture import Architecture
+
+FOUND = 0
+USUAL_LOOKAHEAD, USUAL_ACCEPTANCE = "1", "0.8"
+_NOTHING_ASKED = WrittenPrediction()
+
+
+def predict(
+    written: Annotated[WrittenPrediction, Parameter(name="*")] = _NOTHING_ASKED,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Evaluate a deployment as given: times, work and bounds of every operation, memory."""
+    from planner.estimates.serving.serving import Traffic
+    from planner.predicting import predict as evaluate
+    from planner.specs.reading import load_architecture
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    numbers = _numbers(written, found)
+    model = found.collect(lambda: load_architecture(written.model))
+    machines = _machines(written, found)
+    speculating = _speculating(written, model, found)
+    _check_files(written, found)
+    table = _table(written, model, machines, numbers, found)
+    found.check()
+    assert model is not None
+    assert machines is not None
+    assert table is not None
+    answer = evaluate(
+        model,
+        machines,
+        table,
+        Traffic(
+            n_input_tokens=numbers["--input"],
+            n_output_tokens=numbers["--output"],
+            hit_fraction=numbers["--hit-rate"],
+        ),
+        speculating=speculating,
+        n_shared_tokens=numbers["--shared"],
+    )
+    _say(written, answer)
+    return FOUND
+
+
+def _say(written: WrittenPrediction, answer: Prediction) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, prediction_json
+
+        write_data(dumps(prediction_json(answer)), sys.stdout)
+    else:
+        from planner.report.prediction import prediction_line, prediction_text
+
+        text = (
+            prediction_line(answer)
+            if written.quiet
+            else prediction_text(answer, width(), explains=written.explain)
+        )
+        write(text, sys.stdout)
+    if written.html:
+        from planner.report.roofline import roofline_page
+
+        Path(written.html).write_text(roofline_page(answer), encoding="utf-8")
+
+
+def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
+    """Counts and fractions; what cannot be read is 1, and a problem."""
+    from planner.options.counts import count
+    from planner.options.reading import Faults
+    from planner.units import parse
+
+    faults = Faults()
+
+    def spare(text: str) -> float:
+        return float(count(text, least=0))
+
+    def share(text: str) -> float:
+        return parse(text, "1", allow_zero=True)
+
+    reads: dict[str, tuple[str | None, Any]] = {
+        "--tp": (written.tp, count),
+        "--pp": (written.pp, count),
+        "--ep": (written.ep, count),
+        "--dp": (written.dp, count),
+        "--batch": (written.batch, count),
+        "--input": (written.input, count),
+        "--output": (written.output, count),
+        "--chunk": (written.chunk, count),
+        "--shared": (written.shared, spare),
+        "--hit-rate": (written.hit_rate, share),
+    }
+    values = {option: faults.read(option, text, read) for option, (text, read) in reads.items()}
+    hits = values["--hit-rate"]
+    if hits is not None and hits > 1.0:
+        remedy = "write a share of the input, like 30%"
+        faults.problems.append(
+            Problem(where="--hit-rate", value=written.hit_rate, fact="is above 1", remedy=remedy)
+        )
+    found.problems += faults.problems
+    usual = {"--ep": 0.0, "--chunk": 0.0}
+    return {k: float(v) if v is not None else usual.get(k, 1.0) for k, v in values.items()}
+
+
+def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
+    from planner.estimates.serving.networks import serving_network
+    from planner.predicting import Machines
+    from planner.specs.kernel_files import kernel_table, load_engine
+    from planner.specs.reading import load_cluster, load_device
+
+    engine = found.collect(lambda: load_engine(written.engine))
+    if bool(written.device) == bool(written.topology):
+        both = "cannot go with `--topology`" if written.device else "is not given"
+        remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
+        found.problems.append(Problem(where="--device", fact=both, remedy=remedy))
+        return None
+    cluster = device = None
+    if written.topology:
+        name = written.topology
+        cluster = found.collect(lambda: load_cluster(name, asked_by="--topology"))
+        device = cluster.device if cluster else None
+    else:
+        name = str(written.device)
+        device = found.collect(lambda: load_device(name))
+        usual = _usual_servers(name) if device else None
+        cluster = load_cluster(usual) if usual else None
+    if device is None or engine is None:
+        return None
+    kernels = found.collect(lambda: kernel_table(device.name, engine.name))
+    if kernels is None:
+        return None
+    if cluster is None:
+        remedy = "name a topology of it: `--topology`, see `plan topologies`"
+        fact = "no servers of this device are known, so its network is not"
+        found.problems.append(Problem(where="--device", value=name, fact=fact, remedy=remedy))
+        return None
+    try:
+        network = serving_network(cluster.fabric)
+    except ValueError as error:
+        found.problems.append(Problem(where="--topology", value=name, fact=str(error)))
+        return None
+    return Machines(
+        device=device,
+        kernels=kernels,
+        engine=engine,
+        network=network,
+        network_name=cluster.name,
+    )
+
+
+def _usual_servers(device: str) -> str | None:
+    """The topology of a device's usual servers, with as many of them as it allows."""
+    from planner.specs.finding import Kind, patterns
+
+    for _, pattern in patterns(Kind.CLUSTER):
+        if pattern.name.startswith(f"{device.removesuffix('-sxm')}-nvl"):
+            return pattern.fill({key: values[-1] for key, values in pattern.allowed.items()})
+    return None
+
+
+def _table(
+    written: WrittenPrediction,
+    model: Architecture | None,
+    machines: Machines | None,
+    numbers: dict[str, float],
+    found: Arguments,
+) -> DeploymentTable | None:
+    from planner.estimates.serving.deployments import ServedFormats, deployments
+    from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+
+    known = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
+    usual = (model.weights_format if model else None) or "bf16"
+    weights = written.weights or (usual if usual in known else "bf16")
+    experts = written.experts or weights
+    asked = (("--weights", weights), ("--experts", written.experts), ("--kv", written.kv))
+    for option, name in asked:
+        if name is not None and name not in known:
+            remedy = f"it is {', '.join(known[:-1])} or {known[-1]}"
+            fact = "no such number format"
+            found.problems.append(Problem(where=option, value=name, fact=fact, remedy=remedy))
+    if written.overlap not in ("none", "two-batch"):
+        fact, remedy = "no such overlap", "it is none or two-batch"
+        found.problems.append(
+            Problem(where="--overlap", value=written.overlap, fact=fact, remedy=remedy)
+        )
+    if found.problems or machines is None:
+        return None
+    tensor, data = int(numbers["--tp"]), int(numbers["--dp"])
+    expert = int(numbers["--ep"]) or (tensor * data if data > 1 and _has_experts(model) else 1)
+    if written.dp is None and expert > tensor:
+        data = max(1, expert // tensor)
+    return deployments(
+        formats=ServedFormats(weights=weights, experts=experts, cache=written.kv),
+        n_tensor=tensor,
+        n_data=data,
+        n_stages=int(numbers["--pp"]),
+        n_expert_parallel=expert,
+        batch=numbers["--batch"],
+        chunk_tokens=numbers["--chunk"] or float(machines.engine.n_chunk_tokens),
+        overlaps=written.overlap == "two-batch",
+    )
+
+
+def _has_experts(model: Architecture | None) -> bool:
+    from planner.specs.architecture import Experts
+
+    return model is not None and any(isinstance(layer.ffn, Experts) for layer in model.layers)
+
+
+def _speculating(
+    written: WrittenPrediction, model: Architecture | None, found: Arguments
+) -> Speculating | None:
+    from planner.estimates.serving.drafting import KINDS, drafter_of
+    from planner.options.counts import count
+    from planner.options.reading import Faults
+    from planner.predicting import Speculating
+    from planner.units import parse
+
+    faults = Faults()
+    n_drafted = faults.read("--lookahead", written.lookahead or USUAL_LOOKAHEAD, count)
+    acceptance = faults.read(
+        "--acceptance", written.acceptance or USUAL_ACCEPTANCE, lambda text: parse(text, "1")
+    )
+    if written.draft is None:
+        for option, value in (
+            ("--lookahead", written.lookahead),
+            ("--acceptance", written.acceptance),
+        ):
+            if value:
+                fact = "means nothing without `--draft`"
+                faults.problems.append(Problem(where=option, fact=fact))
+        found.problems += faults.problems
+        return None
+    if written.draft not in KINDS:
+        fact, remedy = "no such drafter", f"it is {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        faults.problems.append(
+            Problem(where="--draft", value=written.draft, fact=fact, remedy=remedy)
+        )
+    elif model is not None:
+        try:
+            drafter_of(model, written.draft)
+        except ValueError as error:
+            faults.problems.append(Problem(where="--draft", value=written.draft, fact=str(error)))
+    if acceptance is not None and acceptance >= 1.0:
+        fact = "is a probability below 1"
+        faults.problems.append(
+            Problem(where="--acceptance", value=written.acceptance or "", fact=fact)
+        )
+    found.problems += faults.problems
+    if faults.problems or n_drafted is None or acceptance is None:
+        return None
+    return Speculating(kind=written.draft, n_drafted=n_drafted, acceptance=acceptance)
+
+
+def _check_files(written: WrittenPrediction, found: Arguments) -> None:
+    if written.json and written.quiet:
+        found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
+    if written.html and not Path(written.html).parent.is_dir():
+        fact = "there is no such folder to write to"
+        found.problems.append(Problem(where="--html", value=written.html, fact=fact))

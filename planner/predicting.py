@@ -1,0 +1,379 @@
+"""Evaluate one given deployment: `plan predict`, and `planner.predict`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.speculation import expected_tokens
+from planner.errors import Problem, RequestError
+from planner.estimates.serving.balance import balance_points
+from planner.estimates.serving.deployments import (
+    DeploymentTable,
+    ServedFormats,
+    faults,
+)
+from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.kernels import KernelClock, Timing
+from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
+from planner.estimates.serving.serving import (
+    Drafts,
+    Serving,
+    ServingTimes,
+    Traffic,
+    serving_times,
+)
+from planner.estimates.serving.steps import OUTSIDE, PassTime, Timed
+from planner.predictions import (
+    BalanceLine,
+    Bound,
+    Interval,
+    MemoryLine,
+    OperationLine,
+    PassLine,
+    Prediction,
+)
+from planner.specs.architecture import Architecture
+from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.provenance import Provenance
+from planner.specs.records import DeviceSpec
+
+SIGMAS_OF_A_MEDIAN = 1.4826
+"""Standard deviations of a normal error in one of its medians."""
+
+HOST_ERROR = 0.5
+"""Relative error of what hosts are said to take; `assumed` [1]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """What a deployment runs on: devices under an engine, and what connects them."""
+
+    device: DeviceSpec
+    kernels: KernelTable
+    engine: EngineSpec
+    network: ServingNetwork
+    network_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculating:
+    """Speculative decoding as it is asked for.
+
+    Args:
+        kind: `mtp`, `eagle` or `medusa`.
+        n_drafted: tokens of a round.
+        acceptance: probability that one is accepted.
+    """
+
+    kind: str
+    n_drafted: int
+    acceptance: float
+
+
+def predict(
+    model: Architecture,
+    machines: Machines,
+    table: DeploymentTable,
+    traffic: Traffic,
+    *,
+    speculating: Speculating | None = None,
+    n_shared_tokens: float = 0.0,
+) -> Prediction:
+    """Evaluate one deployment.
+
+    Args:
+        table: of that one deployment.
+        n_shared_tokens: first tokens that all requests have in common.
+
+    Raises:
+        RequestError: engines do not run it so, or its weights do not fit; all reasons are listed.
+    """
+    formats = table.formats[int(table.format_index[0])]
+    _check(model, table)
+    clock = KernelClock(
+        device=machines.device,
+        table=machines.kernels,
+        engine=machines.engine,
+        network=machines.network,
+        message_share=machines.engine.message_share,
+    )
+    held = holding(
+        model,
+        table,
+        formats,
+        machines.engine,
+        hbm_bytes=machines.device.hbm_bytes,
+        n_tokens=traffic.n_tokens,
+        n_shared_tokens=n_shared_tokens,
+    )
+    _check_memory(held, machines)
+    serving = Serving(model=model, formats=formats, engine=machines.engine, clock=clock)
+    times = serving_times(
+        serving,
+        table,
+        traffic,
+        largest_batch=held.largest_batch,
+        drafts=_drafts(model, speculating),
+    )
+    return _prediction(serving, clock, machines, table, traffic, held, times, speculating)
+
+
+def _check(model: Architecture, table: DeploymentTable) -> None:
+    broken = [fact for fact, hit in faults(model, table).items() if hit[0]]
+    if broken:
+        raise RequestError([Problem(where="the deployment", fact=fact) for fact in broken])
+
+
+def _check_memory(held: Holding, machines: Machines) -> None:
+    if held.largest_batch[0] >= 1:
+        return
+    needs = held.weights_bytes[0] + held.activation_bytes[0] + held.workspace_bytes
+    needs += held.shared_bytes[0] + held.sequence_bytes[0]
+    fact = (
+        f"needs {needs / 1e9:.3g} GB a device for weights, buffers and one sequence; "
+        f"the engine may take {held.limit_bytes / 1e9:.3g} GB"
+    )
+    remedy = "use more devices or fewer bytes a weight: `--tp`, `--ep`, `--pp`, `--weights`"
+    raise RequestError([Problem(where="the deployment", fact=fact, remedy=remedy)])
+
+
+def _drafts(model: Architecture, speculating: Speculating | None) -> Drafts | None:
+    if speculating is None:
+        return None
+    drafter = drafter_of(model, speculating.kind)
+    return Drafts(
+        n_drafted=speculating.n_drafted,
+        yields=expected_tokens(speculating.n_drafted, speculating.acceptance),
+        drafter=drafter,
+        n_passes=1 if speculating.kind == "medusa" else speculating.n_drafted,
+    )
+
+
+def _prediction(
+    serving: Serving,
+    clock: KernelClock,
+    machines: Machines,
+    table: DeploymentTable,
+    traffic: Traffic,
+    held: Holding,
+    times: ServingTimes,
+    speculating: Speculating | None,
+) -> Prediction:
+    engine, model, formats = machines.engine, serving.model, serving.formats
+    lines = (
+        _pass_line("decode", times.decode, clock, engine.decode_host_s, formats),
+        _pass_line("prefill", times.prefill, clock, engine.prefill_host_s, formats),
+    )
+    decode_error, prefill_error = (_relative(line.total_s) for line in lines)
+    running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
+    n_data, n_devices = int(table.n_data[0]), int(table.n_devices[0])
+    total = running * n_data / tpot
+    drafts = _drafts(model, speculating)
+    read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
+    tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
+    ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
+    provenance = _provenance(lines, machines)
+    return Prediction(
+        model=model.name,
+        title=model.title,
+        device=machines.device.name,
+        engine=engine.name,
+        network=machines.network_name,
+        degrees=_degrees(table),
+        n_devices=n_devices,
+        batch=int(table.batch[0]),
+        n_running=int(running),
+        formats=_formats(formats),
+        n_input_tokens=int(traffic.n_input_tokens),
+        n_output_tokens=int(traffic.n_output_tokens),
+        hit_fraction=traffic.hit_fraction,
+        overlap="two-batch" if table.overlaps[0] else "none",
+        tokens_per_step=drafts.yields if drafts else 1.0,
+        ttft_s=_interval(float(times.ttft_s[0]), prefill_error),
+        tpot_s=_interval(tpot, tpot_error),
+        itl_s=_interval(float(times.itl_s[0]), decode_error),
+        queue_s=float(times.queue_s[0]),
+        user_tokens_per_s=1.0 / tpot,
+        device_tokens_per_s=total / n_devices,
+        total_tokens_per_s=total,
+        peak_flop_per_s=dict(machines.device.peak_flop_per_s),
+        hbm_bytes_per_s=machines.device.hbm_bytes_per_s,
+        ridge_flop_per_byte=ridge,
+        memory=_memory_line(held, table, machines, traffic, running),
+        passes=lines,
+        balance=_balance(serving, clock, machines, running * n_data, running),
+        n_assumed=sum(one.source.startswith("assumed") for one in provenance),
+        provenance=provenance,
+    )
+
+
+def _degrees(table: DeploymentTable) -> dict[str, int]:
+    return {
+        "tensor": int(table.n_tensor[0]),
+        "data": int(table.n_data[0]),
+        "pipeline": int(table.n_stages[0]),
+        "expert": int(table.n_expert_parallel[0]),
+    }
+
+
+def _formats(formats: ServedFormats) -> dict[str, str]:
+    return {"weights": formats.weights, "experts": formats.experts, "cache": formats.cache}
+
+
+def _pass_line(
+    name: str, timed: PassTime, clock: KernelClock, host_s: float, formats: ServedFormats
+) -> PassLine:
+    lines, timings = [], []
+    for one in timed.operations:
+        if one.run_s[0] > 0:
+            timing = clock.timing(one.operation)
+            lines.append(_operation_line(one, timing, clock))
+            timings.append(timing)
+    parts = float(timed.n_microbatches[0])
+    layers = [line for line in lines if line.layer != OUTSIDE]
+    flop = sum(_often(line, parts) * line.flop for line in lines)
+    traffic = sum(_often(line, parts) * line.hbm_bytes for line in lines)
+    total = float(timed.total_s[0]) + host_s
+    tokens = max((line.arguments.get("m", 0.0) for line in layers), default=0.0) * parts
+    peak = clock.peak_flop_per_s(formats.weights)
+    return PassLine(
+        name=name,
+        total_s=_interval(total, _pass_error(lines, parts, host_s)),
+        host_s=host_s,
+        hidden_s=float(timed.hidden_s[0]),
+        n_tokens=tokens,
+        n_microbatches=parts,
+        mfu_fraction=flop / (total * peak),
+        hbm_fraction=traffic / (total * clock.device.hbm_bytes_per_s),
+        operations=tuple(lines),
+    )
+
+
+def _often(line: OperationLine, parts: float) -> float:
+    """Runs of a whole pass: of all micro-batches."""
+    return line.n_times * (1.0 if line.layer == OUTSIDE else parts)
+
+
+def _operation_line(one: Timed, timing: Timing, clock: KernelClock) -> OperationLine:
+    operation, run = one.operation, float(one.run_s[0])
+    flop, traffic, sent = (
+        float(np.broadcast_to(value, (1,))[0])
+        for value in (operation.flop, operation.hbm_bytes, operation.sent_bytes)
+    )
+    peak = clock.peak_flop_per_s(clock.multiplied_in(operation))
+    bandwidth = clock.device.hbm_bytes_per_s
+    mfu, share = flop / (run * peak), traffic / (run * bandwidth)
+    return OperationLine(
+        name=operation.name,
+        layer=operation.layer,
+        part=operation.part,
+        n_times=operation.n_times,
+        run_s=run,
+        flop=flop,
+        hbm_bytes=traffic,
+        sent_bytes=sent,
+        flop_per_byte=flop / traffic if traffic else 0.0,
+        bound=_bound(operation.family, mfu, share, timing),
+        mfu_fraction=mfu,
+        hbm_fraction=share,
+        ridge_flop_per_byte=peak / bandwidth,
+        formula=timing.formula,
+        format=operation.format,
+        arguments={
+            key: float(np.broadcast_to(np.asarray(value, dtype=float), (1,))[0])
+            for key, value in operation.arguments.items()
+        },
+        constants=dict(timing.constants),
+        source=timing.source,
+        error=timing.error,
+    )
+
+
+def _bound(family: str, mfu: float, share: float, timing: Timing) -> Bound:
+    """What most of a run's time is due to: under half of either peak, its launch or its latency."""
+    if family in COLLECTIVES or family in ("send", "dispatch", "combine"):
+        return "network"
+    if max(mfu, share) < LATENCY_SHARE and _floor(timing) > 0.5:
+        return "latency"
+    return "compute" if mfu >= share else "memory"
+
+
+LATENCY_SHARE = 0.5
+"""Below this share of the peak and of the memory, a kernel may be bound by latency."""
+
+
+def _floor(timing: Timing) -> float:
+    """Share of a run that is there whatever the shape."""
+    floor = timing.constants.get("floor_s", timing.constants.get("kernel_s", 0.0))
+    return floor / float(np.broadcast_to(timing.seconds, (1,))[0])
+
+
+def _pass_error(lines: Sequence[OperationLine], parts: float, host_s: float) -> float:
+    """Relative error of a pass: kernels of one family err together, families apart [1]."""
+    families: dict[str, float] = {"host": host_s * HOST_ERROR}
+    total = host_s
+    for line in lines:
+        spent = _often(line, parts) * line.run_s
+        families[line.formula] = families.get(line.formula, 0.0) + spent * line.error
+        total += spent
+    error = math.sqrt(sum(one**2 for one in families.values()))
+    return SIGMAS_OF_A_MEDIAN * error / total if total else 0.0
+
+
+def _interval(value: float, error: float) -> Interval:
+    return Interval(value=value, low=value / (1.0 + error), high=value * (1.0 + error))
+
+
+def _relative(interval: Interval) -> float:
+    return interval.high / interval.value - 1.0 if interval.value else 0.0
+
+
+def _memory_line(
+    held: Holding, table: DeploymentTable, machines: Machines, traffic: Traffic, running: float
+) -> MemoryLine:
+    sequence = float(held.sequence_bytes[0])
+    room = float(held.room_bytes[0])
+    return MemoryLine(
+        hbm_bytes=machines.device.hbm_bytes,
+        limit_bytes=float(held.limit_bytes),
+        weights_bytes=float(held.weights_bytes[0]),
+        cache_bytes=running * sequence + float(held.shared_bytes[0]),
+        activation_bytes=float(held.activation_bytes[0]),
+        workspace_bytes=held.workspace_bytes,
+        largest_batch=int(held.largest_batch[0]),
+        longest_context=int(room / running * traffic.n_tokens / sequence) if sequence else 0,
+    )
+
+
+def _balance(
+    serving: Serving, clock: KernelClock, machines: Machines, everywhere: float, tokens: float
+) -> tuple[BalanceLine, ...]:
+    bandwidth = machines.device.hbm_bytes_per_s
+    points = balance_points(
+        serving.model,
+        matrix_ridge=clock.peak_flop_per_s(serving.formats.weights) / bandwidth,
+        attention_ridge=clock.peak_flop_per_s("bf16") / bandwidth,
+        weights_format=serving.formats.weights,
+        experts_format=serving.formats.experts,
+        cache_format=serving.formats.cache,
+        tokens=tokens,
+        tokens_of_experts=everywhere,
+    )
+    return tuple(
+        BalanceLine(name=p.name, balanced=p.balanced, present=p.present, rule=p.rule)
+        for p in points
+    )
+
+
+def _provenance(lines: Sequence[PassLine], machines: Machines) -> tuple[Provenance, ...]:
+    """Sources of all constants that times come from, each once."""
+    found = {
+        f"{line.formula}.{line.format}": line.source for one in lines for line in one.operations
+    }
+    kernels = (Provenance(key=key, source=source) for key, source in sorted(found.items()))
+    return (*kernels, *machines.engine.provenance)

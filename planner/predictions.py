@@ -1,0 +1,181 @@
+"""What is predicted of one given deployment: times with intervals, where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.specs.provenance import Provenance
+
+Bound = Literal["compute", "memory", "network", "latency", "idle"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A quantity, and the range that it is in two times out of three.
+
+    Args:
+        value: predicted.
+        low, high: of the range.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationLine:
+    """One kernel or message of a pass, on one device.
+
+    Args:
+        name, layer: what it is, and the class of layers that it is in.
+        part: what of a layer it belongs to.
+        n_times: how often a pass runs it.
+        run_s: one run.
+        flop, hbm_bytes, sent_bytes: of one run.
+        flop_per_byte: arithmetic intensity; 0 without memory traffic.
+        bound: what its time is due to, most of all.
+        mfu_fraction: FLOP over what the peak of its format gives in that time.
+        hbm_fraction: bytes over what the memory gives in that time.
+        ridge_flop_per_byte: of its number format.
+        formula: closed form that timed it.
+        format: number format.
+        arguments, constants: of the closed form.
+        source: of the constants.
+        error: relative, of the form on rows that it was not fitted to.
+    """
+
+    name: str
+    layer: str
+    part: str
+    n_times: float
+    run_s: float
+    flop: float
+    hbm_bytes: float
+    sent_bytes: float
+    flop_per_byte: float
+    bound: Bound
+    mfu_fraction: float
+    hbm_fraction: float
+    ridge_flop_per_byte: float
+    formula: str
+    format: str
+    arguments: Mapping[str, float]
+    constants: Mapping[str, float]
+    source: str
+    error: float
+
+    @property
+    def total_s(self) -> float:
+        return self.run_s * self.n_times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassLine:
+    """One pass: `decode`, or `prefill` of one chunk.
+
+    Args:
+        total_s: of the pass, host time included.
+        host_s: of it, what no kernel fills.
+        hidden_s: what its operations add up to beyond `total_s − host_s`.
+        n_tokens: of one attention rank.
+        n_microbatches: passes through the layers.
+        mfu_fraction: FLOP of all operations over what the matrix peak gives in that time.
+        hbm_fraction: likewise for bytes of memory.
+        operations: of one micro-batch, in their order.
+    """
+
+    name: str
+    total_s: Interval
+    host_s: float
+    hidden_s: float
+    n_tokens: float
+    n_microbatches: float
+    mfu_fraction: float
+    hbm_fraction: float
+    operations: tuple[OperationLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLine:
+    """Memory of the fullest device [bytes].
+
+    Args:
+        largest_batch: sequences of an attention rank that fit at the longest.
+        longest_context: tokens of each sequence that fit at this batch.
+    """
+
+    hbm_bytes: float
+    limit_bytes: float
+    weights_bytes: float
+    cache_bytes: float
+    activation_bytes: float
+    workspace_bytes: float
+    largest_batch: int
+    longest_context: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceLine:
+    """Where arithmetic and memory take equally long, and where this deployment is."""
+
+    name: str
+    balanced: float
+    present: float | None
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A deployment, evaluated.
+
+    Args:
+        model, title: of the model.
+        device, engine, network: what it runs on, by name.
+        degrees: devices by what they are used for: tensor, data, pipeline, expert.
+        n_devices: all of them.
+        batch: sequences in flight on one attention rank.
+        n_running: of them, decoding at once.
+        formats: of weights, experts and cache.
+        n_input_tokens, n_output_tokens, hit_fraction: the traffic.
+        tokens_per_step: that a sequence gets of a pass; above one with drafts.
+        ttft_s, tpot_s, itl_s: as users see them.
+        queue_s: wait for a free place.
+        user_tokens_per_s, device_tokens_per_s, total_tokens_per_s: output.
+        peak_flop_per_s: by number format.
+        ridge_flop_per_byte: of the format of most matrices.
+        n_assumed: constants without a measurement behind them.
+    """
+
+    model: str
+    title: str
+    device: str
+    engine: str
+    network: str
+    degrees: Mapping[str, int]
+    n_devices: int
+    batch: int
+    n_running: int
+    formats: Mapping[str, str]
+    n_input_tokens: int
+    n_output_tokens: int
+    hit_fraction: float
+    overlap: str
+    tokens_per_step: float
+    ttft_s: Interval
+    tpot_s: Interval
+    itl_s: Interval
+    queue_s: float
+    user_tokens_per_s: float
+    device_tokens_per_s: float
+    total_tokens_per_s: float
+    peak_flop_per_s: Mapping[str, float]
+    hbm_bytes_per_s: float
+    ridge_flop_per_byte: float
+    memory: MemoryLine
+    passes: tuple[PassLine, ...]
+    balance: tuple[BalanceLine, ...]
+    n_assumed: int
+    provenance: tuple[Provenance, ...]

@@ -1,0 +1,85 @@
+"""A calibration as text: constants, errors on rows fitted and left out, rows refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from planner.report.lines import columns, percent, section, wrapped
+from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.calibration.calibrating import Calibration
+    from planner.calibration.fitting import Errors, Fitted
+    from planner.calibration.tables import Refused
+
+_MOST_NAMED = 8
+_UNITS = {
+    "floor_s": "s",
+    "kernel_s": "s",
+    "sequence_head_s": "s",
+    "scale_up_bytes_per_s": "B/s",
+    "scale_out_bytes_per_s": "B/s",
+}
+
+
+def calibration_text(answer: Calibration, width: int, *, names_refused: bool = False) -> str:
+    """The whole report.
+
+    Args:
+        answer: what was fitted.
+        width: columns.
+        names_refused: whether every refused row is named, or a few of each reason.
+    """
+    n_rows = sum(one.table.n_rows for one in answer.fitted)
+    title = (
+        f"{answer.device.title} under {answer.table.engine}: "
+        f"{len(answer.fitted)} kernels fitted to {n_rows} rows, {len(answer.refused)} refused"
+    )
+    parts = [
+        title,
+        section("errors", _errors(answer)),
+        section("constants", _constants(answer, width - 2)),
+        section("refused", _refused(answer.refused, names_all=names_refused)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _errors(answer: Calibration) -> list[str]:
+    header = ("kernel", "format", "rows", "median", "p90", "left out", "median", "p90")
+    rows = [header, *(_row(one) for one in answer.fitted)]
+    return columns(rows, "<<>>><>>")
+
+
+def _row(fitted: Fitted) -> tuple[str, ...]:
+    inside, outside = _pair(fitted.inside), _pair(fitted.outside)
+    kind = (fitted.table.family, fitted.table.format, str(fitted.table.n_rows))
+    return (*kind, *inside, fitted.left_out, *outside)
+
+
+def _pair(errors: Errors) -> tuple[str, str]:
+    return percent(errors.median), percent(errors.p90)
+
+
+def _constants(answer: Calibration, width: int) -> Iterator[str]:
+    for one in answer.fitted:
+        values = ", ".join(f"{name} {_shown(name, v)}" for name, v in one.constants.items())
+        head = f"{one.table.family} {one.table.format}, {one.form}: "
+        first, *rest = wrapped(head + values, width)
+        yield first
+        yield from (f"  {line}" for line in rest)
+
+
+def _shown(name: str, value: float) -> str:
+    return show(value, _UNITS[name]) if name in _UNITS and value else f"{value:.3g}"
+
+
+def _refused(refused: tuple[Refused, ...], *, names_all: bool) -> list[str]:
+    """Every row refused, or a few and how many more there are of each kind."""
+    if names_all or len(refused) <= _MOST_NAMED:
+        return [str(one) for one in refused]
+    lines = [str(one) for one in refused[:_MOST_NAMED]]
+    rest = Counter(one.file for one in refused[_MOST_NAMED:])
+    lines += [f"{file}  {n} more" for file, n in rest.items()]
+    return [*lines, "`--refused` names them all"]

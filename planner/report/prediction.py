@@ -1,0 +1,199 @@
+"""A prediction for people: what users feel, where the time goes, what fits, what would balance.
+
+deepseek-v3 on 128 × h800 (sglang), batch 128 a rank: TPOT 55.1 ms (50 to 61)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.predictions import Interval, OperationLine, PassLine, Prediction
+from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.words import plural
+from planner.units import show
+
+_BAR = 16
+_DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}
+BOUND_WORDS = {
+    "compute": "compute",
+    "memory": "memory",
+    "network": "network",
+    "latency": "latency",
+    "idle": "–",
+}
+
+
+def prediction_text(prediction: Prediction, width: int, *, explains: bool = False) -> str:
+    """The whole report, in lines of at most `width` columns where tables allow."""
+    parts = [
+        "\n".join(wrapped(prediction_line(prediction), width)),
+        section("for users", _user_lines(prediction, width)),
+        *(section(_pass_title(one), _pass_lines(one)) for one in prediction.passes),
+        section("memory of a device", _memory_lines(prediction, width)),
+        section("balance of decode", _balance_lines(prediction)),
+    ]
+    if explains:
+        parts += [section(f"{one.name}, explained", _traces(one)) for one in prediction.passes]
+    parts.append("\n".join(wrapped(_trust(prediction), width)))
+    if not explains:
+        parts.append("hint: `--explain` traces each operation to its formula, constants and source")
+    return "\n\n".join(filter(None, parts))
+
+
+def prediction_line(prediction: Prediction) -> str:
+    """The verdict in one line."""
+    one = prediction
+    degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in one.degrees.items() if n > 1)
+    layout = f", {degrees}" if degrees else ""
+    return (
+        f"{one.model} on {one.n_devices} × {one.device} ({one.engine}{layout}), "
+        f"batch {one.batch} a rank: TPOT {between(one.tpot_s)}, TTFT {between(one.ttft_s)}, "
+        f"{show(one.device_tokens_per_s, 'token/s')} a device"
+    )
+
+
+def between(times: Interval) -> str:
+    """`28 ms (26 ms to 31 ms)`."""
+    low, high = show(times.low, "s"), show(times.high, "s")
+    return f"{show(times.value, 's')} ({low} to {high})"
+
+
+def _user_lines(one: Prediction, width: int) -> list[str]:
+    formats = one.formats
+    same = formats["weights"] == formats["experts"]
+    experts = "" if same else f", {formats['experts']} experts"
+    hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
+    waits = f"{one.batch} are in flight, {one.n_running} fit" if one.n_running < one.batch else ""
+    rows = (
+        ("TTFT", f"{between(one.ttft_s)}, without a queue"),
+        ("queue", f"{show(one.queue_s, 's')}: {waits}" if waits else ""),
+        ("TPOT", f"{between(one.tpot_s)}, prompts of the others included"),
+        ("ITL", f"{between(one.itl_s)}, while no prompt is read"),
+        (
+            "tokens/s",
+            f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device, "
+            f"{one.total_tokens_per_s:.5g} in total",
+        ),
+        ("drafts", f"{one.tokens_per_step:.3g} tokens a pass" if one.tokens_per_step > 1 else ""),
+        (
+            "as asked",
+            f"{one.n_input_tokens} tokens in, {one.n_output_tokens} out{hit}; "
+            f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
+            f"overlap {one.overlap}; {one.network}",
+        ),
+    )
+    return labelled(rows, width - 2)
+
+
+def _pass_title(one: PassLine) -> str:
+    parts = f" in {one.n_microbatches:.0f} micro-batches" if one.n_microbatches > 1 else ""
+    return (
+        f"{one.name} pass: {between(one.total_s)}{parts}, {percent(one.mfu_fraction)} MFU, "
+        f"{percent(one.hbm_fraction)} of memory bandwidth"
+    )
+
+
+def _pass_lines(one: PassLine) -> list[str]:
+    """One line an operation and class of layers, most of the time first in each class."""
+    spent = sum(_spent(one, line) for line in one.operations) + one.host_s
+    rows: list[tuple[str, ...]] = [
+        ("", "time", "", "runs", "FLOP", "bytes", "FLOP/B", "ridge", "bound", "peak", "HBM")
+    ]
+    for layer in dict.fromkeys(line.layer for line in one.operations):
+        lines = [line for line in one.operations if line.layer == layer]
+        rows.append((layer, show(sum(_spent(one, line) for line in lines), "s")))
+        rows += [_row(one, line, spent) for line in sorted(lines, key=lambda x: -x.total_s)]
+    if one.host_s:
+        share = one.host_s / spent
+        rows.append(("host", show(one.host_s, "s"), bar(share, _BAR)))
+    if one.hidden_s > 0:
+        rows.append(("hidden by overlap", f"−{show(one.hidden_s, 's')}"))
+    return columns(rows, "<><>>>>><>>")
+
+
+def _row(one: PassLine, line: OperationLine, spent: float) -> tuple[str, ...]:
+    total = _spent(one, line)
+    runs = round(total / line.run_s)
+    moved = line.hbm_bytes or line.sent_bytes
+    return (
+        f"  {line.name}",
+        show(total, "s"),
+        bar(total / spent, _BAR),
+        f"{runs} × {show(line.run_s, 's')}",
+        show(line.flop, "FLOP") if line.flop else "",
+        show(moved, "B") if moved else "",
+        f"{line.flop_per_byte:.3g}" if line.flop_per_byte else "",
+        f"{line.ridge_flop_per_byte:.3g}" if line.flop else "",
+        BOUND_WORDS[line.bound],
+        percent(line.mfu_fraction) if line.flop else "",
+        percent(line.hbm_fraction) if line.hbm_bytes else "",
+    )
+
+
+def _spent(one: PassLine, line: OperationLine) -> float:
+    """Time of all runs of a pass: of every micro-batch inside layers."""
+    return line.total_s * (1.0 if line.layer == "model" else one.n_microbatches)
+
+
+def _memory_lines(one: Prediction, width: int) -> list[str]:
+    memory = one.memory
+    held = (
+        ("weights", memory.weights_bytes),
+        ("cache", memory.cache_bytes),
+        ("activations", memory.activation_bytes),
+        ("engine", memory.workspace_bytes),
+    )
+    rows = [
+        (
+            name,
+            show(size, "B"),
+            percent(size / memory.hbm_bytes),
+            bar(size / memory.hbm_bytes, _BAR),
+        )
+        for name, size in held
+    ]
+    limit = memory.limit_bytes / memory.hbm_bytes
+    rows.append(("the engine may take", show(memory.limit_bytes, "B"), percent(limit), ""))
+    fits = (
+        f"fits: batch {memory.largest_batch} a rank at {one.n_input_tokens + one.n_output_tokens} "
+        f"tokens, or {memory.longest_context} tokens at batch {one.n_running}"
+    )
+    return [*columns(rows, "<>><"), *wrapped(fits, width - 2)]
+
+
+def _balance_lines(one: Prediction) -> list[str]:
+    rows = [
+        ("ridge of the weights' format", f"{one.ridge_flop_per_byte:.4g} FLOP/B", "", ""),
+        *(
+            (
+                line.name,
+                f"balance at {line.balanced:.4g}",
+                f"here {line.present:.4g}" if line.present is not None else "",
+                line.rule,
+            )
+            for line in one.balance
+        ),
+    ]
+    return columns(rows, "<<<<")
+
+
+def _traces(one: PassLine) -> Iterable[str]:
+    for line in one.operations:
+        yield f"{line.layer}: {line.name} = {line.formula}({_values(line.arguments)})"
+        yield f"  {show(line.run_s, 's')} × {line.n_times:g}, ± {percent(line.error)}"
+        if line.constants:
+            yield f"  constants: {_values(line.constants)}"
+        yield f"  source: {line.source}"
+
+
+def _values(values: object) -> str:
+    assert hasattr(values, "items")
+    return ", ".join(f"{key}={value:.4g}" for key, value in values.items())
+
+
+def _trust(one: Prediction) -> str:
+    measured = len(one.provenance) - one.n_assumed
+    return (
+        f"times are in their interval two times out of three, as far as the fits' own errors say; "
+        f"{plural(measured, 'constant')} measured or published, {one.n_assumed} assumed"
+    )

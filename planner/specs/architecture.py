@@ -1,0 +1,212 @@
+"""A model as its layers are: classes of equal layers, not one average layer.
+
+`ModelSpec` describes what the layout programs shard: one attention, one FFN, experts.
+An `Architecture` is any decoder that a Hugging Face `config.json` describes: layers that
+attend to everything beside layers with windows, latents or recurrences, dense FFNs
+beside experts, heads that predict further tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.specs.mixers import Mixer, Recurrence
+from planner.specs.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward:
+    """An FFN that every token passes.
+
+    Args:
+        n_matrices: 3 gated, 2 plain.
+        n_other_params: biases.
+    """
+
+    d_ff: int
+    n_matrices: int
+    n_other_params: int = 0
+
+    def n_params(self, d_model: int) -> int:
+        return self.n_matrices * d_model * self.d_ff + self.n_other_params
+
+    def n_active_params(self, d_model: int) -> int:
+        return self.n_params(d_model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """An FFN of experts, of which each token visits a few.
+
+    Args:
+        n_experts: routed experts.
+        n_active: routed experts that one token is sent to.
+        d_expert: FFN dimension of a routed expert.
+        d_shared: FFN dimension of what every token passes besides, all shared experts together;
+            0 without.
+        n_matrices: 3 gated, 2 plain; of routed and shared ones.
+        n_groups: groups that routing is limited to `n_active_groups` of (node-limited routing).
+        n_other_params: the router's bias, a shared expert's gate, experts' biases.
+        d_latent: width that tokens are projected to before routed experts, and back from after
+            them (Nemotron 3 Super); None where experts read the residual stream.
+    """
+
+    n_experts: int
+    n_active: int
+    d_expert: int
+    d_shared: int
+    n_matrices: int
+    n_groups: int = 1
+    n_active_groups: int = 1
+    n_other_params: int = 0
+    d_latent: int | None = None
+
+    def expert_params(self, d_model: int) -> int:
+        """Parameters of one routed expert."""
+        return self.n_matrices * (self.d_latent or d_model) * self.d_expert
+
+    def n_params(self, d_model: int) -> int:
+        return self.n_experts * self.expert_params(d_model) + self._common_params(d_model)
+
+    def n_active_params(self, d_model: int) -> int:
+        """Parameters that one token meets, router included."""
+        return self.n_active * self.expert_params(d_model) + self._common_params(d_model)
+
+    def _common_params(self, d_model: int) -> int:
+        shared = self.n_matrices * d_model * self.d_shared
+        projections = 2 * d_model * (self.d_latent or 0)
+        return d_model * self.n_experts + shared + projections + self.n_other_params
+
+
+Ffn = FeedForward | Experts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerClass:
+    """Layers of equal shape.
+
+    Args:
+        name: what reports call it: `full attention, experts`.
+        n_layers: how many there are.
+        mixer: how tokens are mixed; None where a layer has no attention (pruned, or FFN only).
+        ffn: what follows; None where a layer has none (Nemotron-H, Mamba).
+        n_norm_params: of the layer's norms.
+        n_other_params: of neither part: what joins a token's embedding to a predictor.
+    """
+
+    name: str
+    n_layers: int
+    mixer: Mixer | None
+    ffn: Ffn | None
+    n_norm_params: int = 0
+    n_other_params: int = 0
+
+    def n_params(self, d_model: int) -> int:
+        """Parameters of one such layer."""
+        parts = (self.mixer, self.ffn)
+        whole = sum(p.n_params(d_model) for p in parts if p is not None)
+        return whole + self.n_norm_params + self.n_other_params
+
+    def n_active_params(self, d_model: int) -> int:
+        """Parameters of one such layer that one token meets."""
+        mixed = self.mixer.n_params(d_model) if self.mixer else 0
+        fed = self.ffn.n_active_params(d_model) if self.ffn else 0
+        return mixed + fed + self.n_norm_params + self.n_other_params
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """What a model was made from, where it is a pruned, distilled or quantised one.
+
+    Args:
+        of: the model that it stands in for.
+        how: `pruned`, `distilled`, `quantized`, `diffusion`.
+        quality: what is known of its quality beside that model's, with the source.
+        n_denoising_steps: passes that a block of tokens takes, of a diffusion decoder.
+        n_block_tokens: tokens of such a block.
+    """
+
+    of: str
+    how: str
+    quality: str
+    n_denoising_steps: int | None = None
+    n_block_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A decoder as served.
+
+    Args:
+        layers: classes of layers, in the order of their first layer.
+        order: index into `layers` of each layer, from input to output.
+        predictors: layers that predict further tokens (multi-token prediction): one class, not
+            counted in `n_params`; None without.
+        weights_format: format that the weights are published in; None if the config says none.
+        activation_format: what activations and 16-bit multiplications are in.
+        n_context_tokens: longest context that it was made for; None if unknown.
+        n_other_params: learned positions, the final norm, what belongs to no layer.
+        n_params_published: where known.
+        is_parallel_block: attention and FFN read the same input and share a collective.
+    """
+
+    name: str
+    title: str
+    d_model: int
+    vocab_size: int
+    tied_embeddings: bool
+    layers: tuple[LayerClass, ...]
+    order: tuple[int, ...]
+    weights_format: str | None
+    activation_format: str
+    n_context_tokens: int | None = None
+    predictors: LayerClass | None = None
+    n_other_params: int = 0
+    n_params_published: float | None = None
+    variant: Variant | None = None
+    provenance: tuple[Provenance, ...] = ()
+    is_parallel_block: bool = False
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.order)
+
+    @property
+    def embedding_params(self) -> int:
+        return self.vocab_size * self.d_model * (1 if self.tied_embeddings else 2)
+
+    @property
+    def n_params(self) -> int:
+        """All parameters, as publishers count them: predictors left out."""
+        inside = sum(c.n_layers * c.n_params(self.d_model) for c in self.layers)
+        return inside + self.embedding_params + self.n_other_params
+
+    @property
+    def n_active_params(self) -> int:
+        """Parameters that one token meets; both embeddings count whole."""
+        inside = sum(c.n_layers * c.n_active_params(self.d_model) for c in self.layers)
+        return inside + self.embedding_params + self.n_other_params
+
+    def cached_numbers_per_token(self) -> int:
+        """Numbers that one token leaves in all caches, while all layers keep it."""
+        return sum(c.n_layers * c.mixer.d_cached for c in self.layers if c.mixer is not None)
+
+    def cached_numbers(self, n_tokens: int) -> int:
+        """Numbers in the caches of one sequence; windows and chunks keep their own tokens only."""
+        return sum(
+            c.n_layers * c.mixer.d_cached * c.mixer.n_cached_tokens(n_tokens)
+            for c in self.layers
+            if c.mixer is not None
+        )
+
+    def state_bytes(self, conv_bytes_per_number: float = 2.0) -> float:
+        """Recurrent and convolution states of one sequence, whatever its length [bytes]."""
+        return sum(
+            c.n_layers
+            * (
+                c.mixer.n_state_numbers * c.mixer.state_bytes_per_number
+                + c.mixer.n_conv_numbers * conv_bytes_per_number
+            )
+            for c in self.layers
+            if isinstance(c.mixer, Recurrence)
+        )

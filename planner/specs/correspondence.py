@@ -1,0 +1,264 @@
+"""Models as classes of layers, and as the one kind of layer that the layout programs shard.
+
+`architecture_of` always succeeds. `model_spec_of` does where all layers attend in one way,
+a window apart, and have FFNs or experts; what no layout knows is named.
+"""
+
+from __future__ import annotations
+
+from planner.errors import Problem, SpecError
+from planner.specs.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
+from planner.specs.huggingface.layers import Layer, classes_of
+from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
+from planner.specs.models import MlaShape, ModelSpec, MoeShape, WindowShape
+from planner.specs.provenance import Provenance
+
+_CACHE_FORMATS = ("bf16", "fp8")  # vLLM, --kv-cache-dtype
+_UNSERVED = ("fp32",)  # saved so, served in 16 bits
+_HINT = (
+    "`plan predict` and `plan --engine` know every kind of layer, `plan models {name}` lists its"
+)
+
+
+def architecture_of(model: ModelSpec) -> Architecture:
+    """A model of a TOML file as classes of layers, with as many parameters.
+
+    A file says how many layers have a window, not which: they are spread evenly.
+    """
+    layers = [
+        Layer(mixer=_mixer(model, windowed=windowed), ffn=_ffn(model, i), n_norm_params=0)
+        for i, windowed in enumerate(_windows(model))
+    ]
+    classes, order = classes_of(layers)
+    return Architecture(
+        name=model.name,
+        title=model.title,
+        d_model=model.d_model,
+        vocab_size=model.vocab_size,
+        tied_embeddings=model.tied_embeddings,
+        layers=classes,
+        order=order,
+        weights_format=model.weights_formats[0] if model.weights_formats else None,
+        activation_format=model.activation_format,
+        n_params_published=model.n_params_published,
+        provenance=model.provenance,
+        is_parallel_block=model.is_parallel,
+    )
+
+
+def _windows(model: ModelSpec) -> list[bool]:
+    n_windows = model.window.n_layers if model.window else 0
+    n_layers = model.n_layers
+    return [(i + 1) * n_windows // n_layers > i * n_windows // n_layers for i in range(n_layers)]
+
+
+def _mixer(model: ModelSpec, *, windowed: bool) -> Mixer:
+    if model.mla:
+        return LatentAttention(
+            n_heads=model.n_heads,
+            d_kv_latent=model.mla.d_kv_latent,
+            d_q_latent=model.mla.d_q_latent,
+            d_rope=model.mla.d_rope,
+            d_nope=model.mla.d_nope,
+            d_value_head=model.mla.d_value,
+        )
+    return GroupedAttention(
+        n_heads=model.n_heads,
+        n_kv_heads=model.n_kv_heads,
+        d_head=model.d_head,
+        d_value_head=model.d_head,
+        span="window" if windowed else "all",
+        n_span_tokens=model.window.n_tokens if model.window and windowed else None,
+    )
+
+
+def _ffn(model: ModelSpec, i: int) -> Ffn:
+    if model.moe is None or i < model.moe.n_dense_layers:
+        return FeedForward(d_ff=model.d_ff, n_matrices=model.n_ffn_matrices)
+    return Experts(
+        n_experts=model.moe.n_experts,
+        n_active=model.moe.n_active_experts,
+        d_expert=model.moe.d_expert,
+        d_shared=model.moe.n_shared_experts * model.moe.d_expert,
+        n_matrices=model.n_ffn_matrices,
+    )
+
+
+def model_spec_of(
+    architecture: Architecture, *, asked_by: str = "--model", written: str = ""
+) -> ModelSpec:
+    """The model that the layout programs shard.
+
+    Norms and biases are counted nowhere in it; `n_params_published` is what the architecture
+    counts, unless more is known.
+
+    Args:
+        architecture: the model.
+        asked_by: the option that named it, for messages.
+        written: how it was named; its name if empty.
+
+    Raises:
+        SpecError: a layer is of a kind that no layout knows; every such kind is named.
+    """
+    problems = [
+        Problem(where=asked_by, value=written or architecture.name, fact=fact, remedy=remedy)
+        for fact, remedy in dict.fromkeys(_unknown_to_layouts(architecture))
+    ]
+    if problems:
+        raise SpecError(problems, hint=_HINT.format(name=written or architecture.name))
+    attention = architecture.layers[0].mixer
+    assert isinstance(attention, GroupedAttention | LatentAttention)
+    is_latent = isinstance(attention, LatentAttention)
+    moe, dense = _moe(architecture), _dense(architecture)
+    ffn = architecture.layers[0].ffn
+    assert ffn is not None
+    return ModelSpec(
+        name=architecture.name,
+        title=architecture.title,
+        n_layers=architecture.n_layers,
+        d_model=architecture.d_model,
+        d_ff=dense.d_ff if dense else _d_ff_of_experts(architecture),
+        n_heads=attention.n_heads,
+        n_heads_served=attention.n_heads,
+        n_kv_heads=attention.n_heads if is_latent else _n_kv_heads(attention),
+        d_head=attention.d_head,
+        vocab_size=architecture.vocab_size,
+        n_ffn_matrices=ffn.n_matrices,
+        block="parallel" if architecture.is_parallel_block else "serial",
+        tied_embeddings=architecture.tied_embeddings,
+        n_params_published=architecture.n_params_published or float(architecture.n_params),
+        weights_formats=_weights_formats(architecture),
+        kv_format=architecture.activation_format,
+        kv_formats=tuple(dict.fromkeys((architecture.activation_format, *_CACHE_FORMATS))),
+        activation_format=architecture.activation_format,
+        provenance=_provenance(architecture),
+        n_active_params_published=float(architecture.n_active_params) if moe else None,
+        moe=moe,
+        mla=_mla(attention) if is_latent else None,
+        window=_window(architecture),
+    )
+
+
+def _unknown_to_layouts(architecture: Architecture) -> list[tuple[str, str]]:
+    """Fact and remedy of each thing that no layout knows."""
+    facts = [fact for layer in architecture.layers for fact in _unknown_in(layer)]
+    if facts:
+        return facts
+    if len({_without_span(layer.mixer) for layer in architecture.layers}) > 1:
+        facts.append(("has layers that attend in different ways", "layouts shard one"))
+    spans = {mixer.n_span_tokens for mixer in _windows_of(architecture)}
+    if len(spans) > 1:
+        facts.append(("has windows of different widths", "layouts know one"))
+    ffns = [layer.ffn for layer in architecture.layers]
+    for kind, word in ((FeedForward, "FFNs"), (Experts, "experts")):
+        if len({ffn for ffn in ffns if isinstance(ffn, kind)}) > 1:
+            facts.append((f"has {word} of different shapes", "layouts know one"))
+    if len({ffn.n_matrices for ffn in ffns if ffn}) > 1:
+        facts.append(("has gated and plain FFNs", "layouts know one"))
+    if not facts and not _dense_come_first(architecture):
+        facts.append(("has FFNs after layers with experts", "layouts know them before only"))
+    return facts
+
+
+def _unknown_in(layer: LayerClass) -> list[tuple[str, str]]:
+    """What no layout knows of one class of layers."""
+    facts, mixer, ffn = [], layer.mixer, layer.ffn
+    many = "layer" if layer.n_layers == 1 else "layers"
+    unknown = f"has {layer.n_layers} {many} of a kind that no layout shards, {layer.name}"
+    if mixer is None or ffn is None or isinstance(mixer, Recurrence):
+        return [(unknown, "")]
+    if isinstance(mixer, LatentAttention) and mixer.indexer:
+        facts.append((unknown, "they attend to picked tokens"))
+    if isinstance(mixer, GroupedAttention):
+        if mixer.span == "chunk":
+            facts.append((unknown, "they attend within chunks"))
+        if not mixer.makes_keys:
+            facts.append((unknown, "they read another layer's cache"))
+        if mixer.is_gated or mixer.shares_values or mixer.shares_projection:
+            facts.append((unknown, "their projections are not those of plain attention"))
+        if mixer.d_value_head != mixer.d_head:
+            facts.append((unknown, "values are not as wide as keys"))
+    if isinstance(ffn, Experts) and (ffn.d_latent or ffn.d_shared % ffn.d_expert):
+        facts.append((unknown, "its experts are not of one width"))
+    return facts
+
+
+def _without_span(mixer: Mixer | None) -> object:
+    if isinstance(mixer, GroupedAttention):
+        return mixer.n_heads, mixer.n_kv_heads, mixer.d_head
+    return mixer
+
+
+def _windows_of(architecture: Architecture) -> list[GroupedAttention]:
+    """The attention of each class that has a window."""
+    mixers = [layer.mixer for layer in architecture.layers]
+    return [m for m in mixers if isinstance(m, GroupedAttention) and m.span == "window"]
+
+
+def _dense_come_first(architecture: Architecture) -> bool:
+    kinds = [isinstance(architecture.layers[i].ffn, Experts) for i in architecture.order]
+    return kinds == sorted(kinds)
+
+
+def _moe(architecture: Architecture) -> MoeShape | None:
+    found = next((c.ffn for c in architecture.layers if isinstance(c.ffn, Experts)), None)
+    if found is None:
+        return None
+    n_dense = sum(c.n_layers for c in architecture.layers if not isinstance(c.ffn, Experts))
+    return MoeShape(
+        n_experts=found.n_experts,
+        n_active_experts=found.n_active,
+        n_shared_experts=found.d_shared // found.d_expert,
+        d_expert=found.d_expert,
+        n_dense_layers=n_dense,
+    )
+
+
+def _dense(architecture: Architecture) -> FeedForward | None:
+    return next((c.ffn for c in architecture.layers if isinstance(c.ffn, FeedForward)), None)
+
+
+def _d_ff_of_experts(architecture: Architecture) -> int:
+    """The width that one token meets, where no FFN is without experts."""
+    found = next(c.ffn for c in architecture.layers if isinstance(c.ffn, Experts))
+    return found.n_active * found.d_expert + found.d_shared
+
+
+def _mla(attention: Mixer | None) -> MlaShape:
+    assert isinstance(attention, LatentAttention)
+    return MlaShape(
+        d_kv_latent=attention.d_kv_latent,
+        d_q_latent=attention.d_q_latent,
+        d_rope=attention.d_rope,
+        d_nope=attention.d_nope,
+        d_value=attention.d_value_head,
+    )
+
+
+def _n_kv_heads(attention: Mixer | None) -> int:
+    assert isinstance(attention, GroupedAttention)
+    return attention.n_kv_heads
+
+
+def _window(architecture: Architecture) -> WindowShape | None:
+    found = _windows_of(architecture)
+    if not found or found[0].n_span_tokens is None:
+        return None
+    n_layers = sum(layer.n_layers for layer in architecture.layers if layer.mixer in found)
+    return WindowShape(n_tokens=found[0].n_span_tokens, n_layers=n_layers)
+
+
+def _weights_formats(architecture: Architecture) -> tuple[str, ...]:
+    """The format of the checkpoint, and the one that it can be unpacked to."""
+    found = architecture.weights_format
+    first = () if found is None or found in _UNSERVED else (found,)
+    return tuple(dict.fromkeys((*first, architecture.activation_format)))
+
+
+def _provenance(architecture: Architecture) -> tuple[Provenance, ...]:
+    """Sources under the keys of a TOML model, for reports."""
+    source = f"config.json of {architecture.name}"
+    counted = Provenance(key="check.n_params", source=f"counted from the {source}")
+    shape = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_head", "vocab_size",
+             "n_ffn_matrices", "block")  # fmt: skip
+    return (*(Provenance(key=f"shape.{key}", source=source) for key in shape), counted)

@@ -1,0 +1,104 @@
+"""Layers one by one, as families read them, and as classes of equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.specs.architecture import Experts, Ffn, LayerClass
+from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer
+
+_RECURRENCES = {
+    "delta": "gated delta net",
+    "mamba1": "Mamba",
+    "mamba2": "Mamba 2",
+    "lightning": "lightning attention",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One layer; see `LayerClass`."""
+
+    mixer: Mixer | None
+    ffn: Ffn | None
+    n_norm_params: int
+    n_other_params: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What a family makes of its fields.
+
+    Args:
+        layers: from input to output.
+        predictor: a layer that predicts a further token; None without.
+        n_predictors: how many such layers there are.
+        n_other_params: what belongs to no layer: the final norm.
+        tied_by_default: whether the family ties its embeddings unless told otherwise.
+        is_parallel_block: attention and FFN read the same input.
+        vocab_by_default: of families whose configs may leave it out.
+    """
+
+    layers: tuple[Layer, ...]
+    predictor: Layer | None = None
+    n_predictors: int = 0
+    n_other_params: int = 0
+    tied_by_default: bool = False
+    is_parallel_block: bool = False
+    vocab_by_default: int | None = None
+
+
+def classes_of(layers: Sequence[Layer]) -> tuple[tuple[LayerClass, ...], tuple[int, ...]]:
+    """Classes of equal layers in the order of their first, and the class of each layer."""
+    found = list(dict.fromkeys(layers))
+    place = {layer: i for i, layer in enumerate(found)}
+    order = tuple(place[layer] for layer in layers)
+    names = [name_of(layer) for layer in found]
+    classes = tuple(
+        class_of(layer, order.count(i), name=_unlike(names, i, layer))
+        for i, layer in enumerate(found)
+    )
+    return classes, order
+
+
+def class_of(layer: Layer, n_layers: int, *, name: str) -> LayerClass:
+    return LayerClass(
+        name=name,
+        n_layers=n_layers,
+        mixer=layer.mixer,
+        ffn=layer.ffn,
+        n_norm_params=layer.n_norm_params,
+        n_other_params=layer.n_other_params,
+    )
+
+
+def name_of(layer: Layer) -> str:
+    """`full attention, experts`."""
+    parts = [mixer_name(layer.mixer)] if layer.mixer else []
+    if layer.ffn:
+        parts.append("experts" if isinstance(layer.ffn, Experts) else "FFN")
+    return ", ".join(parts) or "nothing"
+
+
+def mixer_name(mixer: Mixer) -> str:
+    if isinstance(mixer, LatentAttention):
+        if mixer.indexer is None:
+            return "latent attention"
+        return "sparse latent attention" + (", shared picks" if mixer.indexer.is_shared else "")
+    if isinstance(mixer, GroupedAttention):
+        name = "full attention"
+        if mixer.span != "all":
+            name = f"{mixer.span} of {mixer.n_span_tokens}"
+        return name if mixer.makes_keys else f"{name}, shared cache"
+    return _RECURRENCES[mixer.kind]
+
+
+def _unlike(names: Sequence[str], i: int, layer: Layer) -> str:
+    """A name that no other class has."""
+    if names.count(names[i]) == 1:
+        return names[i]
+    widths = "" if layer.ffn is None or isinstance(layer.ffn, Experts) else f" of {layer.ffn.d_ff}"
+    if widths:
+        return names[i] + widths
+    return f"{names[i]} ({names[: i + 1].count(names[i])})"

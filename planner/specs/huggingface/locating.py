@@ -1,0 +1,126 @@
+"""Where a `config.json` is: a file, a folder that holds one, or the cache of Hugging Face.
+
+The cache is searched offline: `$HF_HOME/hub/models--org--name/snapshots/*/config.json`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import Problem, SpecError
+
+CONFIG = "config.json"
+
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_CACHED = re.compile(r"models--(?P<org>.+?)--(?P<name>.+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A config, and what the model is called.
+
+    Args:
+        path: the file.
+        shown: the file as the user knows it.
+        name: name of the model.
+    """
+
+    path: Path
+    shown: str
+    name: str
+
+
+def is_config(name: str) -> bool:
+    """Whether a name stands for a config: a `.json` file, a folder's path, or `org/name`.
+
+    `org/name` is no path: neither it nor a folder `org` is there.
+    """
+    if name.endswith(".json"):
+        return True
+    if name.endswith(".toml") or "/" not in name.replace(os.sep, "/"):
+        return False
+    if _is_dir(Path(name)):
+        return True
+    is_repository = _REPOSITORY.fullmatch(name) and name[0] not in ".~"
+    return bool(is_repository) and not _exists(Path(name)) and not _is_dir(Path(name).parent)
+
+
+def locate(name: str, *, asked_by: str) -> Located:
+    """The config that a name stands for.
+
+    Raises:
+        SpecError: there is none.
+    """
+    path = Path(name)
+    if name.endswith(".json"):
+        if not _exists(path):
+            raise SpecError([Problem(where=name, fact="no such file")])
+        return Located(path=path, shown=name, name=_name_of(path))
+    if path.is_dir():
+        inner = path / CONFIG
+        if not _exists(inner):
+            fact = f"is a folder without a `{CONFIG}`"
+            raise SpecError([Problem(where=asked_by, value=name, fact=fact)])
+        return Located(path=inner, shown=str(inner), name=_name_of(inner))
+    return _cached(name, asked_by)
+
+
+def _cached(name: str, asked_by: str) -> Located:
+    folder = cache_folder() / f"models--{name.replace('/', '--')}"
+    snapshots = folder / "snapshots"
+    found = [snapshots / _main_revision(folder), *sorted(snapshots.glob("*"))]
+    for snapshot in found:
+        path = snapshot / CONFIG
+        if _exists(path):
+            shown = f"{name}/{CONFIG}"
+            return Located(path=path, shown=shown, name=name.split("/")[1])
+    fact = "is neither a file nor a model in the cache of Hugging Face"
+    hint = f"`hf download {name} {CONFIG}` puts it there, in {cache_folder()}"
+    raise SpecError([Problem(where=asked_by, value=name, fact=fact)], hint=hint)
+
+
+def cache_folder() -> Path:
+    """The cache as `huggingface_hub` finds it."""
+    hub = os.environ.get("HF_HUB_CACHE", "")
+    if hub:
+        return Path(hub)
+    home = os.environ.get("HF_HOME", "")
+    if home:
+        return Path(home) / "hub"
+    root = os.environ.get("XDG_CACHE_HOME", "") or str(Path("~/.cache").expanduser())
+    return Path(root) / "huggingface" / "hub"
+
+
+def _main_revision(folder: Path) -> str:
+    """The snapshot that the branch `main` points to."""
+    try:
+        return (folder / "refs" / "main").read_text(encoding="ascii").strip() or "-"
+    except (OSError, ValueError):
+        return "-"
+
+
+def _name_of(path: Path) -> str:
+    """A model's name, from its folder, from the cache's, or from the file."""
+    for part in reversed(path.absolute().parts[:-1]):
+        cached = _CACHED.fullmatch(part)
+        if cached:
+            return cached["name"]
+    stem = path.stem.removesuffix("config").rstrip("_-.")
+    return stem.split("--")[-1] if stem else path.absolute().parent.name
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that the system refuses
+        return False

@@ -1,0 +1,180 @@
+"""A `config.json` of Hugging Face as an `Architecture`: plain JSON, offline.
+
+A key that is not understood and could change the shape is an error, never a guess.
+Parts that see or hear are left out: the decoder of `text_config` is what is read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Problem, SpecError
+from planner.specs.architecture import Architecture
+from planner.specs.huggingface.families import FAMILIES
+from planner.specs.huggingface.fields import Fields
+from planner.specs.huggingface.formats import format_of_dtype, format_of_quantization
+from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
+from planner.specs.huggingface.locating import Located, locate
+from planner.specs.huggingface.variants import read_variant
+
+_MAX_BYTES = 16 * 2**20
+_INNER = ("text_config", "language_config", "llm_config")
+_OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")
+_QUANTIZATIONS = ("quantization_config", "compression_config")
+_QUANTIZATION_FILE = "hf_quant_config.json"
+
+Table = dict[str, Any]
+
+
+class _DuplicateError(ValueError):
+    """A key stands twice in one object."""
+
+
+def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Architecture:
+    """Read a model from its `config.json`.
+
+    Args:
+        name_or_path: the file, a folder that holds it, or `org/name` of the local cache.
+        asked_by: the option that named it, for messages.
+
+    Raises:
+        SpecError: there is no such file, it is not JSON, or it says what is not understood;
+            all faults are listed.
+    """
+    found = locate(str(name_or_path), asked_by=asked_by)
+    table = read_json(found.path, found.shown)
+    inner, inside = _decoder(table)
+    model_type = _model_type(table, inner, inside, found.shown)
+    fields = Fields(inner, shown=found.shown, inside=inside, model_type=model_type)
+    family = FAMILIES[model_type]
+    body = family.read(fields, family.traits)
+    return _architecture(found, table, fields, body)
+
+
+def read_json(path: Path, shown: str) -> Table:
+    """An object of a JSON file.
+
+    Raises:
+        SpecError: it cannot be read, is not JSON, is no object, or says a key twice.
+    """
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise SpecError([Problem(where=shown, fact="is larger than any config, 16 MB")])
+        table = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+    except _DuplicateError as error:
+        raise SpecError([Problem(where=shown, key=str(error), fact="is said twice")]) from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        fact = f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at {place}"
+        raise SpecError([Problem(where=shown, fact=fact)]) from None
+    except UnicodeDecodeError:
+        raise SpecError([Problem(where=shown, fact="is not text in UTF-8")]) from None
+    except (RecursionError, ValueError):  # brackets without end; numbers of thousands of digits
+        raise SpecError([Problem(where=shown, fact="holds nothing that can be read")]) from None
+    except OSError as error:
+        fact = f"cannot be read: {(error.strerror or 'refused').lower()}"
+        raise SpecError([Problem(where=shown, fact=fact)]) from None
+    if not isinstance(table, dict):
+        raise SpecError([Problem(where=shown, fact="is not a JSON object")])
+    return table
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Table:
+    table: Table = {}
+    for key, value in pairs:
+        if key in table:
+            raise _DuplicateError(key)
+        table[key] = value
+    return table
+
+
+def _decoder(table: Table) -> tuple[Table, str]:
+    """The part that describes the decoder, and where it is."""
+    for key in _INNER:
+        inner = table.get(key)
+        if isinstance(inner, dict):
+            around = {k: table[k] for k in _OF_THE_WRAPPER if table.get(k) is not None}
+            said = {k: v for k, v in inner.items() if v is not None or k not in around}
+            if "dtype" in said or "torch_dtype" in said:
+                around.pop("dtype", None)
+                around.pop("torch_dtype", None)
+            return {**around, **said}, f"{key}."
+    return table, ""
+
+
+def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
+    word = inner.get("model_type")
+    if not isinstance(word, str) and inside:
+        word, inside = table.get("model_type"), ""
+    if isinstance(word, str) and word in FAMILIES:
+        return word
+    if isinstance(word, str) and f"{word}_text" in FAMILIES:
+        return f"{word}_text"
+    from difflib import get_close_matches
+
+    key = f"{inside}model_type"
+    listed = ", ".join(sorted(FAMILIES))
+    if not isinstance(word, str) or not word:
+        written = "" if word is None else str(word)
+        fact = "is missing" if word is None else "is not text"
+        raise SpecError(
+            [Problem(where=shown, key=key, value=written, fact=fact)],
+            hint=f"understood are {listed}",
+        )
+    close = get_close_matches(word, list(FAMILIES), n=1)
+    remedy = f"did you mean `{close[0]}`?" if close else ""
+    fact = "is a family that is not understood"
+    problem = Problem(where=shown, key=key, value=word[:60], fact=fact, remedy=remedy)
+    raise SpecError([problem], hint=f"understood are {listed}")
+
+
+def _architecture(found: Located, table: Table, fields: Fields, body: Body) -> Architecture:
+    """The record, or every fault that was found on the way."""
+    d_model = fields.count("d_model")
+    vocab_size = fields.count("vocab_size", body.vocab_by_default)
+    is_tied = fields.flag("is_tied", default=body.tied_by_default)
+    n_context = fields.optional("n_context_tokens")
+    saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
+    quantized, more = _quantized(found, table)
+    variant, others = read_variant(found.path, found.shown)
+    problems = [*fields.problems(), *faults, *more, *others]
+    if problems:
+        raise SpecError(problems)
+    classes, order = classes_of(body.layers)
+    predictor = None
+    if body.predictor is not None and body.n_predictors:
+        name = f"predictor: {name_of(body.predictor)}"
+        predictor = class_of(body.predictor, body.n_predictors, name=name)
+    return Architecture(
+        name=found.name,
+        title=found.name,
+        d_model=d_model,
+        vocab_size=vocab_size,
+        tied_embeddings=is_tied,
+        layers=classes,
+        order=order,
+        weights_format=quantized or saved_as,
+        activation_format=saved_as if saved_as in ("bf16", "fp16") else "bf16",
+        n_context_tokens=n_context,
+        predictors=predictor,
+        n_other_params=body.n_other_params,
+        variant=variant,
+        provenance=tuple(fields.provenance(f"config.json of {found.name}")),
+        is_parallel_block=body.is_parallel_block,
+    )
+
+
+def _quantized(found: Located, table: Table) -> tuple[str | None, list[Problem]]:
+    """The format of quantized weights, said in the config or in a file beside it."""
+    places = [("", table), *((f"{k}.", table[k]) for k in _INNER if isinstance(table.get(k), dict))]
+    for inside, part in places:
+        for key in _QUANTIZATIONS:
+            if part.get(key) is not None:
+                return format_of_quantization(part[key], found.shown, f"{inside}{key}")
+    beside = found.path.with_name(found.path.name.replace("config.json", _QUANTIZATION_FILE))
+    if beside == found.path or not beside.exists():
+        return None, []
+    inner = read_json(beside, str(beside)).get("quantization")
+    return format_of_quantization(inner, str(beside), "quantization")

@@ -1,0 +1,228 @@
+"""Families of softmax attention: full, with windows or chunks, or with a shared cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.specs.architecture import Experts, FeedForward
+from planner.specs.huggingface.fields import Fields
+from planner.specs.huggingface.layers import Body, Layer
+from planner.specs.huggingface.parts import (
+    Reach,
+    Traits,
+    dense,
+    experts,
+    ffns,
+    grouped,
+    heads,
+    reaches,
+)
+from planner.specs.mixers import GroupedAttention
+
+_LLAMA4_FULL_EVERY = 4  # Llama4TextConfig: `no_rope_layers` of each fourth layer
+_FALCON_EXPANSION = 4
+
+
+def decoder(f: Fields, traits: Traits) -> Body:
+    """Attention and an FFN, or experts, in every layer: most families."""
+    norms = traits.n_norms * traits.norm_width * f.count("d_model")
+    layers = tuple(
+        Layer(mixer=grouped(f, traits, reach), ffn=ffn, n_norm_params=norms)
+        for reach, ffn in zip(reaches(f, traits), ffns(f, traits), strict=True)
+    )
+    body = Body(
+        layers=layers,
+        n_other_params=traits.norm_width * f.count("d_model"),
+        tied_by_default=traits.tied,
+        vocab_by_default=traits.vocab_size,
+    )
+    return _with_predictor(f, body)
+
+
+def _with_predictor(f: Fields, body: Body) -> Body:
+    """With the predictor of GLM-4.5 and MiniMax-M2: a layer as the last, and what joins it."""
+    n_predictors = f.optional("n_predictors") or 0
+    n_each = f.optional("n_predictor_layers") or 1
+    if not f.flag("has_predictors", default=True) or not n_predictors:
+        return body
+    predictor = joined(body.layers[-1], f.count("d_model"))
+    return replace(body, predictor=predictor, n_predictors=n_predictors * n_each)
+
+
+def joined(layer: Layer, d_model: int) -> Layer:
+    """A predictor: a layer after the projection of a state and an embedding, both normed.
+
+    Source: DeepSeek-V3 technical report, arXiv 2412.19437, section 2.2.
+    """
+    return replace(layer, n_other_params=2 * d_model * d_model + 3 * d_model)
+
+
+def minimax_m2(f: Fields, traits: Traits) -> Body:
+    """MiniMax-M2: attention to everything, norms as wide as all heads."""
+    if set(f.numbers("mixer_codes") or [1]) != {1}:
+        f.fault("mixer_codes", "has layers without full attention, which are not understood")
+    if f.text("qk_norm_type", "per_layer") != "per_layer":
+        f.fault("qk_norm_type", "is not understood", "`per_layer` is")
+    return decoder(f, traits)
+
+
+def llama4(f: Fields, traits: Traits) -> Body:
+    """Chunks in three layers of four, experts in each `interleave_moe_layer_step`-th.
+
+    `intermediate_size` is of experts, `intermediate_size_mlp` of other FFNs. Norms of queries
+    and keys have no weights. Source: transformers, `modeling_llama4.py`.
+    """
+    n_layers, d_model = f.count("n_layers"), f.count("d_model")
+    f.flag("has_qk_norm", default=True)
+    sparse = experts(f, traits)
+    sparse = replace(sparse, d_shared=sparse.d_expert)
+    plain = FeedForward(d_ff=f.count("d_ff_dense"), n_matrices=3)
+    every = f.count("sparse_every", 1)
+    listed = f.numbers("sparse_layers")
+    with_experts = {i for i in range(n_layers) if (i + 1) % every == 0}
+    if listed:
+        with_experts = set(listed)
+    layers = tuple(
+        Layer(
+            mixer=_llama4_attention(f, reach),
+            ffn=sparse if i in with_experts else plain,
+            n_norm_params=2 * d_model,
+        )
+        for i, reach in enumerate(_llama4_reaches(f))
+    )
+    return Body(layers=layers, n_other_params=d_model)
+
+
+def _llama4_attention(f: Fields, reach: Reach) -> GroupedAttention:
+    n_heads, n_kv_heads, d_head = heads(f)
+    f.flag("has_attention_bias", default=False)
+    return GroupedAttention(
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=d_head,
+        d_value_head=d_head,
+        span=reach[0],
+        n_span_tokens=reach[1],
+    )
+
+
+def _llama4_reaches(f: Fields) -> list[Reach]:
+    n_layers = f.count("n_layers")
+    if f.has("layer_types"):
+        return reaches(f, Traits())
+    every = f.count("no_rope_interval", _LLAMA4_FULL_EVERY)
+    rotated = f.numbers("no_rope_layers") or [int((i + 1) % every > 0) for i in range(n_layers)]
+    if len(rotated) != n_layers and f.is_sound("n_layers"):
+        f.fault("no_rope_layers", f"has {len(rotated)} entries, but there are {n_layers} layers")
+    if not f.has("n_chunk_tokens"):
+        return [("all", None)] * n_layers
+    chunk: Reach = ("chunk", f.count("n_chunk_tokens"))
+    return [chunk if yes else ("all", None) for yes in rotated[:n_layers]]
+
+
+def falcon(f: Fields, traits: Traits) -> Body:
+    """Falcon: attention and FFN in parallel, all heads on one key, or few.
+
+    Source: transformers, `modeling_falcon.py`.
+    """
+    n_layers, n_heads, d_model = f.count("n_layers"), f.count("n_heads"), f.count("d_model")
+    is_new = f.flag("has_new_block", default=False)
+    has_bias = f.flag("has_bias", default=False)
+    is_parallel = f.flag("is_parallel", default=True) or is_new
+    multi_query = f.flag("is_multi_query", default=True)
+    n_kv_heads = f.count("n_kv_heads", n_heads) if is_new else 1 if multi_query else n_heads
+    f.dismiss("n_kv_heads")
+    d_head = f.count("d_head", max(1, d_model // n_heads))
+    if f.is_sound("n_heads", "d_model") and d_model % n_heads:
+        f.fault("n_heads", f"does not divide hidden_size, {d_model}")
+    d_ff = f.count("d_ff", _FALCON_EXPANSION * d_model)
+    d_queries = n_heads * d_head
+    attention = GroupedAttention(
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=d_head,
+        d_value_head=d_head,
+        n_other_params=(d_queries + 2 * n_kv_heads * d_head + d_model) if has_bias else 0,
+    )
+    ffn = FeedForward(d_ff=d_ff, n_matrices=2, n_other_params=d_ff + d_model if has_bias else 0)
+    n_norms = f.count("n_block_norms", 2) if is_new else 1 if is_parallel else 2
+    layer = Layer(mixer=attention, ffn=ffn, n_norm_params=n_norms * 2 * d_model)
+    return Body(
+        layers=(layer,) * n_layers,
+        n_other_params=2 * d_model,
+        tied_by_default=True,
+        is_parallel_block=is_parallel,
+    )
+
+
+def hunyuan(f: Fields, traits: Traits) -> Body:
+    """Hunyuan: of `cla_share_factor` layers, the first one's cache serves all.
+
+    Source: [Hunyuan-Large], arXiv 2411.02265, section 2.2.2.
+    """
+    body = decoder(f, traits)
+    f.flag("has_mixed_experts", default=False)
+    n_sharing = f.count("n_sharing_layers", 1)
+    if not f.flag("has_shared_cache", default=False):
+        return body
+    layers = tuple(
+        layer if i % n_sharing == 0 else _without_keys(layer) for i, layer in enumerate(body.layers)
+    )
+    return replace(body, layers=layers)
+
+
+def _without_keys(layer: Layer) -> Layer:
+    """The layer as one that reads an earlier layer's cache."""
+    attention = layer.mixer
+    assert isinstance(attention, GroupedAttention)
+    # Of the norms of queries and keys, it has the first.
+    other = attention.n_other_params // 2
+    return replace(layer, mixer=replace(attention, makes_keys=False, n_other_params=other))
+
+
+def gemma4(f: Fields, traits: Traits) -> Body:
+    """Gemma 4: keys that are values too in full attention, experts beside an FFN.
+
+    Source: transformers, `modeling_gemma4.py`.
+    """
+    n_layers, d_model = f.count("n_layers"), f.count("d_model")
+    for meaning in ("d_layer_input", "n_late_sharing_layers"):
+        if f.optional(meaning):
+            f.fault(meaning, "is not understood", "Gemma 4 without it is")
+    if f.flag("is_double_wide", default=False):
+        f.fault("is_double_wide", "is not understood", "Gemma 4 without it is")
+    has_experts = f.flag("has_experts_beside", default=False)
+    f.dismiss("n_experts", "n_active", "d_expert")
+    ffn = _gemma4_experts(f, traits) if has_experts else dense(f, traits)
+    # norms before and after attention and FFN, of the experts three more, and one scalar
+    norms = (7 if has_experts else 4) * d_model + 1
+    layers = tuple(
+        Layer(mixer=_gemma4_attention(f, reach), ffn=ffn, n_norm_params=norms)
+        for reach in reaches(f, traits)
+    )
+    return Body(layers=layers[:n_layers], n_other_params=d_model, tied_by_default=True)
+
+
+def _gemma4_experts(f: Fields, traits: Traits) -> Experts:
+    sparse = experts(f, traits)
+    routing = f.count("d_model") + sparse.n_experts  # a scale a channel, and one an expert
+    return replace(sparse, d_shared=f.count("d_ff"), n_other_params=routing)
+
+
+def _gemma4_attention(f: Fields, reach: Reach) -> GroupedAttention:
+    n_heads, n_kv_heads, d_head = heads(f)
+    f.flag("has_attention_bias", default=False)
+    shares = f.flag("values_are_keys", default=False) and reach[0] == "all"
+    d_global, n_global = f.count("d_head_global", d_head), f.optional("n_kv_heads_global")
+    if reach[0] == "all":
+        d_head, n_kv_heads = d_global, (n_global or n_kv_heads) if shares else n_kv_heads
+    return GroupedAttention(
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=d_head,
+        d_value_head=d_head,
+        span=reach[0],
+        n_span_tokens=reach[1],
+        shares_projection=shares,
+        n_other_params=2 * d_head,
+    )

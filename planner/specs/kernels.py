@@ -1,0 +1,126 @@
+"""What was measured of a device's kernels: closed forms' constants, with their fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.specs.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How well constants describe the rows that they were fitted to.
+
+    Args:
+        source: table and version that the rows come from; `assumed` without rows.
+        n_rows: rows fitted.
+        median_error: of |predicted / measured − 1| [1].
+        p90_error: ninetieth percentile of the same [1].
+        left_out_median_error: the same for shapes that a fit on the others did not see; None if
+            that was not tried [1].
+        left_out_p90_error: ninetieth percentile of the same [1].
+        left_out: what was left out: `shapes`, or `rows` where there is one shape only.
+    """
+
+    source: str
+    n_rows: int
+    median_error: float
+    p90_error: float
+    left_out_median_error: float | None = None
+    left_out_p90_error: float | None = None
+    left_out: str = "shapes"
+
+    @property
+    def relative_error(self) -> float:
+        """The honest median: of shapes left out where that is known [1]."""
+        left_out = self.left_out_median_error
+        return self.median_error if left_out is None else left_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """Constants of one closed form for one number format.
+
+    Args:
+        family: name of the form, a key of `equations.kernels.FAMILIES`.
+        format: number format that it runs in, like `bf16`, `fp8`, `fp8_block`; of attention, the
+            format of the cache.
+        constants: keyword arguments of the form, in SI units.
+    """
+
+    family: str
+    format: str
+    constants: Mapping[str, float]
+    fit: Fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTable:
+    """The kernels of one device under one serving engine.
+
+    Args:
+        device: name of the device's file.
+        engine: `vllm`, `sglang`, `trtllm`, or `deepgemm` and the like for loose kernels.
+        version: of the engine.
+        kernels: by (family, format).
+        n_sms: multiprocessors of the device; 0 if that is not known.
+    """
+
+    device: str
+    engine: str
+    version: str
+    kernels: Mapping[tuple[str, str], Kernel]
+    n_sms: int = 0
+    provenance: tuple[Provenance, ...] = ()
+
+    def kernel(self, family: str, number: str) -> Kernel:
+        """The kernel of a family for a number format, or for the nearest that there is.
+
+        A format with a suffix falls back on the format itself, `fp8_block` on `fp8`; then on
+        whatever the family has, `any` before others.
+
+        Raises:
+            KeyError: the table has no kernel of the family.
+        """
+        near = [number, number.partition("_")[0], "any"]
+        near += sorted(form for name, form in self.kernels if name == family)
+        for form in near:
+            if (family, form) in self.kernels:
+                return self.kernels[family, form]
+        raise KeyError(f"{self.device} under {self.engine} has no kernel `{family}`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """A serving engine: what it spends besides kernels, and how it shares memory and batches.
+
+    Args:
+        memory_fraction: share of a device's memory that weights, cache and buffers may take.
+        workspace_bytes: buffers, graphs and the runtime inside that share, besides activations.
+        n_block_tokens: tokens of one block of the paged cache.
+        n_chunk_tokens: most tokens of one step where prefill is chunked into decode steps.
+        decode_host_s: time of a decode step that no kernel fills.
+        prefill_host_s: the same of a prefill step.
+        n_small_kernels: elementwise kernels of one layer: norms, rotations, activations.
+        request_s: of a request before its first pass: it is received, read, put in line.
+        mixes_prefill: chunks of prompts ride on decode passes; without, prompts are read alone
+            and first.
+        message_share: share of the multiprocessors that dispatch and combine take while prompts
+            are read in two overlapped micro-batches.
+    """
+
+    name: str
+    title: str
+    version: str
+    memory_fraction: float
+    workspace_bytes: float
+    n_block_tokens: int
+    n_chunk_tokens: int
+    decode_host_s: float
+    prefill_host_s: float
+    n_small_kernels: int
+    request_s: float = 0.0
+    mixes_prefill: bool = True
+    message_share: float = 0.0
+    provenance: tuple[Provenance, ...] = ()

@@ -1,0 +1,125 @@
+"""Three formats of tables become the same columns; what is wrong with a row is told."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from planner.calibration.infersim import is_infersim, read_infersim
+from planner.calibration.plain import read_plain
+from planner.calibration.silicon import read_silicon
+from planner.equations.kernels import FAMILIES
+from planner.errors import SpecError
+
+PEAKS = {"bf16": 148e12, "fp8": 296e12}
+
+
+def reasons(reading):
+    return {(refused.file.rpartition("bench_data/")[2], refused.line): refused.reason
+            for refused in reading.refused}  # fmt: skip
+
+
+def test_a_folder_of_infersim_is_told_by_its_families(bench, plain):
+    assert is_infersim(bench)
+    assert is_infersim(bench / "gemm/h800/data.csv")
+    assert not is_infersim(plain())
+
+
+def test_rows_of_infersim_that_cannot_be_are_refused_each_with_its_reason(bench):
+    found = reasons(read_infersim(bench, "h20", PEAKS))
+    told = {place: reason.partition(" ")[2][:30] for place, reason in found.items()}
+    assert set(told) == {
+        ("mha/decode/h20/32-4-128.csv", 9),  # the time of 64 × 4096 is twice what its MFU says
+        ("mha/decode/h20/64-2-128.csv", 0),
+        ("gdn/decode/h20/4-16-128-32-128.csv", 0),
+        ("gdn/decode/h20/4-16-128-64-128.csv", 0),
+        ("grouped_gemm/decode/h20/data.csv", 2),
+        ("grouped_gemm/decode/h20/data.csv", 3),
+    }
+    assert "MFU" in found["mha/decode/h20/32-4-128.csv", 9]
+    assert "has no header" in found["mha/decode/h20/64-2-128.csv", 0]
+    assert "byte for byte" in found["gdn/decode/h20/4-16-128-64-128.csv", 0]
+    assert "one token an expert" in found["grouped_gemm/decode/h20/data.csv", 2]
+    assert "are not all experts" in found["grouped_gemm/decode/h20/data.csv", 3]
+
+
+def test_the_tokens_that_ran_and_the_padded_size_come_from_the_share_of_the_peak(bench):
+    """Named are 4 × 64 tokens and 1560 columns; run were 192 tokens and 1664 columns."""
+    tables = read_infersim(bench, "h20", PEAKS).tables
+    up, down = (one for one in tables if one.family == "grouped_gemm_decode")
+    assert up.columns["tokens"] == pytest.approx([192, 384, 768, 1536], rel=1e-3)
+    assert set(up.columns["n"]) == {2 * 1664}
+    assert set(down.columns["k"]) == {1664}
+    assert set(up.columns["n_groups_hit"]) == {4}
+
+
+def test_only_the_device_asked_for_is_read(bench):
+    files = {table.file for table in read_infersim(bench, "h800", PEAKS).tables}
+    assert files == {str(bench / "gemm/h800/data.csv")}
+
+
+def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
+    """Latency in ms; the context of decode is the prompt and the step; windows are left out."""
+    folder = tmp_path / "h100_sxm/attention/vllm/0.24.0"
+    folder.mkdir(parents=True)
+    rows = {
+        "batch_size": [8, 8, 8, 8],
+        "isl": [1, 1, 1, 1],
+        "step": [1023, 2047, 1023, 1023],
+        "num_heads": [32, 32, 32, 32],
+        "num_key_value_heads": [8, 0, 8, 8],
+        "head_dim": [128, 128, 64, 128],
+        "window_size": [0, 0, 0, 1024],
+        "kv_cache_dtype": ["bfloat16", "bfloat16", "bfloat16", "bfloat16"],
+        "latency": [0.02, 0.04, 0.01, 0.01],
+    }
+    parquet.write_table(pa.table(rows), folder / "generation_attention_perf.parquet")
+    parquet.write_table(pa.table({"x": [1]}), folder / "moe_perf.parquet")
+    reading = read_silicon(tmp_path, "vllm")
+    (table,) = reading.tables
+    assert (table.family, table.format, table.peak_format) == ("decode_attention", "bf16", "bf16")
+    assert table.measured_s == pytest.approx([20e-6, 40e-6])
+    assert list(table.columns["context"]) == [1024, 2048]
+    assert list(table.columns["n_kv_heads"]) == [8, 32]
+    assert list(table.lines) == [1, 2]
+    assert "moe_perf" in reading.refused[0].reason
+    assert read_silicon(tmp_path, "sglang").tables == ()
+
+
+def test_a_users_own_table_names_family_format_and_dimensions(plain):
+    (table,) = read_plain(plain()).tables
+    assert (table.family, table.format, table.peak_format) == ("gemm", "fp8", "fp8")
+    assert table.n_rows == 30
+    assert np.all(table.lines == np.arange(2, 32))
+    assert set(table.columns) == {"m", "n", "k", "weight_bytes", "input_bytes"}
+
+
+def test_every_fault_of_a_users_table_is_told_at_once(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(
+        "family,format,m,n,k,weight_bytes,input_bytes,latency_us\n"
+        "gem,bf16,1,1,1,2,2,10\n"
+        "gemm,bf16,many,1,1,2,2,10\n"
+        "gemm,bf16,1,1,1,2,2,\n"
+    )
+    with pytest.raises(SpecError) as caught:
+        read_plain(path)
+    told = [(p.where.rpartition(":")[2], p.key, p.value) for p in caught.value.problems]
+    assert told == [("2", "", "gem"), ("3", "m", "many"), ("4", "latency_us", "")]
+
+
+def test_a_table_without_the_columns_says_which(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("m,n,k\n1,2,3\n")
+    with pytest.raises(SpecError) as caught:
+        read_plain(path)
+    assert [p.value for p in caught.value.problems] == ["family", "format", "latency_us"]
+
+
+def test_the_guide_lists_the_dimensions_of_every_family():
+    guide = (Path(__file__).parents[2] / "docs/calibration.md").read_text(encoding="utf-8")
+    for one in FAMILIES.values():
+        row = f"| `{one.name}` | {', '.join(one.dimensions)} | {', '.join(one.optional)} |"
+        assert row in guide

@@ -1,0 +1,88 @@
+"""Memory as engines account for it: weights once, blocks whole, prefixes shared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.memory import cache_bytes, holding, state_bytes
+from planner.estimates.serving.passes import parameter_bytes
+from planner.specs.kernel_files import load_engine
+from tests.estimates.serving.situations import BF16, model
+
+CONFIGS = "tests/specs/huggingface/configs/"
+
+
+@pytest.mark.parametrize(
+    "name", ["Llama-3.1-70B", "Qwen3-235B-A22B", "DeepSeek-V3", "Jamba", "gemma-3-27b-it"]
+)
+def test_one_device_holds_every_parameter_once(name):
+    name = "AI21-Jamba-1.5-Mini" if name == "Jamba" else name
+    spec = model(f"{CONFIGS}{name}_config.json")
+    held = parameter_bytes(spec, deployments(formats=BF16), BF16)[0]
+    assert held == pytest.approx(2 * spec.n_params, rel=1e-3)
+
+
+def test_all_devices_together_hold_every_expert_once():
+    spec = model(f"{CONFIGS}Qwen3-235B-A22B_config.json")
+    alone = parameter_bytes(spec, deployments(formats=BF16), BF16)[0]
+    table = deployments(formats=BF16, n_data=8, n_expert_parallel=8)
+    each = parameter_bytes(spec, table, BF16)[0]
+    experts = sum(c.n_layers * 128 * c.ffn.expert_params(spec.d_model) * 2 for c in spec.layers)
+    assert each == pytest.approx(alone - experts * 7 / 8, rel=1e-6)
+
+
+def test_a_cache_is_made_of_whole_blocks():
+    """Qwen3-8B keeps 36 × 2 × 8 × 128 numbers of 2 bytes a token: 147,456 bytes."""
+    spec, table = model("qwen3-8b"), deployments(formats=BF16)
+    assert cache_bytes(spec, table, BF16, 17, 16)[0] == 32 * 147_456
+    assert cache_bytes(spec, table, BF16, 16, 16)[0] == 16 * 147_456
+
+
+def test_heads_fewer_than_devices_are_held_several_times():
+    spec = model("qwen3-8b")
+    table = deployments(formats=BF16, n_tensor=[8, 16])
+    held = cache_bytes(spec, table, BF16, 160, 16)
+    assert held[0] == held[1]
+
+
+def test_a_window_keeps_its_own_tokens_only():
+    spec = model(f"{CONFIGS}gemma-3-27b-it_config.json")
+    table = deployments(formats=BF16)
+    short, long = (cache_bytes(spec, table, BF16, n, 16)[0] for n in (1024, 131_072))
+    whole = next(c for c in spec.layers if c.mixer.n_span_tokens is None)
+    each = whole.mixer.d_cached * 2
+    assert long - short == pytest.approx(whole.n_layers * each * (131_072 - 1024), rel=0.01)
+
+
+def test_states_do_not_grow_with_the_context():
+    spec = model(f"{CONFIGS}Qwen3-Next-80B-A3B_config.json")
+    table = deployments(formats=BF16, n_tensor=[1, 2])
+    held = state_bytes(spec, table)
+    assert held[0] == pytest.approx(spec.state_bytes())
+    assert held[1] == pytest.approx(held[0] / 2)
+
+
+def test_a_shared_prefix_is_held_once():
+    spec, engine = model("qwen3-8b"), load_engine("vllm")
+    table = deployments(formats=BF16, batch=1)
+
+    def fits(shared):
+        return holding(
+            spec, table, BF16, engine, hbm_bytes=80e9, n_tokens=4096, n_shared_tokens=shared
+        )
+
+    apart, together = fits(0), fits(2048)
+    assert together.sequence_bytes[0] == apart.sequence_bytes[0] / 2
+    assert together.largest_batch[0] == pytest.approx(2 * apart.largest_batch[0], abs=3)
+
+
+def test_what_fits_leaves_the_engine_its_share():
+    spec, engine = model("qwen3-32b"), load_engine("trtllm")
+    table = deployments(formats=BF16, n_tensor=[1, 2, 4, 8], batch=8)
+    held = holding(spec, table, BF16, engine, hbm_bytes=80e9, n_tokens=8192)
+    used = held.weights_bytes + held.activation_bytes + held.workspace_bytes
+    used = used + held.largest_batch * held.sequence_bytes
+    assert np.all(used[1:] <= 80e9 * engine.memory_fraction)
+    assert np.all(np.diff(held.largest_batch) > 0)

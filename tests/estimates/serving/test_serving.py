@@ -1,0 +1,111 @@
+"""What users feel: by hand, and in the right direction when the traffic changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.equations.speculation import expected_tokens
+from planner.estimates.serving.deployments import deployments, faults, is_valid
+from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
+from tests.estimates.serving.situations import BF16, FP8, clock, model, served
+
+CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)
+
+
+def test_a_lone_request_waits_for_nobody():
+    """TPOT is its decode pass; TTFT its request, its prompt and half a decode pass."""
+    times = served("qwen3-8b", deployments(formats=BF16), CHAT)
+    engine = clock("h100-nvl8-x1", "vllm").engine
+    assert times.tpot_s[0] == times.itl_s[0]
+    assert times.itl_s[0] == times.decode.total_s[0] + engine.decode_host_s
+    assert times.ttft_s[0] > engine.request_s + engine.prefill_host_s + times.prefill.total_s[0]
+
+
+def test_others_prompts_hold_a_request_up_once_each():
+    """TPOT = D + (b − 1) P / OSL."""
+    times = served("qwen3-8b", deployments(formats=BF16, batch=64), CHAT)
+    expected = times.itl_s[0] + 63 * times.added_s[0] / 512
+    assert times.tpot_s[0] == pytest.approx(expected)
+
+
+def test_requests_that_begin_together_wait_first_and_are_held_up_less():
+    table = deployments(formats=BF16, n_tensor=8, batch=64)
+    random = served("qwen3-32b", table, CHAT, engine="sglang")
+    waves = served("qwen3-32b", table, replace(CHAT, wave_fraction=1.0), engine="sglang")
+    assert waves.ttft_s[0] > 10 * random.ttft_s[0]
+    assert waves.tpot_s[0] < random.tpot_s[0]
+
+
+def test_a_cached_prefix_is_not_read_again():
+    table = deployments(formats=BF16, batch=32)
+    none, half, all_ = (
+        served("qwen3-8b", table, replace(CHAT, hit_fraction=share)).ttft_s[0]
+        for share in (0.0, 0.5, 1.0)
+    )
+    assert all_ < half < none
+
+
+def test_prompts_longer_than_a_chunk_take_several_passes():
+    long = Traffic(n_input_tokens=32_768, n_output_tokens=128)
+    table = deployments(formats=BF16, n_tensor=4, batch=1, chunk_tokens=[2048, 8192, 65_536])
+    times = served("qwen3-32b", table, long)
+    assert list(times.n_chunks) == [17, 5, 1]  # one place of a chunk is the decode's
+    assert np.all(np.diff(times.ttft_s) < 0)
+
+
+def test_what_does_not_fit_queues():
+    table = deployments(formats=BF16, batch=[16, 4096])
+    times = served("qwen3-8b", table, CHAT)
+    assert times.n_running[0] == 16
+    assert times.queue_s[0] == 0
+    assert times.n_running[1] < 4096
+    assert times.queue_s[1] > times.tpot_s[1] * CHAT.n_output_tokens
+
+
+def test_drafts_pay_by_what_they_yield():
+    timer = clock("h800-nvl8-x16", "sglang")
+    spec = model("tests/specs/huggingface/configs/DeepSeek-V3_config.json")
+    table = deployments(formats=FP8, n_data=32, n_expert_parallel=32, batch=16)
+    serving = Serving(model=spec, formats=FP8, engine=timer.engine, clock=timer)
+    drafter = drafter_of(spec, "mtp")
+    usual = serving_times(serving, table, CHAT)
+    for acceptance in (0.0, 0.9):
+        drafts = Drafts(
+            n_drafted=1, yields=expected_tokens(1, acceptance), drafter=drafter, n_passes=1
+        )
+        drafted = serving_times(serving, table, CHAT, drafts=drafts)
+        assert bool(drafted.tpot_s[0] < usual.tpot_s[0]) == (acceptance > 0.5)
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa"])
+def test_any_model_can_be_drafted_for(kind):
+    drafter = drafter_of(model("qwen3-32b"), kind)
+    assert drafter.n_layers == 1
+    assert drafter.n_params < 0.2 * model("qwen3-32b").n_params
+
+
+def test_a_model_without_predictors_says_so():
+    with pytest.raises(ValueError, match="has no layer that predicts"):
+        drafter_of(model("qwen3-8b"), "mtp")
+
+
+def test_engines_rules_say_what_they_refuse():
+    table = deployments(formats=BF16, n_tensor=[1, 3, 16], n_expert_parallel=[1, 1, 4])
+    spec = model("qwen3-30b-a3b")  # 32 heads, 4 of keys, 128 experts of 768 columns
+    assert list(is_valid(spec, table)) == [True, False, True]
+    broken = faults(spec, deployments(formats=BF16, n_tensor=2, n_expert_parallel=4))
+    said = [fact for fact, hit in broken.items() if hit[0]]
+    assert said == ["expert groups times their cuts are not the devices of a stage"]
+
+
+def test_stages_share_the_layers_and_the_time_of_prompts():
+    one, two = (
+        served("qwen3-32b", deployments(formats=BF16, n_tensor=4, n_stages=n, batch=32), CHAT)
+        for n in (1, 2)
+    )
+    assert two.itl_s[0] < one.itl_s[0]  # micro-batches are smaller
+    assert two.added_s[0] < one.added_s[0]

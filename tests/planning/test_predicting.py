@@ -1,0 +1,124 @@
+"""One given deployment, evaluated: parts add up, bounds and limits are what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import RequestError
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.serving import Traffic
+from planner.predicting import Speculating, predict
+from planner.report.prediction import prediction_text
+from planner.report.roofline import roofline_page
+from planner.specs.reading import load_architecture
+from tests.report.predictions import FP8, PREDICTION, machines, predicted
+
+LARGE = predicted(
+    "deepseek-v3",
+    "h800-nvl8-x16",
+    "sglang",
+    n_data=128,
+    n_expert_parallel=128,
+    batch=64,
+    overlaps=True,
+)
+
+
+@pytest.mark.parametrize("one", [PREDICTION, LARGE], ids=["dense", "experts"])
+def test_operations_add_up_to_their_pass(one):
+    for line in one.passes:
+        spent = sum(
+            part.total_s * (1 if part.layer == "model" else line.n_microbatches)
+            for part in line.operations
+        )
+        assert line.total_s.value == pytest.approx(spent - line.hidden_s + line.host_s)
+
+
+@pytest.mark.parametrize("one", [PREDICTION, LARGE], ids=["dense", "experts"])
+def test_nothing_beats_the_roofline(one):
+    for line in one.passes:
+        for part in line.operations:
+            assert part.mfu_fraction <= 1.0, part.name
+            assert part.hbm_fraction <= 1.05, part.name
+
+
+def test_every_interval_holds_its_value_and_every_number_its_source():
+    for line in LARGE.passes:
+        assert line.total_s.low < line.total_s.value < line.total_s.high
+        assert all(part.source for part in line.operations)
+    assert LARGE.n_assumed == sum(p.source.startswith("assumed") for p in LARGE.provenance)
+
+
+def test_bounds_follow_the_intensity():
+    bounds = {part.name: part for line in PREDICTION.passes for part in line.operations}
+    decode, prefill = ({part.name: part for part in line.operations} for line in PREDICTION.passes)
+    assert decode["decode attention"].bound == "memory"
+    assert decode["decode attention"].flop_per_byte < decode["decode attention"].ridge_flop_per_byte
+    assert prefill["FFN up"].bound == "compute"
+    assert "all-reduce after mixing" not in bounds  # on one device there is none
+
+
+def test_balance_points_are_those_of_the_literature():
+    """H20: R = 296 / 4 = 74 in FP8; groups at R/2, latents R/4, experts R/2S, products R/2."""
+    points = {line.name: line.balanced for line in PREDICTION.balance}
+    assert points["tokens of a product"] == pytest.approx(37)
+    assert points["heads that share keys and values"] == pytest.approx(37)
+    h20 = predicted("deepseek-v3", "h20-nvl8-x4", "sglang", n_data=32, n_expert_parallel=32)
+    points = {line.name: line.balanced for line in h20.balance}
+    assert points["heads that share a latent"] == pytest.approx(74 / 4, rel=0.07)
+    assert points["tokens of all ranks, for their experts"] == pytest.approx(74 * 256 / 16)
+
+
+def test_the_largest_batch_fits_and_one_more_does_not():
+    most = PREDICTION.memory.largest_batch
+    full = predicted("qwen3-8b", "h20-nvl8-x1", "sglang", batch=most)
+    assert full.queue_s == 0
+    assert full.memory.cache_bytes < full.memory.limit_bytes - full.memory.weights_bytes
+    assert predicted("qwen3-8b", "h20-nvl8-x1", "sglang", batch=most + 8).queue_s > 0
+
+
+def test_drafts_are_counted_in_tokens_per_pass():
+    found = predict(
+        load_architecture("qwen3-8b"),
+        machines("h20-nvl8-x1", "sglang"),
+        deployments(formats=FP8, batch=4),
+        Traffic(n_input_tokens=1024, n_output_tokens=256),
+        speculating=Speculating(kind="eagle", n_drafted=3, acceptance=0.8),
+    )
+    assert found.tokens_per_step == pytest.approx(1 + 0.8 + 0.64 + 0.512)
+    assert found.tpot_s.value < found.itl_s.value
+
+
+def test_what_engines_refuse_is_an_error_with_every_reason():
+    with pytest.raises(RequestError) as caught:
+        predicted("qwen3-30b-a3b", "h20-nvl8-x1", "sglang", n_tensor=3, n_expert_parallel=2)
+    assert len(caught.value.problems) >= 2
+
+
+def test_weights_that_do_not_fit_say_by_how_much():
+    with pytest.raises(RequestError, match=r"needs .* GB a device"):
+        predicted("deepseek-v3", "h20-nvl8-x1", "sglang", n_tensor=1)
+
+
+def test_the_report_says_it_all_and_traces_on_demand():
+    plain = prediction_text(LARGE, 100)
+    assert "decode pass" in plain
+    assert "hidden by overlap" in plain
+    assert "fits: batch" in plain
+    explained = prediction_text(LARGE, 100, explains=True)
+    assert "source: alibaba/InferSim" in explained or "InferSim" in explained
+    assert "constants: floor_s" in explained
+
+
+def test_the_picture_is_well_formed_and_has_every_operation_with_flop():
+    from xml.etree import ElementTree
+
+    page = roofline_page(LARGE)
+    tree = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+    circles = tree.findall(".//{*}circle")
+    expected = sum(
+        part.flop > 0 and part.flop_per_byte > 0
+        for line in LARGE.passes
+        for part in line.operations
+    )
+    assert len(circles) == expected

@@ -1,0 +1,37 @@
+"""A prediction that tests of reports share."""
+
+from __future__ import annotations
+
+from planner.estimates.serving.deployments import ServedFormats, deployments
+from planner.estimates.serving.networks import serving_network
+from planner.estimates.serving.serving import Traffic
+from planner.predicting import Machines, predict
+from planner.predictions import Prediction
+from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.reading import load_architecture, load_cluster
+
+FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")
+
+
+def machines(topology: str, engine: str) -> Machines:
+    cluster = load_cluster(topology)
+    return Machines(
+        device=cluster.device,
+        kernels=kernel_table(cluster.device.name, engine),
+        engine=load_engine(engine),
+        network=serving_network(cluster.fabric),
+        network_name=cluster.name,
+    )
+
+
+def predicted(model: str, topology: str, engine: str, **degrees: object) -> Prediction:
+    """A deployment in 8 bits for 4096 tokens in and 1024 out."""
+    return predict(
+        load_architecture(model),
+        machines(topology, engine),
+        deployments(formats=FP8, **degrees),
+        Traffic(n_input_tokens=4096, n_output_tokens=1024),
+    )
+
+
+PREDICTION = predicted("qwen3-8b", "h20-nvl8-x1", "sglang", batch=32)
