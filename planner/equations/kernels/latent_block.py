@@ -250,24 +250,42 @@ def moved_bytes(
 
 def latent_block_work(
     batch: ArrayLike,
-    context: ArrayLike = 0.0,
-    *,
-    weight_bytes: ArrayLike,
     tokens: ArrayLike = 1.0,
-    **dimensions: ArrayLike,
+    *,
+    n_heads: ArrayLike,
+    d_model: ArrayLike,
+    d_q_latent: ArrayLike,
+    d_latent: ArrayLike = 512.0,
+    d_rope: ArrayLike = 64.0,
+    d_nope: ArrayLike = 128.0,
+    d_value: ArrayLike = 128.0,
+    weight_bytes: ArrayLike,
+    product_flop_per_s: ArrayLike = 0.0,
+    context: ArrayLike = 0.0,
+    past_tokens: ArrayLike = 0.0,
+    cache_bytes: ArrayLike = 0.0,
+    n_index_heads: ArrayLike = 0.0,
+    d_index: ArrayLike = 0.0,
+    n_selected: ArrayLike = 0.0,
+    index_flop_per_s: ArrayLike = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """(FLOP, bytes) that no block avoids: its projections; what attention adds depends on sparsity.
+    """(FLOP, bytes) that no block avoids: its projections' weights, read once.
 
-    Args, broadcast together:
-        batch: sequences [1].
-        context: not looked at: caches of a table's rows may stay in a device's own [1].
-        weight_bytes: of one weight [B].
-        tokens: new ones of each sequence [1].
-        dimensions: those of `projection_weights`, and others that are not looked at.
+    No FLOP: projections run in another format than the peak that bounds attention. No cache:
+    that of few short sequences stays on the device. Arguments as in `latent_block_decode_s` and
+    in `sparse_block`; those that only the rest depends on give the answer its shape.
     """
-    names = ("n_heads", "d_model", "d_q_latent", "d_latent", "d_rope", "d_nope", "d_value")
-    weights = projection_weights(**{key: dimensions[key] for key in names if key in dimensions})
-    new = np.multiply(np.asarray(batch, dtype=float), tokens) + 0.0 * np.asarray(context)
-    return np.asarray(2.0 * new * weights), np.asarray(
-        weights * np.asarray(weight_bytes) + 0.0 * new
+    weights = projection_weights(
+        n_heads=n_heads,
+        d_model=d_model,
+        d_q_latent=d_q_latent,
+        d_latent=d_latent,
+        d_rope=d_rope,
+        d_nope=d_nope,
+        d_value=d_value,
     )
+    others = (batch, tokens, product_flop_per_s, context, past_tokens, cache_bytes)
+    index = (n_index_heads, d_index, n_selected, index_flop_per_s)
+    shape = np.broadcast_shapes(*map(np.shape, (weights, weight_bytes, *others, *index)))
+    traffic = np.broadcast_to(weights * np.asarray(weight_bytes), shape)
+    return np.zeros(shape), np.asarray(traffic)
