@@ -61,8 +61,8 @@ def test_only_the_device_asked_for_is_read(bench):
 
 
 def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
-    """Latency in ms; the context of decode is the prompt and the step; windows are left out, and heads
-    that share no keys, or that share them among more than sixteen."""
+    """Latency in ms; the context of decode is the prompt and the step. Windows are left out, and
+    heads that share no keys, or share them among more than sixteen."""
     folder = tmp_path / "h100_sxm/attention/vllm/0.24.0"
     folder.mkdir(parents=True)
     rows = {
