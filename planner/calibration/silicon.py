@@ -24,6 +24,10 @@ LEAST_SIDE = 256
 D_HEAD = 128
 """Attention of other head sizes runs other kernels in the same tables."""
 
+MOST_SHARING = 16
+"""Query heads of a KV head up to which decode runs the grouped program; one alone, or more than
+these, run others: on H100 under TensorRT-LLM those of 48 and more are five times slower."""
+
 _FORMATS: dict[str, tuple[str, float, float]] = {
     # name in the tables: name here, bytes of a weight and of an input, scales included
     "bfloat16": ("bf16", 2.0, 2.0),
@@ -87,7 +91,8 @@ def _gemm(table: Table, file: str) -> Iterator[Measured]:
 
 def _decode(table: Table, file: str) -> Iterator[Measured]:
     for name, form, cache_bytes in (("bfloat16", "bf16", 2.0), ("fp8", "fp8", 1.0)):
-        rows = np.flatnonzero((table["kv_cache_dtype"] == name) & _usual(table))
+        chosen = (table["kv_cache_dtype"] == name) & _usual(table) & _shared(table)
+        rows = np.flatnonzero(chosen)
         columns = columns_of(
             len(rows),
             batch=table["batch_size"][rows],
@@ -124,6 +129,13 @@ def _usual(table: Table) -> BoolArray:
     if "window_size" in table:
         usual = usual & (table["window_size"] == 0)
     return usual
+
+
+def _shared(table: Table) -> BoolArray:
+    """Rows whose query heads share KV heads, as the models of today do."""
+    kv_heads = np.maximum(table["num_key_value_heads"], 1)
+    sharing = np.where(table["num_key_value_heads"] == 0, 1, table["num_heads"] / kv_heads)
+    return np.asarray((sharing > 1) & (sharing <= MOST_SHARING))
 
 
 def _heads(table: Table, rows: IntArray) -> dict[str, FloatArray]:

@@ -61,19 +61,20 @@ def test_only_the_device_asked_for_is_read(bench):
 
 
 def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
-    """Latency in ms; the context of decode is the prompt and the step; windows are left out."""
+    """Latency in ms; the context of decode is the prompt and the step. Windows are left out, and
+    heads that share no keys, or share them among more than sixteen."""
     folder = tmp_path / "h100_sxm/attention/vllm/0.24.0"
     folder.mkdir(parents=True)
     rows = {
-        "batch_size": [8, 8, 8, 8],
-        "isl": [1, 1, 1, 1],
-        "step": [1023, 2047, 1023, 1023],
-        "num_heads": [32, 32, 32, 32],
-        "num_key_value_heads": [8, 0, 8, 8],
-        "head_dim": [128, 128, 64, 128],
-        "window_size": [0, 0, 0, 1024],
-        "kv_cache_dtype": ["bfloat16", "bfloat16", "bfloat16", "bfloat16"],
-        "latency": [0.02, 0.04, 0.01, 0.01],
+        "batch_size": [8] * 6,
+        "isl": [1] * 6,
+        "step": [1023, 2047, 1023, 1023, 1023, 1023],
+        "num_heads": [32] * 6,
+        "num_key_value_heads": [8, 4, 8, 8, 0, 1],  # none: as many as there are query heads
+        "head_dim": [128, 128, 64, 128, 128, 128],
+        "window_size": [0, 0, 0, 1024, 0, 0],
+        "kv_cache_dtype": ["bfloat16"] * 6,
+        "latency": [0.02, 0.04, 0.01, 0.01, 0.01, 0.01],
     }
     parquet.write_table(pa.table(rows), folder / "generation_attention_perf.parquet")
     parquet.write_table(pa.table({"x": [1]}), folder / "moe_perf.parquet")
@@ -82,7 +83,7 @@ def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
     assert (table.family, table.format, table.peak_format) == ("decode_attention", "bf16", "bf16")
     assert table.measured_s == pytest.approx([20e-6, 40e-6])
     assert list(table.columns["context"]) == [1024, 2048]
-    assert list(table.columns["n_kv_heads"]) == [8, 32]
+    assert list(table.columns["n_kv_heads"]) == [8, 4]
     assert list(table.lines) == [1, 2]
     assert "moe_perf" in reading.refused[0].reason
     assert read_silicon(tmp_path, "sglang").tables == ()
