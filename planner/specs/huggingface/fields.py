@@ -14,6 +14,7 @@ from planner.specs.huggingface.names import MEANINGS, is_irrelevant, is_shapely
 from planner.specs.provenance import Provenance
 
 _MAX_COUNT = 10**9
+_MAX_OF = {"n_layers": 10_000}  # they are listed one by one
 _MAX_SHOWN = 60
 _MAX_UNKNOWN = 5
 _EVERY_NAME = {name: meaning for meaning, names in MEANINGS.items() for name in names}
@@ -54,7 +55,7 @@ class Fields:
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             return self._wrong(meaning, "is not a whole number", max(1, least))
-        if not least <= value <= _MAX_COUNT:
+        if not least <= value <= _MAX_OF.get(meaning, _MAX_COUNT):
             fact = "is negative" if value < 0 else "is zero" if value == 0 else "is out of range"
             return self._wrong(meaning, fact, max(1, least), remedy=f"it is {least} or more")
         return value
