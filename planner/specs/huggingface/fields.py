@@ -98,7 +98,7 @@ class Fields:
                 self.fault(meaning, fact, f"known are {', '.join(known)}")
         if len(value) != n_wanted and self.is_sound("n_layers"):
             self.fault(meaning, f"has {len(value)} entries, but there are {n_wanted} layers")
-        return value if self.is_sound(meaning) else None
+        return value if self.is_sound(meaning) and len(value) == n_wanted else None
 
     def numbers(self, meaning: str) -> list[int] | None:
         """A list of whole numbers; None where the field is absent or wrong."""

@@ -1,7 +1,8 @@
 """What publishers say of the models whose configs are kept here.
 
-`configs/NAME_config.json` are the files as published on Hugging Face; each row names what
-its figure counts and where it stands. Decoders only: vision towers are counted in none.
+`configs/NAME_config.json` have the fields of the files on Hugging Face: copies as NVIDIA's
+aiconfigurator carries them where it does, else put together from public copies. Each row
+names what its figure counts and where it stands. Vision towers are counted in none.
 """
 
 from __future__ import annotations

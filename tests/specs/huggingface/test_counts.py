@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.specs.huggingface.published import ACTIVE, CACHES, COUNTS, Count, every_config, read
 
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from tests.specs.huggingface.published import ACTIVE, CACHES, COUNTS, Count, every_config, read
 
 
 def _counted(architecture: Architecture, row: Count) -> int:

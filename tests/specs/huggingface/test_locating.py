@@ -106,7 +106,7 @@ def test_modelopt_says_the_format_in_a_file_beside_the_config(tmp_path: Path) ->
     beside.write_text('{"quantization": {"quant_algo": "NVFP4"}}')
     assert read_config(tmp_path).weights_format == "fp4"
     beside.write_text('{"quantization": {"quant_algo": "FP3"}}')
-    with pytest.raises(SpecError, match="quantization.quant_algo `FP3`"):
+    with pytest.raises(SpecError, match=r"quantization\.quant_algo `FP3`"):
         read_config(tmp_path)
 
 
@@ -169,7 +169,8 @@ def test_reading_a_config_imports_nothing_heavy() -> None:
         "         'transformers', 'huggingface_hub', 'requests', 'urllib.request', 'socket'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -203,12 +203,10 @@ _ANYTHING = st.recursive(
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_whatever_a_config_says_it_is_read_or_refused(
-    tmp_path: Path, data: st.DataObject
-) -> None:
+def test_whatever_a_config_says_it_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """Values of any type in any field: an architecture, or an error that says what is wrong."""
     table = _table(data.draw(st.sampled_from(every_config())))
     inner = table.get("text_config", table)
@@ -216,7 +214,10 @@ def test_whatever_a_config_says_it_is_read_or_refused(
         inner[key] = data.draw(_ANYTHING)
     path = _written(tmp_path, table)
     try:
-        assert read_config(path).n_params > 0
+        architecture = read_config(path)
     except SpecError as error:
-        assert error.problems
-        assert all(problem.fact for problem in error.problems)
+        facts = [problem.fact for problem in error.problems]
+    else:
+        facts = ["read"] * (architecture.n_params > 0)
+    assert facts
+    assert all(facts)
