@@ -36,9 +36,9 @@ def _flag(group: Group, words: str) -> Parameter:
 class Written:
     """Options as they were written; `reading.read` turns them into numbers."""
 
-    model: Annotated[str, _text(_SERVE, "NAME|FILE", "Model to serve; see `plan models`.")] = (
-        DEFAULT_MODEL
-    )
+    model: Annotated[
+        str, _text(_SERVE, "NAME|FILE", "Model to serve, or a `config.json`; see `plan models`.")
+    ] = DEFAULT_MODEL
     topology: Annotated[
         str, _text(_SERVE, "NAME|FILE", "Pool of devices to serve it on; see `plan topologies`.")
     ] = DEFAULT_TOPOLOGY

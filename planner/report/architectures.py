@@ -21,9 +21,10 @@ def architecture_text(architecture: Architecture) -> str:
     rows = [_HEAD, *(_row(architecture, layer) for layer in architecture.layers)]
     if architecture.predictors:
         rows.append(_row(architecture, architecture.predictors))
+    name, title = architecture.name, architecture.title
     return "\n\n".join(
         (
-            f"{architecture.name}: {architecture.title}",
+            name if title == name else f"{name}: {title}",
             section("layers", columns(rows, _ALIGN)),
             section("size", columns(list(_size(architecture)), "<<")),
             _sources(architecture),

@@ -15,9 +15,7 @@ from planner.specs.provenance import Provenance
 
 _CACHE_FORMATS = ("bf16", "fp8")  # vLLM, --kv-cache-dtype
 _UNSERVED = ("fp32",)  # saved so, served in 16 bits
-_HINT = (
-    "`plan predict` and `plan --engine` know every kind of layer, `plan models {name}` lists its"
-)
+_HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"
 
 
 def architecture_of(model: ModelSpec) -> Architecture:

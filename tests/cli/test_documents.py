@@ -29,7 +29,7 @@ from planner.cli import main
 HERE = Path(__file__).parent
 DOCUMENTS = (*sorted(HERE.glob("*.md")), HERE.parents[1] / "docs" / "messages.md")
 
-_BLOCK = re.compile(r"^```(console|toml)([^\n]*)\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"^```(console|toml|json)([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass
@@ -56,7 +56,7 @@ def examples(path: Path) -> list[Example]:
     for block in _BLOCK.finditer(text):
         kind, info, body = block.groups()
         said = dict(word.split("=", 1) for word in info.split())
-        if kind == "toml":
+        if kind != "console":
             files[said["file"]] = body
             continue
         command, _, expected = body.removeprefix("$ ").partition("\n")
@@ -137,7 +137,7 @@ def _accept(path: Path) -> None:
     commands = iter(examples(path))
 
     def block(match: re.Match[str]) -> str:
-        if match[1] == "toml":
+        if match[1] != "console":
             return match[0]
         example = next(commands)
         printed = example.expected if "..." in example.expected else run(example)[1]

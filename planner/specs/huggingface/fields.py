@@ -14,6 +14,7 @@ from planner.specs.huggingface.names import MEANINGS, is_irrelevant, is_shapely
 from planner.specs.provenance import Provenance
 
 _MAX_COUNT = 10**9
+_MAX_OF = {"n_layers": 10_000}  # they are listed one by one
 _MAX_SHOWN = 60
 _MAX_UNKNOWN = 5
 _EVERY_NAME = {name: meaning for meaning, names in MEANINGS.items() for name in names}
@@ -54,7 +55,7 @@ class Fields:
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             return self._wrong(meaning, "is not a whole number", max(1, least))
-        if not least <= value <= _MAX_COUNT:
+        if not least <= value <= _MAX_OF.get(meaning, _MAX_COUNT):
             fact = "is negative" if value < 0 else "is zero" if value == 0 else "is out of range"
             return self._wrong(meaning, fact, max(1, least), remedy=f"it is {least} or more")
         return value
@@ -97,7 +98,7 @@ class Fields:
                 self.fault(meaning, fact, f"known are {', '.join(known)}")
         if len(value) != n_wanted and self.is_sound("n_layers"):
             self.fault(meaning, f"has {len(value)} entries, but there are {n_wanted} layers")
-        return value if self.is_sound(meaning) else None
+        return value if self.is_sound(meaning) and len(value) == n_wanted else None
 
     def numbers(self, meaning: str) -> list[int] | None:
         """A list of whole numbers; None where the field is absent or wrong."""

@@ -1,0 +1,192 @@
+"""Parameters and caches that configs imply, against what publishers say."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from tests.specs.huggingface.published import ACTIVE, CACHES, COUNTS, Count, every_config, read
+
+
+def _counted(architecture: Architecture, row: Count) -> int:
+    counted = architecture.n_params
+    predictors = architecture.predictors
+    if row.with_predictors:
+        assert predictors is not None
+        counted += predictors.n_layers * predictors.n_params(architecture.d_model)
+    return counted + row.n_copies * architecture.vocab_size * architecture.d_model
+
+
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: row.config)
+def test_the_parameters_of_a_config_are_those_published_within_half_a_percent(row: Count) -> None:
+    assert _counted(read(row.config), row) == pytest.approx(row.n_params, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    "config", ["Llama-3.1-8B", "Llama-3.1-70B", "Mistral-7B-v0.1", "Mamba-Codestral-7B-v0.1",
+               "GLM-4.5", "GLM-4.5-Air", "GLM-5"],
+)  # fmt: skip
+def test_where_the_publisher_gives_every_digit_the_count_has_them_all(config: str) -> None:
+    row = next(row for row in COUNTS if row.config == config)
+    assert _counted(read(config), row) == row.n_params
+
+
+def test_more_than_25_published_counts_and_ten_caches_are_compared() -> None:
+    assert len(COUNTS) >= 27
+    assert len({config for config, _, _ in CACHES}) >= 10
+    assert all(source for *_, source in CACHES)
+
+
+@pytest.mark.parametrize(("config", "n_bytes", "source"), CACHES, ids=[row[0] for row in CACHES])
+def test_a_token_leaves_as_many_bytes_as_published(
+    config: str, n_bytes: float, source: str
+) -> None:
+    assert 2 * read(config).cached_numbers_per_token() == n_bytes, source
+
+
+@pytest.mark.parametrize(("config", "n_active", "source"), ACTIVE, ids=[row[0] for row in ACTIVE])
+def test_a_token_meets_as_many_parameters_as_published(
+    config: str, n_active: float, source: str
+) -> None:
+    assert read(config).n_active_params == pytest.approx(n_active, rel=0.01), source
+
+
+@pytest.mark.parametrize("config", every_config())
+def test_every_kept_config_is_read_and_its_classes_make_up_its_layers(config: str) -> None:
+    architecture = read(config)
+    assert sum(layer.n_layers for layer in architecture.layers) == architecture.n_layers
+    for i, layer in enumerate(architecture.layers):
+        assert architecture.order.count(i) == layer.n_layers
+    assert len({layer.name for layer in architecture.layers}) == len(architecture.layers)
+    assert architecture.n_active_params <= architecture.n_params
+
+
+def _classes(config: str) -> dict[str, int]:
+    return {layer.name: layer.n_layers for layer in read(config).layers}
+
+
+@pytest.mark.parametrize(
+    ("config", "classes"),
+    [
+        ("Llama-3.1-8B", {"full attention, FFN": 32}),
+        ("Mistral-7B-v0.1", {"window of 4096, FFN": 32}),
+        ("gemma-3-27b-it", {"window of 1024, FFN": 52, "full attention, FFN": 10}),
+        ("gpt-oss-20b", {"window of 128, experts": 12, "full attention, experts": 12}),
+        ("Llama-4-Maverick", {"chunk of 8192, FFN": 24, "chunk of 8192, experts": 12,
+                              "full attention, experts": 12}),
+        ("DeepSeek-V3", {"latent attention, FFN": 3, "latent attention, experts": 58}),
+        ("GLM-5.2", {"sparse latent attention, FFN": 3,
+                     "sparse latent attention, shared picks, experts": 57,
+                     "sparse latent attention, experts": 18}),
+        ("Qwen3-Next-80B-A3B", {"gated delta net, experts": 36, "full attention, experts": 12}),
+        ("MiniMax-Text-01", {"lightning attention, experts": 70, "full attention, experts": 10}),
+        ("AI21-Jamba-1.5-Mini", {"Mamba, FFN": 12, "Mamba, experts": 16,
+                                 "full attention, FFN": 4}),
+        ("granite-4.0-h-small", {"Mamba 2, experts": 36, "full attention, experts": 4}),
+        ("Nemotron-3-Nano-30B-A3B", {"Mamba 2": 23, "experts": 23, "full attention": 6}),
+        ("Mamba-Codestral-7B-v0.1", {"Mamba 2": 64}),
+        ("Hunyuan-A52B-Instruct", {"full attention, experts": 32,
+                                   "full attention, shared cache, experts": 32}),
+    ],
+)  # fmt: skip
+def test_layers_of_different_kinds_are_different_classes(
+    config: str, classes: dict[str, int]
+) -> None:
+    assert _classes(config) == classes
+
+
+def test_a_window_keeps_its_own_tokens_only() -> None:
+    """gpt-oss-20b at 1,000 tokens: 12 layers keep 1,000, 12 keep 128; 2 × 8 × 64 numbers each."""
+    assert read("gpt-oss-20b").cached_numbers(1_000) == (12 * 1_000 + 12 * 128) * 2 * 8 * 64
+
+
+def test_layers_that_share_a_cache_keep_half() -> None:
+    """Hunyuan-Large: 32 of 64 layers cache 2 × 8 heads × 80 numbers."""
+    assert read("Hunyuan-A52B-Instruct").cached_numbers_per_token() == 32 * 2 * 8 * 80
+
+
+def test_a_gated_delta_net_keeps_a_state_and_the_inputs_of_its_convolution() -> None:
+    """Qwen3.5-35B-A3B: 30 layers of 32 heads × 128 × 128 fp32, and 3 × 8,192 channels bf16."""
+    state = 30 * 32 * 128 * 128 * 4
+    convolution = 30 * 3 * (2 * 16 * 128 + 32 * 128) * 2
+    assert read("Qwen3.5-35B-A3B").state_bytes() == state + convolution
+
+
+def test_a_mamba_2_layer_keeps_a_state_and_the_inputs_of_its_convolution() -> None:
+    """Codestral: 64 layers of 128 heads × 64 × 128 fp32, 3 × (8,192 + 2 × 8 × 128) bf16."""
+    state = 64 * 128 * 64 * 128 * 4
+    convolution = 64 * 3 * (8_192 + 2 * 8 * 128) * 2
+    assert read("Mamba-Codestral-7B-v0.1").state_bytes() == state + convolution
+
+
+def test_sparse_attention_says_how_many_tokens_it_picks() -> None:
+    mixer = read("DeepSeek-V3.2").layers[0].mixer
+    assert isinstance(mixer, LatentAttention)
+    assert mixer.indexer is not None
+    assert (mixer.indexer.n_heads, mixer.indexer.n_selected_tokens) == (64, 2_048)
+
+
+def test_picks_that_are_shared_have_no_weights_of_their_own() -> None:
+    """GLM-5.2: the indexer has 2,048 × 32 × 128 + 6,144 × (128 + 32) + 2 × 128 parameters."""
+    _, shared, own = read("GLM-5.2").layers
+    weights = 2_048 * 32 * 128 + 6_144 * (128 + 32) + 2 * 128
+    assert own.n_params(6_144) - shared.n_params(6_144) == weights
+
+
+def test_a_pruned_model_has_layers_without_attention_and_narrow_ffns() -> None:
+    layers = read("Llama-3_3-Nemotron-Super-49B-v1").layers
+    bare = [layer for layer in layers if layer.mixer is None]
+    assert sum(layer.n_layers for layer in bare) == 31
+    widths = {layer.ffn.d_ff for layer in bare if isinstance(layer.ffn, FeedForward)}
+    assert widths == {14_336, 17_920, 7_168, 28_672, 5_632, 2_816}
+
+
+def test_experts_behind_a_projection_are_as_wide_as_the_projection() -> None:
+    """Nemotron 3 Super: an expert is two matrices of 1,024 × 2,688."""
+    layer = _with_experts(read("Nemotron-3-Super-120B-A12B-FP8"))
+    assert layer.ffn is not None
+    assert layer.ffn.n_params(4_096) == (
+        512 * 2 * 1_024 * 2_688 + 4_096 * 512 + 512 + 2 * 4_096 * 5_376 + 2 * 4_096 * 1_024
+    )
+
+
+def _with_experts(architecture: Architecture) -> LayerClass:
+    return next(layer for layer in architecture.layers if layer.name == "experts")
+
+
+def test_the_full_layers_of_gemma_4_cache_values_though_keys_make_them() -> None:
+    """2 heads of 512, keys normed and rotated, values not: both are cached, one is projected."""
+    mixer = next(c.mixer for c in read("gemma-4-26B-A4B").layers if c.name.startswith("full"))
+    assert isinstance(mixer, GroupedAttention)
+    assert (mixer.d_cached, mixer.d_keys_and_values) == (2 * 2 * 512, 2 * 512)
+
+
+def test_recurrences_cache_nothing() -> None:
+    mixers = [layer.mixer for layer in read("AI21-Jamba-1.5-Mini").layers]
+    assert [m.d_cached for m in mixers if isinstance(m, Recurrence)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("config", "formats"),
+    [
+        ("Llama-3.1-8B", ("bf16", "bf16")),
+        ("DeepSeek-V3", ("fp8", "bf16")),
+        ("gpt-oss-20b", ("mxfp4", "bf16")),
+        ("Kimi-K2.5", ("int4", "bf16")),
+        ("Nemotron-3-Super-120B-A12B-FP8", ("fp8", "bf16")),
+        ("gemma-2-27b", ("fp32", "bf16")),
+        ("MiniMax-Text-01", (None, "bf16")),
+    ],
+)
+def test_formats_are_those_of_the_quantization_or_of_the_type_saved(
+    config: str, formats: tuple[str | None, str]
+) -> None:
+    architecture = read(config)
+    assert (architecture.weights_format, architecture.activation_format) == formats
+
+
+def test_values_say_whether_the_file_or_the_family_gave_them() -> None:
+    sources = {value.key: value.source for value in read("gemma-3-27b-it").provenance}
+    assert sources["hidden_size"] == "config.json of gemma-3-27b-it"
+    assert sources["vocab_size"] == "default of `gemma3_text`"

@@ -1,0 +1,120 @@
+"""Models of TOML files as classes of layers, and configs as models that layouts shard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.errors import SpecError
+from planner.specs.correspondence import architecture_of, model_spec_of
+from planner.specs.listing import list_models
+from planner.specs.reading import load_model
+from tests.specs.huggingface.published import read
+
+SHIPPED = [listing.name for listing in list_models()]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_model_has_as_many_parameters_and_cached_bytes_as_classes_of_layers(
+    name: str,
+) -> None:
+    model = load_model(name)
+    architecture = architecture_of(model)
+    assert architecture.n_params == model.n_params
+    assert architecture.n_active_params == model.n_params_active
+    assert architecture.cached_numbers_per_token() == model.n_layers * model.d_cached
+    if model.kv_format == "bf16":
+        assert 2 * architecture.cached_numbers(10_000) == model.kv_bytes(10_000)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_classes_of_layers_give_the_shipped_model_back(name: str) -> None:
+    model = load_model(name)
+    back = model_spec_of(architecture_of(model))
+    shape = ("name", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "vocab_size",
+             "n_ffn_matrices", "block", "tied_embeddings", "moe", "mla", "window",
+             "n_params_published")  # fmt: skip
+    assert {key: getattr(back, key) for key in shape} == {key: getattr(model, key) for key in shape}
+    assert back.n_params == model.n_params
+
+
+@pytest.mark.parametrize(
+    ("config", "shipped"),
+    [
+        ("Llama-3.1-8B", "llama-3.1-8b"),
+        ("Llama-3.1-70B", "llama-3.1-70b"),
+        ("Llama-3.1-405B", "llama-3.1-405b"),
+        ("Qwen3-8B", "qwen3-8b"),
+        ("Qwen3-32B", "qwen3-32b"),
+        ("Qwen3-30B-A3B", "qwen3-30b-a3b"),
+        ("Qwen3-235B-A22B", "qwen3-235b-a22b"),
+        ("Mixtral-8x7B-v0.1", "mixtral-8x7b"),
+        ("Mixtral-8x22B-v0.1", "mixtral-8x22b"),
+        ("Mistral-Large-Instruct-2407", "mistral-large-2"),
+        ("DeepSeek-V3", "deepseek-v3"),
+        ("Kimi-K2-Instruct", "kimi-k2"),
+        ("gpt-oss-120b", "gpt-oss-120b"),
+        ("falcon-180B", "falcon-180b"),
+    ],
+)
+def test_a_config_gives_the_shape_that_the_shipped_file_says(config: str, shipped: str) -> None:
+    """Mixtral 8x22B was also published with 32,768 words; counts agree to a tenth of a percent."""
+    ours, theirs = model_spec_of(read(config)), load_model(shipped)
+    shape = ("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "n_ffn_matrices", "block",
+             "moe", "mla", "window")  # fmt: skip
+    assert {key: getattr(ours, key) for key in shape} == {
+        key: getattr(theirs, key) for key in shape
+    }
+    assert ours.kv_bytes_per_token == theirs.kv_bytes_per_token
+    assert ours.n_params == pytest.approx(theirs.n_params, rel=0.006)
+
+
+def test_norms_and_biases_are_all_that_the_layouts_leave_out() -> None:
+    """Llama 3.1 8B: two norms of 4,096 in each of 32 layers, and one at the end."""
+    architecture = read("Llama-3.1-8B")
+    assert architecture.n_params - model_spec_of(architecture).n_params == (2 * 32 + 1) * 4_096
+
+
+def test_a_checkpoint_is_served_as_published_or_unpacked() -> None:
+    assert model_spec_of(read("DeepSeek-V3")).weights_formats == ("fp8", "bf16")
+    assert model_spec_of(read("Qwen3-8B")).weights_formats == ("bf16",)
+    assert model_spec_of(read("gemma-2-27b")).weights_formats == ("bf16",)  # saved in fp32
+
+
+@pytest.mark.parametrize(
+    ("config", "fact"),
+    [
+        ("Qwen3-Next-80B-A3B", "has 36 layers of a kind that no layout shards, gated delta net"),
+        ("MiniMax-Text-01", "has 70 layers of a kind that no layout shards, lightning attention"),
+        ("AI21-Jamba-1.5-Mini", "has 12 layers of a kind that no layout shards, Mamba, FFN"),
+        ("Mamba-Codestral-7B-v0.1", "has 64 layers of a kind that no layout shards, Mamba 2"),
+        ("DeepSeek-V3.2", "sparse latent attention, FFN: they attend to picked tokens"),
+        ("Llama-4-Scout", "chunk of 8192, experts: they attend within chunks"),
+        ("Hunyuan-A52B-Instruct", "shared cache, experts: they read another layer's cache"),
+        ("gemma-4-26B-A4B", "their projections are not those of plain attention"),
+        ("Llama-3_3-Nemotron-Super-49B-v1", "has 10 layers of a kind that no layout shards, FFN"),
+    ],
+)
+def test_what_no_layout_knows_is_an_error_that_names_the_kind_of_layer(
+    config: str, fact: str
+) -> None:
+    with pytest.raises(SpecError) as raised:
+        model_spec_of(read(config), written=f"org/{config}")
+    assert fact in str(raised.value)
+    assert "`plan predict`" in raised.value.hint
+    assert f"`plan models org/{config}`" in raised.value.hint
+
+
+def test_layers_that_differ_in_width_only_are_no_model_of_one_layer() -> None:
+    """Two FFN widths, and experts before an FFN, are what the layouts have no words for."""
+    wide = read("Llama-3.1-8B")
+    layer = wide.layers[0]
+    assert layer.ffn is not None
+    narrow = replace(layer, n_layers=1, ffn=replace(layer.ffn, d_ff=256), name="narrow")
+    mixed = replace(wide, layers=(layer, narrow), order=(0,) * 31 + (1,))
+    with pytest.raises(SpecError, match="has FFNs of different shapes"):
+        model_spec_of(mixed)
+    moe = read("DeepSeek-V3")
+    with pytest.raises(SpecError, match="has FFNs after layers with experts"):
+        model_spec_of(replace(moe, order=moe.order[::-1]))
