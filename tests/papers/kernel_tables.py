@@ -125,7 +125,7 @@ def write(chip: Chip, engine: str, version: str, paths: list[Path], source: str)
 def comment(chip: Chip, engine: str) -> str:
     return (
         f"Kernels of {chip.name} under {engine}: constants of closed forms, in SI units.\n"
-        "Fitted by `python -m tests.papers.kernel_tables`; docs/decisions/0007-kernels.md."
+        "Fitted by `python -m tests.papers.kernel_tables`; docs/decisions/0010-kernels.md."
     )
 
 

@@ -4,7 +4,7 @@ Decode reads the cache of each sequence once; prefill works on half of a square,
 causal mask. Where a window limits what is seen, the caller passes what is seen as the context.
 
 Source: [InferSim] and [AIConfigurator2026] for the measurements,
-`docs/decisions/0007-kernels.md` for the forms.
+`docs/decisions/0010-kernels.md` for the forms.
 """
 
 from __future__ import annotations

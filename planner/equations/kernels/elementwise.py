@@ -25,7 +25,7 @@ def elementwise_s(
         kernel_s: least time of one, its launch inside a graph [s].
         memory_fraction: attainable share of the bandwidth [1].
 
-    Source: `docs/decisions/0007-kernels.md`.
+    Source: `docs/decisions/0010-kernels.md`.
     """
     traffic = np.divide(n_bytes, np.multiply(hbm_bytes_per_s, memory_fraction))
     return np.asarray(np.multiply(n_kernels, kernel_s) + traffic)

@@ -11,7 +11,7 @@ links work at once and hinder each other a little:
     t = floor + tokens × d × bytes × √((experts / B_up)² + (other nodes hit / B_out)²)
 
 Source: [DeepEP2025] for both programs and their measurements; forms in
-`docs/decisions/0007-kernels.md`.
+`docs/decisions/0010-kernels.md`.
 """
 
 from __future__ import annotations

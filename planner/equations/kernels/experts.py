@@ -12,7 +12,7 @@ shortens. Expert columns are lengthened by a constant for the price of narrow sl
 The weights read, and with them the time of a decode step, follow from how many distinct experts
 are hit: `expected_experts_hit` says it for even routing.
 
-Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0013-experts-and-blocks.md`.
+Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0012-experts-and-blocks.md`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A 2(k + k₀) SMs / (share × peak), A = min over tiles of ⌈tiles / SMs⌉ m�
 the pipeline's prologue and epilogue, n₀ for the price of narrow tiles. b is the traffic of
 weights, inputs and outputs, and q the quantisation of the inputs while the program runs.
 
-Source: [InferSim] for the measurements, `docs/decisions/0007-kernels.md` for the form.
+Source: [InferSim] for the measurements, `docs/decisions/0010-kernels.md` for the form.
 """
 
 from __future__ import annotations

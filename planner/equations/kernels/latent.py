@@ -2,7 +2,7 @@
 
 In decode every head reads the same compressed cache, so that arithmetic and traffic are close to
 each other on most devices. Source: [DeepSeek2024] for the algebra, [InferSim] and
-[AIConfigurator2026] for measurements, `docs/decisions/0013-experts-and-blocks.md` for the smaller
+[AIConfigurator2026] for measurements, `docs/decisions/0012-experts-and-blocks.md` for the smaller
 terms.
 The kernels alone: `latent_block` is a layer's attention with the products around it.
 """

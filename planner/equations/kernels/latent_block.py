@@ -11,7 +11,7 @@ in `latent`. In decode the up-projections of the latent are absorbed: queries me
 two batched products in 16 bits stand for them; in prefill they make keys and values.
 
 Peaks of attention are those of 16 bits whatever the cache.
-Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0013-experts-and-blocks.md`.
+Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0012-experts-and-blocks.md`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ shortens, and many sequences the time of their arithmetic:
 Eight FLOP for each number of the state: it is read, decayed, corrected and written, a nominal
 count that the share makes good. Peaks are those of 16 bits.
 
-Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0013-experts-and-blocks.md`.
+Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0012-experts-and-blocks.md`.
 """
 
 from __future__ import annotations

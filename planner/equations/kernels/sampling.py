@@ -31,7 +31,7 @@ def sampling_s(
             normalise, limit, draw [1].
         memory_fraction: attainable share of the bandwidth [1].
 
-    Source: `docs/decisions/0007-kernels.md`.
+    Source: `docs/decisions/0010-kernels.md`.
     """
     _, once = sampling_work(batch, vocab)
     traffic = np.multiply(n_passes, once) / np.multiply(hbm_bytes_per_s, memory_fraction)

@@ -10,7 +10,7 @@ by the host, so that short prompts take the host's time and long ones the device
 between: t = (host⁴ + device⁴)^(1/4).
 
 The indexer computes in 8 bits. Source: [DeepSeek2025] for the algebra, tables of
-[AIConfigurator2026] for constants, `docs/decisions/0013-experts-and-blocks.md`.
+[AIConfigurator2026] for constants, `docs/decisions/0012-experts-and-blocks.md`.
 """
 
 from __future__ import annotations
