@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from planner.specs.records import Workload
-from planner.specs.targets import Targets
+from planner.specs.workload import Workload
+
+if TYPE_CHECKING:
+    from planner.specs.targets import Targets
 
 DEFAULT_MODEL = "palm-540b"
 DEFAULT_TOPOLOGY = "tpu-v4-4x8x8"
