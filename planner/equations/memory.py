@@ -1,6 +1,6 @@
 """What must lie in a device's memory, and the context that fits.
 
-Source: [Pope2022] §2 and Table 1.
+Source: [Pope2022] §2 and Table 1; blocks and what they waste, [Kwon2023].
 """
 
 from __future__ import annotations
@@ -44,3 +44,38 @@ def longest_context_tokens(
     Source: [Pope2022] Table 1, with 30 % of the memory as the budget.
     """
     return np.divide(kv_budget_bytes, np.multiply(n_sequences, bytes_per_token))
+
+
+def paged_tokens(n_tokens: ArrayLike, *, n_block_tokens: ArrayLike) -> FloatArray:
+    """Places for tokens in the whole blocks that sequences take [tokens].
+
+    Args, broadcast together:
+        n_tokens: cached tokens of each sequence.
+        n_block_tokens: tokens of a block, at least 1.
+
+    Source: [Kwon2023] §4.1, [Lecture] §4.2.
+    """
+    return np.multiply(np.ceil(np.divide(n_tokens, n_block_tokens)), n_block_tokens)
+
+
+def unfilled_share(held_tokens: ArrayLike, n_tokens: ArrayLike) -> float:
+    """Share of the places held for a batch of sequences that none of their tokens fill [1].
+
+    Held are `paged_tokens` with blocks, or the longest sequence allowed where each sequence has
+    one contiguous reservation. Gaps between reservations are not in it.
+
+    Args, broadcast together:
+        held_tokens: places that each sequence holds, at least its tokens.
+        n_tokens: cached tokens of each sequence.
+
+    Raises:
+        ValueError: a sequence holds fewer places than it has tokens, or nothing is held.
+
+    Source: internal fragmentation in [Kwon2023] §3.1, [Lecture] §4.2.
+    """
+    held, filled = np.broadcast_arrays(
+        np.asarray(held_tokens, dtype=float), np.asarray(n_tokens, dtype=float)
+    )
+    if np.any(held < filled) or not held.sum() > 0:
+        raise ValueError("sequences hold at least one place, and one for each of their tokens")
+    return float(1.0 - filled.sum() / held.sum())

@@ -5,7 +5,7 @@
     error: ...                        `...` stands for anything, alone on a line for any lines
     ```
 
-    ```toml file=my.toml              written into that folder first
+    ```toml file=my.toml              written into that folder first; json and csv too
     ```
 
 `python -m tests.cli.test_documents` writes what is printed into the blocks without `...`.
@@ -29,7 +29,7 @@ from planner.cli import main
 HERE = Path(__file__).parent
 DOCUMENTS = (*sorted(HERE.glob("*.md")), HERE.parents[1] / "docs" / "messages.md")
 
-_BLOCK = re.compile(r"^```(console|toml|json)([^\n]*)\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"^```(console|toml|json|csv)([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass

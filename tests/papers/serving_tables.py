@@ -1,4 +1,4 @@
-"""Tables of `docs/accuracy.md` about serving: InferSim's, and published measurements."""
+"""Tables of `docs/accuracy.md` about serving: InferSim's, kernels, and published measurements."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from planner.specs.kernel_files import list_kernels
+from planner.specs.kernels import Fit
 from tests.papers.inference import CASES, error, predicted
-from tests.papers.silicon import SELECTION, Compared, judged
+from tests.papers.infersim_kernels import MODELS
+from tests.papers.infersim_layers import chosen_layers
+from tests.papers.silicon import PEER, SELECTION, Compared, judged
+from tests.papers.tables import percent
 
 
 def infersim_errors():
@@ -28,26 +33,82 @@ def infersim_table() -> str:
     return "\n".join(lines)
 
 
-def silicon_table() -> str:
-    found = judged(SELECTION)
-    lines = [
-        "| TPOT | rows | mean | median | 90th | bias |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for is_dense, name in ((True, "dense"), (False, "mixtures of experts")):
-        some = [one for one in found if one.row.is_dense is is_dense]
-        lines.append(_line(f"**{name}**", some))
-        for key in ("engine", "system", "short"):
-            for value in sorted({getattr(one.row, key) for one in some}):
-                rows = [one for one in some if getattr(one.row, key) == value]
-                lines.append(_line(f"{name}, {value}", rows))
+def layers_table() -> str:
+    lines = ["| model | device | layers | median | largest |", "| --- | --- | ---: | ---: | ---: |"]
+    for model in MODELS:
+        predicted, measured = np.array(list(chosen_layers(model))).T
+        size = np.abs(predicted / measured - 1.0)
+        lines.append(
+            f"| {model.name} | {model.device} | {len(size)} | {percent(np.median(size))} "
+            f"| {percent(size.max())} |"
+        )
     return "\n".join(lines)
 
 
-def _line(name: str, some: Sequence[Compared]) -> str:
+def kernels_table() -> str:
+    """Errors on what was left out of the shipped fits; a fit that several files hold counts once.
+
+    Fits that were never tried on shapes left out (`assumed`) are not in it.
+    """
+    found: dict[tuple[str, str, str, Fit], set[str]] = {}
+    for table in list_kernels():
+        for (family, number_format), kernel in table.kernels.items():
+            if kernel.fit.left_out_p90_error is not None:
+                one = (table.device, family, number_format, kernel.fit)
+                found.setdefault(one, set()).add(table.engine)
+    lines = [
+        "| left out of fits of | fits | rows | median | worst median | 90th | worst 90th |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        _kernels("**all**", [one[-1] for one in found]),
+    ]
+    for place, kind in ((1, "family"), (0, "device")):
+        for value in sorted({one[place] for one in found}):
+            some = [one[-1] for one in found if one[place] == value]
+            lines.append(_kernels(f"{kind} `{value}`", some))
+    for engine in sorted(set().union(*found.values())):
+        some = [one[-1] for one, engines in found.items() if engine in engines]
+        lines.append(_kernels(f"engine `{engine}`", some))
+    return "\n".join(lines)
+
+
+def _kernels(name: str, fits: Sequence[Fit]) -> str:
+    medians, tails = (
+        np.array([getattr(fit, f"left_out_{kind}_error") for fit in fits])
+        for kind in ("median", "p90")
+    )
+    n_rows = sum(fit.n_rows for fit in fits)
+    cells = (np.median(medians), medians.max(), np.median(tails), tails.max())
+    return f"| {name} | {len(fits)} | {n_rows} | {' | '.join(map(percent, cells))} |"
+
+
+def silicon_table() -> str:
+    """By engine, device and model; the peer's errors where it was run on as much."""
+    found = judged(SELECTION)
+    lines = [
+        "| TPOT | rows | mean | median | 90th | bias | AIConfigurator, mean | median |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        _line("**all**", found, "all"),
+    ]
+    for key in ("engine", "system"):
+        for value in sorted({getattr(one.row, key) for one in found}):
+            rows = [one for one in found if getattr(one.row, key) == value]
+            lines.append(_line(f"all, {value}", rows, value))
+    for is_dense, name in ((True, "dense"), (False, "mixtures of experts")):
+        some = [one for one in found if one.row.is_dense is is_dense]
+        lines.append(_line(f"**{name}**", some, name))
+        for key in ("engine", "system", "short"):
+            for value in sorted({getattr(one.row, key) for one in some}):
+                rows = [one for one in some if getattr(one.row, key) == value]
+                lines.append(_line(f"{name}, {value}", rows, value if key == "short" else ""))
+    return "\n".join(lines)
+
+
+def _line(name: str, some: Sequence[Compared], peer: str) -> str:
     errors = np.array([one.tpot_error for one in some])
     size = np.abs(errors)
+    theirs = ("" if value is None else percent(value) for value in PEER.get(peer, (None, None)))
     return (
         f"| {name} | {len(size)} | {100 * size.mean():.1f} % | {100 * np.median(size):.1f} % "
-        f"| {100 * np.quantile(size, 0.9):.1f} % | {100 * errors.mean():+.1f} % |"
+        f"| {100 * np.quantile(size, 0.9):.1f} % | {100 * errors.mean():+.1f} % "
+        f"| {' | '.join(theirs)} |"
     )

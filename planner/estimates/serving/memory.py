@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.equations.memory import paged_tokens
 from planner.estimates.serving.deployments import (
     DeploymentTable,
     ServedFormats,
@@ -100,15 +101,15 @@ def cache_bytes(
         mixer = layer.mixer
         if mixer is None or isinstance(mixer, Recurrence):
             continue
-        tokens = np.asarray(n_tokens, dtype=float)
-        blocks = np.ceil(tokens / n_block_tokens)
+        held = paged_tokens(n_tokens, n_block_tokens=n_block_tokens)
         if isinstance(mixer, GroupedAttention):
             if not mixer.makes_keys:
                 continue
             if mixer.n_span_tokens is not None:
-                blocks = np.minimum(blocks, np.ceil(mixer.n_span_tokens / n_block_tokens) + 1.0)
+                window = paged_tokens(mixer.n_span_tokens, n_block_tokens=n_block_tokens)
+                held = np.minimum(held, window + n_block_tokens)
         each = cached_numbers_per_device(mixer, table) * number_bytes(formats.cache)
-        total = total + layer.n_layers * blocks * n_block_tokens * each
+        total = total + layer.n_layers * held * each
     return total * _fullest(model, table)
 
 
