@@ -12,8 +12,10 @@ from planner.pareto import frontier
 from planner.planning import plan
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict
+from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
+from planner.specs.targets import Targets
 from planner.surveys import COST_MODELS, ECONOMICS, OWN, AnyPlan, Case, Comparison, Curve, Row
 from planner.units import show
 
@@ -63,7 +65,7 @@ def compare(
     """
     find = _planner(cost_model, choices)
     formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
-    cases = list(_cases(models, clusters, by, formats))
+    cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
     choices["objective"] = objective
     answers = _answers(cases, on_case, lambda one: find(*one[1], **{**choices, **one[2]}))
     values = [None if found is None else found.certificate.objective for found, _ in answers]
@@ -103,7 +105,7 @@ def frontiers(
 ) -> tuple[Curve, ...]:
     """The frontier of every model on every pool; see `compare` and `pareto.frontier`."""
     formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
-    cases = list(_cases(models, clusters, by, formats))
+    cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
     choices["cost_model"] = cost_model
     answers = _answers(cases, on_case, lambda one: frontier(*one[1], **{**choices, **one[2]}))
     return tuple(
@@ -123,12 +125,14 @@ class _Formats(NamedTuple):
     allowed: Sequence[str] | None
     cost_model: str
 
-    def of(self, model: ModelSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Formats of weights and cache that a model may take."""
+    def of(self, model: ModelSpec, targets: Targets) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Formats of weights and cache that a model may take; of a list, those it can."""
         if self.allowed is None:
             weights = tuple(self.weights or model.weights_formats)
             return weights, tuple(self.caches or (model.kv_format,))
         weights, caches = among_formats(model, self.allowed)
+        good = usual_formats(model, targets)
+        weights = tuple(name for name in weights if name in good) or weights
         keeps_usual = self.cost_model == ECONOMICS  # it has no format of the cache
         return weights, (model.kv_format,) if keeps_usual else caches
 
@@ -138,10 +142,15 @@ class _Formats(NamedTuple):
 
 
 def _cases(
-    models: Sequence[ModelSpec], clusters: Sequence[ClusterSpec], by: str, formats: _Formats
+    models: Sequence[ModelSpec],
+    clusters: Sequence[ClusterSpec],
+    by: str,
+    formats: _Formats,
+    targets: Targets | None,
 ) -> Iterator[_Asked]:
+    is_free = not by and not formats.are_named  # each request then takes those it may
     for model, cluster in product(models, clusters):
-        weights, caches = formats.of(model)
+        weights, caches = formats.of(model, targets or Targets())
         parts = [(name,) for name in weights] if by else [weights]
         halves = [(name,) for name in caches] if by == "formats" else [caches]
         for chosen, kept in product(parts, halves):
@@ -151,7 +160,8 @@ def _cases(
                 weights=",".join(chosen) if by or formats.are_named else "",
                 kv=kept[0] if by == "formats" else "",
             )
-            yield case, (model, cluster), {"weights_formats": chosen, "kv_formats": kept}
+            asked = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
+            yield case, (model, cluster), asked
 
 
 def _answers(

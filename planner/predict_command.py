@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -11,6 +10,7 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPrediction
+from planner.report.files import save, unwritable
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _say(written: WrittenPrediction, answer: Prediction) -> None:
     if written.html:
         from planner.report.roofline import roofline_page
 
-        Path(written.html).write_text(roofline_page(answer), encoding="utf-8")
+        save(written.html, roofline_page(answer))
 
 
 def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
@@ -272,6 +272,5 @@ def _speculating(
 def _check_files(written: WrittenPrediction, found: Arguments) -> None:
     if written.json and written.quiet:
         found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    if written.html and not Path(written.html).parent.is_dir():
-        fact = "there is no such folder to write to"
-        found.problems.append(Problem(where="--html", value=written.html, fact=fact))
+    if written.html:
+        found.problems += unwritable("--html", written.html)

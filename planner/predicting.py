@@ -172,7 +172,10 @@ def _prediction(
     decode_error, prefill_error = (_relative(line.total_s) for line in lines)
     running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
     n_data, n_devices = int(table.n_data[0]), int(table.n_devices[0])
-    total = running * n_data / tpot
+    ttft = float(times.ttft_s[0])
+    # a sequence has its place from its prompt to its last token
+    request_s = ttft + (traffic.n_output_tokens - 1) * tpot
+    total = running * n_data * traffic.n_output_tokens / request_s
     drafts = _drafts(model, speculating)
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
@@ -194,7 +197,7 @@ def _prediction(
         hit_fraction=traffic.hit_fraction,
         overlap="two-batch" if table.overlaps[0] else "none",
         tokens_per_step=drafts.yields if drafts else 1.0,
-        ttft_s=_interval(float(times.ttft_s[0]), prefill_error),
+        ttft_s=_interval(ttft, prefill_error),
         tpot_s=_interval(tpot, tpot_error),
         itl_s=_interval(float(times.itl_s[0]), decode_error),
         queue_s=float(times.queue_s[0]),

@@ -209,6 +209,9 @@ def _closest(kind: Kind, name: str) -> str:
         known += pattern.some_names(1_000)
     if name.lower() in known:
         return name.lower()
+    longer = [one for one in known if name and one.startswith(f"{name.lower()}-")]
+    if longer:
+        return longer[-1]
     return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), "")
 
 
