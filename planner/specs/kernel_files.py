@@ -104,6 +104,7 @@ class EngineSteps(Section):
     prefill_host: Sourced[_SpareSeconds]
     small_kernels: Sourced[SpareCount]
     request: Sourced[_SpareSeconds] | None = None
+    expert_request: Sourced[_SpareSeconds] | None = None
     mixes_prefill: Sourced[_Switch] | None = None
     message_share: Sourced[Fraction] | None = None
 
@@ -193,6 +194,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         prefill_host_s=steps.prefill_host.value,
         n_small_kernels=steps.small_kernels.value,
         request_s=steps.request.value if steps.request else 0.0,
+        expert_request_s=steps.expert_request.value if steps.expert_request else 0.0,
         mixes_prefill=steps.mixes_prefill.value if steps.mixes_prefill else True,
         message_share=steps.message_share.value if steps.message_share else 0.0,
         provenance=tuple(

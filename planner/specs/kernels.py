@@ -104,6 +104,8 @@ class EngineSpec:
         prefill_host_s: the same of a prefill step.
         n_small_kernels: elementwise kernels of one layer: norms, rotations, activations.
         request_s: of a request before its first pass: it is received, read, put in line.
+        expert_request_s: what a request for a mixture of experts waits besides; decodes beside
+            it go on meanwhile.
         mixes_prefill: chunks of prompts ride on decode passes; without, prompts are read alone
             and first.
         message_share: share of the multiprocessors that dispatch and combine take while prompts
@@ -121,6 +123,7 @@ class EngineSpec:
     prefill_host_s: float
     n_small_kernels: int
     request_s: float = 0.0
+    expert_request_s: float = 0.0
     mixes_prefill: bool = True
     message_share: float = 0.0
     provenance: tuple[Provenance, ...] = ()

@@ -77,6 +77,9 @@ PEER = {
 measured once by running it on 1,217 rows (314 for dense), not these very rows."""
 PEER_TTFT = (0.58, 0.50)
 
+BETWEEN_STEPS = {"decode_host_s": 1.9e-3, "prefill_host_s": 8e-3, "request_s": 55e-3}
+"""Host times of vLLM 0.12.0, which `engines/vllm.toml` is not of, from its calibration rows [s]."""
+
 MOST_UNQUEUED = 4
 """Most requests in flight for a TTFT to be called unqueued."""
 
@@ -188,13 +191,29 @@ def exclusion(row: Row) -> str:
     return ""
 
 
+def schedules_between_steps(row: Row) -> bool:
+    """Whether an engine schedules while the device waits.
+
+    vLLM did so by default until 0.14.0 ("async scheduling is now enabled by default"); servers of
+    the other rows, published before, were told `async-scheduling: true`
+    (SemiAnalysisAI/InferenceX, benchmarks/70b_fp8_*.sh, benchmarks/gptoss_fp4_*.sh).
+    """
+    return row.engine == "vllm" and row.version == "0.12.0"
+
+
 def is_calibration(row: Row) -> bool:
     """Rows that host times are fitted to: one model on one device at TP 8, for each engine."""
     if row.tensor != 8:
         return False
-    if row.engine == "trtllm":
-        return (row.model, row.system) == ("meta-llama/Llama-3.1-70B", "h200_sxm")
-    return (row.model, row.system) == ("Qwen/Qwen3-32B", "h100_sxm")
+    if row.engine == "sglang" or schedules_between_steps(row):
+        return (row.model, row.system) == ("Qwen/Qwen3-32B", "h100_sxm")
+    return (row.model, row.system) == ("meta-llama/Llama-3.1-70B", "h200_sxm")
+
+
+def is_first_token_calibration(row: Row) -> bool:
+    """Rows that `expert_request` is fitted to; TTFT does not count them, nor TPOT feel it."""
+    is_deepseek = row.short in ("DeepSeek-R1", "DeepSeek-V3")
+    return is_deepseek and row.system == "h200_sxm" and row.engine == "sglang"
 
 
 def begins_together(row: Row) -> bool:
@@ -211,10 +230,12 @@ def formats(row: Row) -> ServedFormats:
 
     NVIDIA's FP8 and NVFP4 checkpoints have scales of activations and an FP8 cache
     (`hf_quant_config.json`); mixtures in NVFP4 and INT4 keep attention in 16 bits. gpt-oss is
-    published in MXFP4, whatever the column says.
+    published in MXFP4, whatever the column says; its servers on B200 were told to cache in FP8
+    (SemiAnalysisAI/InferenceX, benchmarks/gptoss_fp4_b200_*.sh), those on H200 under vLLM were not.
     """
     if row.model == "openai/gpt-oss-120b":
-        return ServedFormats(weights="bf16", experts="mxfp4", cache="bf16")
+        cache = "fp8" if row.system == "b200_sxm" else "bf16"
+        return ServedFormats(weights="bf16", experts="mxfp4", cache=cache)
     if not row.is_dense and row.weights == "nvfp4":
         return ServedFormats(weights="bf16", experts="nvfp4", cache="fp8")
     if row.weights == "int4_wo":
@@ -278,13 +299,15 @@ def compared_rows(rows: Iterable[Row], change: Callable[[EngineSpec], EngineSpec
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         shape = (row.model, row.system, row.engine, row.weights, row.n_input, row.n_output)
-        groups[(*shape, begins_together(row))].append(row)
+        groups[(*shape, begins_together(row), schedules_between_steps(row))].append(row)
     return [one for group in groups.values() for one in _compared(group, change)]
 
 
 def _compared(group: list[Row], change: Callable[[EngineSpec], EngineSpec] | None):
     first, model = group[0], architecture(group[0].model)
     engine = load_engine(first.engine)
+    if schedules_between_steps(first):
+        engine = replace(engine, **BETWEEN_STEPS)
     engine = change(engine) if change else engine
     cluster = load_cluster(CLUSTERS[first.system])
     table = kernel_table(cluster.device.name, engine.name)
@@ -334,7 +357,19 @@ def judged(path: Path) -> list[Compared]:
 
 
 def is_unqueued(one: Compared) -> bool:
-    return one.row.batch <= MOST_UNQUEUED and one.n_running >= one.row.batch
+    """Whether a row's TTFT counts as that of requests that find no queue."""
+    is_alone = one.row.batch <= MOST_UNQUEUED and one.n_running >= one.row.batch
+    return is_alone and not is_first_token_calibration(one.row)
+
+
+def without_repeats(found: Sequence[Compared]) -> list[Compared]:
+    """Each measurement once: the file repeats some under two models' names or two exports."""
+    kept: dict[tuple[object, ...], Compared] = {}
+    for one in found:
+        row = one.row
+        ran = (row.system, row.engine, row.n_input, row.n_output, row.batch, row.tensor, row.expert)
+        kept.setdefault((*ran, round(row.ttft_ms, 1), round(row.tpot_ms, 3)), one)
+    return list(kept.values())
 
 
 def summary(errors: Sequence[float]) -> str:
@@ -367,6 +402,14 @@ def report(found: Sequence[Compared]) -> str:
         if first:
             errors = summary([one.ttft_error for one in first])
             lines.append(f"{f'TTFT without a queue, {name}':58s} {errors}")
+            for engine in sorted({one.row.engine for one in first}):
+                some = summary([one.ttft_error for one in first if one.row.engine == engine])
+                lines.append(f"  {engine:56s} {some}")
+    first = [one for one in found if is_unqueued(one)]
+    for name, some in (("all", first), ("all, each once", without_repeats(first))):
+        if some:
+            errors = summary([one.ttft_error for one in some])
+            lines.append(f"{f'TTFT without a queue, {name}':58s} {errors}")
     return "\n".join(lines)
 
 
@@ -391,9 +434,12 @@ def calibrated(path: Path) -> dict[str, dict[str, float]]:
     """
     rows = [row for row in read_rows(path) if not exclusion(row) and is_calibration(row)]
     found = {}
-    for engine in sorted({row.engine for row in rows}):
+    kinds = {(row.engine, schedules_between_steps(row)) for row in rows}
+    for engine, is_old in sorted(kinds):
         bare = {"decode_host_s": 0.0, "prefill_host_s": 0.0, "request_s": 0.0}
-        own = [row for row in rows if row.engine == engine]
+        own = [
+            row for row in rows if row.engine == engine and schedules_between_steps(row) is is_old
+        ]
         lowest = min(row.batch for row in own)
         for name, value in (
             ("decode_host_s", _left_of_tpot),
@@ -402,7 +448,12 @@ def calibrated(path: Path) -> dict[str, dict[str, float]]:
         ):
             some = compared_rows(own, lambda spec, b=bare: replace(spec, **b))
             bare[name] = max(0.0, value(some, lowest))
-        found[engine] = bare
+        found[f"{engine}, before 0.14" if is_old else engine] = bare
+    few = [row for row in read_rows(path) if not exclusion(row) and is_first_token_calibration(row)]
+    if few:
+        some = compared_rows(few, lambda spec: replace(spec, expert_request_s=0.0))
+        lowest = min(row.batch for row in few)
+        found["sglang"]["expert_request_s"] = max(0.0, _left_of_ttft(some, lowest))
     return found
 
 

@@ -140,7 +140,7 @@ def test_an_engine_loads_and_names_its_sources(name):
 
 def test_an_engine_with_faults_tells_them_all(tmp_path):
     text = (ROOT / "engines/vllm.toml").read_text()
-    text = text.replace("value = 0.9,", "value = 1.9,").replace('"8 ms"', "8")
+    text = text.replace("value = 0.9,", "value = 1.9,").replace('"1.3 ms"', "8")
     path = tmp_path / "vllm.toml"
     path.write_text(text)
     with pytest.raises(SpecError) as caught:

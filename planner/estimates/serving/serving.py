@@ -21,7 +21,7 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import Clock, PassTime, pass_time
-from planner.specs.architecture import Architecture
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.kernels import EngineSpec
 
 
@@ -121,6 +121,12 @@ class Serving:
     engine: EngineSpec
     clock: Clock
 
+    @property
+    def request_s(self) -> float:
+        """What a request waits before its first pass, besides a queue [s]."""
+        routes = any(isinstance(layer.ffn, Experts) for layer in self.model.layers)
+        return self.engine.request_s + (self.engine.expert_request_s if routes else 0.0)
+
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
         return pass_time(self.model, table, work, self.formats, self.clock)
 
@@ -164,7 +170,7 @@ def serving_times(
     steps = max(traffic.n_output_tokens, 1.0)
     tpot = step + (1.0 - waves / 2.0) * (running - 1.0) * added / steps
     first = n_chunks * (both.total_s if engine.mixes_prefill else prefill.total_s)
-    own = engine.request_s + n_chunks * engine.prefill_host_s + first
+    own = serving.request_s + n_chunks * engine.prefill_host_s + first
     ttft = own + itl / 2.0 + waves / 2.0 * (running - 1.0) * added
     excess = np.maximum(table.batch / running - 1.0, 0.0)
     return ServingTimes(

@@ -25,6 +25,23 @@ def test_a_lone_request_waits_for_nobody():
     assert times.ttft_s[0] > engine.request_s + engine.prefill_host_s + times.prefill.total_s[0]
 
 
+@pytest.mark.parametrize(("name", "waits"), [("qwen3-8b", False), ("qwen3-30b-a3b", True)])
+def test_only_prompts_of_mixtures_wait_for_them_and_no_decode_does(name, waits):
+    spare = clock("h100-nvl8-x1", "sglang")
+    assert spare.engine.expert_request_s > 0.1
+    without = replace(spare, engine=replace(spare.engine, expert_request_s=0.0))
+    table = deployments(formats=BF16, n_tensor=2, batch=8)
+    there, gone = (
+        serving_times(
+            Serving(model=model(name), formats=BF16, engine=timer.engine, clock=timer), table, CHAT
+        )
+        for timer in (spare, without)
+    )
+    grown = spare.engine.expert_request_s if waits else 0.0
+    assert there.ttft_s - gone.ttft_s == pytest.approx(grown)
+    assert there.tpot_s == pytest.approx(gone.tpot_s)
+
+
 def test_others_prompts_hold_a_request_up_once_each():
     """TPOT = D + (b − 1) P / OSL."""
     times = served("qwen3-8b", deployments(formats=BF16, batch=64), CHAT)
