@@ -33,6 +33,7 @@ def default_prefill_batches(prefill: str) -> Sequence[int]:
 def default_batches(targets: Targets) -> tuple[int, ...]:
     """The usual decode batches, and those from `min_batch` to twice as many beyond them.
 
+    >>> from planner.specs.targets import Targets
     >>> default_batches(Targets(min_batch=2000))[-3:]
     (3952, 3984, 4000)
     """
