@@ -24,6 +24,7 @@ from planner.specs.architecture import Architecture
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
 from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.kernels import KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.spans import span_text
@@ -52,7 +53,11 @@ def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
         network = serving_network(cluster.fabric)
     except ValueError as error:
         problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
-    if found is None or kernels is None or network is None:
+    if kernels is not None and not any(one.fit.n_rows for one in kernels.kernels.values()):
+        fact = f"none of its kernels was measured on {cluster.device.name}"
+        remedy = "take a device that `kernels` has a table of, or leave `--engine` out"
+        problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
+    if problems or found is None or kernels is None or network is None:
         raise RequestError(problems, hint="\n".join(hints))
     return Machines(
         device=cluster.device,
@@ -76,7 +81,7 @@ def clock_of(machines: Machines) -> KernelClock:
 def engine_request(
     model: Architecture,
     cluster: ClusterSpec,
-    engine: str,
+    kernels: KernelTable,
     *,
     workload: Workload,
     hit_fraction: float,
@@ -105,7 +110,7 @@ def engine_request(
             n_devices=cluster.n_devices,
             usd_per_hour=cluster.usd_per_hour,
         ),
-        engine=engine,
+        engine=kernels.engine,
         workload=workload,
         hit_fraction=hit_fraction,
         targets=targets,
@@ -121,7 +126,7 @@ def engine_request(
         prefer=prefer,
         options=options,
     )
-    problems = [*_problems(request)]
+    problems = [*_problems(request), *_unmeasured(kernels, weights_formats, kv_formats)]
     if not problems:
         problems += _degree_problems(model, request)
     if problems:
@@ -155,6 +160,9 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
     for where, counts in (("--batch", request.batches), ("--chunk", request.chunks)):
         if min(counts) < 1:
             yield Problem(where=where, value=str(min(counts)), fact="is below one")
+    if min(request.batches) >= max(request.chunks):
+        fact = f"is no more than a batch of {min(request.batches)}: a pass holds a token of each"
+        yield Problem(where="--chunk", value=str(max(request.chunks)), fact=fact)
     targets = request.targets
     fact = "plans of an engine are of one deployment, in the formats that are named"
     for where, number in (
@@ -167,6 +175,23 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         limit = _limits(targets).get(name)
         if limit is not None and not limit > 0.0:
             yield Problem(where=option, value=f"{limit:g}", fact="is not above zero")
+
+
+def _unmeasured(
+    kernels: KernelTable, weights: Sequence[str] | None, caches: Sequence[str] | None
+) -> Iterator[Problem]:
+    """Formats that are asked for and that the device's kernels were not measured in."""
+    for option, asked, families in (
+        ("--weights", weights, ("gemm", "experts")),
+        ("--kv", caches, ("decode_attention",)),
+    ):
+        known = {form for family, form in kernels.kernels if family in families}
+        for name in asked or ():
+            plain = name.removesuffix(STATIC)
+            if name in KNOWN_FORMATS and plain not in known and plain != "fp16":
+                fact = f"{kernels.engine} has no measured kernel of it on {kernels.device}"
+                remedy = f"it has {', '.join(sorted(known))}"
+                yield Problem(where=option, value=name, fact=fact, remedy=remedy)
 
 
 def _limits(targets: Targets) -> dict[str, float | None]:

@@ -85,7 +85,7 @@ def plan_engine(
     request = engine_request(
         model,
         cluster,
-        machines.engine.name,
+        machines.kernels,
         workload=workload,
         hit_fraction=hit_fraction,
         targets=targets,

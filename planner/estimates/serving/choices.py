@@ -134,7 +134,7 @@ def choices(
     cuts = degrees(model, request)
     parts, n_considered = [], 0
     for index in range(len(request.formats)):
-        table = _with_batches(cuts, index, request, mixes=clock.engine.mixes_prefill)
+        table = _with_batches(cuts, index, request)
         n_considered += len(table)
         for first in range(0, len(table), ROWS_AT_ONCE):
             rows = np.arange(first, min(first + ROWS_AT_ONCE, len(table)))
@@ -159,15 +159,12 @@ def choices(
     )
 
 
-def _with_batches(
-    cuts: DeploymentTable, index: int, request: EngineRequest, *, mixes: bool
-) -> DeploymentTable:
+def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> DeploymentTable:
     """Every cut with every batch and chunk: a pass has room for a token of each sequence."""
     batch, chunk = (
         axis.ravel() for axis in np.meshgrid(request.batches, request.chunks, indexing="ij")
     )
-    if mixes:
-        batch, chunk = batch[batch < chunk], chunk[batch < chunk]
+    batch, chunk = batch[batch < chunk], chunk[batch < chunk]
     row = np.repeat(np.arange(len(cuts)), len(batch))
     return deployments(
         formats=request.formats,
