@@ -20,7 +20,6 @@ from cyclopts import App, CycloptsError, Parameter
 from planner.audit_command import audit
 from planner.calibrate_command import calibrate
 from planner.catalogue_commands import models, topologies
-from planner.engine_command import plan_engine, without_engine
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -94,6 +93,8 @@ def plan(
         written: the options.
         said: problems of the words that are no options.
     """
+    from planner.engine_command import plan_engine, without_engine
+
     if written.engine is not None:
         return plan_engine(written, said)
     said.problems += without_engine(written)
