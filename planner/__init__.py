@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.comparing import compare, frontiers
+    from planner.engine.planning import plan_engine
+    from planner.engine_results import EngineConflict, EnginePlan
     from planner.errors import (
         NoPlanError,
         OutOfTimeError,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from planner.pareto import frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
-    from planner.specs.reading import load_cluster, load_device, load_model
+    from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
@@ -38,10 +40,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "plan": "planner.planning",
+    "plan_engine": "planner.engine.planning",
+    "EnginePlan": "planner.engine_results",
+    "EngineConflict": "planner.engine_results",
     "frontier": "planner.pareto",
     "frontiers": "planner.comparing",
     "compare": "planner.comparing",
     "load_model": "planner.specs.reading",
+    "load_architecture": "planner.specs.reading",
     "load_cluster": "planner.specs.reading",
     "load_device": "planner.specs.reading",
     "ModelSpec": "planner.specs.records",
@@ -76,6 +82,8 @@ __all__ = [
     "Curve",
     "Deployment",
     "DeviceSpec",
+    "EngineConflict",
+    "EnginePlan",
     "Frontier",
     "FrontierPoint",
     "ModelSpec",
@@ -93,11 +101,13 @@ __all__ = [
     "compare",
     "frontier",
     "frontiers",
+    "load_architecture",
     "load_cluster",
     "load_device",
     "load_model",
     "load_topology",
     "plan",
+    "plan_engine",
 ]
 
 

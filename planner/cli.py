@@ -29,13 +29,14 @@ from planner.errors import (
     SolverError,
 )
 from planner.options.arguments import STANDING, Arguments, tidy
-from planner.options.written import Written
+from planner.options.written import Written, WrittenPlan
 from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
 from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
+    from planner.engine_results import EngineConflict
     from planner.options.reading import Asked
     from planner.results import Conflict, Plan
     from planner.specs.records import ClusterSpec, ModelSpec
@@ -52,7 +53,7 @@ usage: plan [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
-_NOTHING_ASKED = Written()
+_NOTHING_ASKED = WrittenPlan()
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
 
@@ -83,13 +84,20 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def plan(written: Annotated[Written, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said) -> int:
+def plan(
+    written: Annotated[WrittenPlan, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
+) -> int:
     """Find the deployment of a language model that is provably best.
 
     Args:
         written: the options.
         said: problems of the words that are no options.
     """
+    from planner.engine_command import plan_engine, without_engine
+
+    if written.engine is not None:
+        return plan_engine(written, said)
+    said.problems += without_engine(written)
     model, cluster, asked = _request(written, said)
     if written.cost_model == "economics":
         return _plan_economics(written, model, cluster, asked)
@@ -260,10 +268,12 @@ def _code(error: BaseException) -> int:
 def _fail(error: BaseException, words: list[str]) -> None:
     """Say what went wrong."""
     if "--json" in words:
-        from planner.report.as_json import conflict_json, dumps, error_json
+        from planner.report.as_json import any_conflict_json, dumps, error_json
 
         conflict = _conflict(error)
-        record = conflict_json(conflict) if conflict else error_json(error, exit_code=_code(error))
+        record = (
+            any_conflict_json(conflict) if conflict else error_json(error, exit_code=_code(error))
+        )
         write_data(dumps(record), sys.stdout)
     write(_message(error, words), sys.stderr)
     if os.environ.get(TRACEBACK):
@@ -272,8 +282,12 @@ def _fail(error: BaseException, words: list[str]) -> None:
         traceback.print_exception(error)
 
 
-def _conflict(error: BaseException) -> Conflict | None:
-    return cast("Conflict", error.conflict) if isinstance(error, NoPlanError) else None
+def _conflict(error: BaseException) -> Conflict | EngineConflict | None:
+    return (
+        cast("Conflict | EngineConflict", error.conflict)
+        if isinstance(error, NoPlanError)
+        else None
+    )
 
 
 def _message(error: BaseException, words: list[str]) -> str:

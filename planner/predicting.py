@@ -17,6 +17,7 @@ from planner.estimates.serving.deployments import (
     faults,
 )
 from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.errors import HOST_ERROR, SIGMAS_OF_A_MEDIAN
 from planner.estimates.serving.kernels import KernelClock, Timing
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
@@ -41,12 +42,6 @@ from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
-
-SIGMAS_OF_A_MEDIAN = 1.4826
-"""Standard deviations of a normal error in one of its medians."""
-
-HOST_ERROR = 0.5
-"""Relative error of what hosts are said to take; `assumed` [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

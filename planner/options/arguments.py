@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planner.errors import Problem, RequestError
-from planner.options.written import REPEATED, SURVEYS, WORDS, Written, flags, valued
+from planner.options.written import REPEATED, SURVEYS, WORDS, WrittenPlan, flags, valued
 
 COMMANDS = ("models", "topologies")
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
@@ -79,7 +79,7 @@ def tidy(argv: list[str]) -> Arguments:
         return _command(argv)
     if argv and argv[0] in SURVEYS:
         return _options(argv[1:], SURVEYS[argv[0]], command=argv[0])
-    return _options(argv, Written)
+    return _options(argv, WrittenPlan)
 
 
 def _command(argv: list[str]) -> Arguments:

@@ -162,6 +162,39 @@ class Written:
     quiet: Annotated[bool, _flag(_OUTPUT, "Print the plan in one line.")] = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPlan(Written):
+    """Options of `plan` itself: those of every plan, and those of plans for an engine."""
+
+    engine: Annotated[
+        str | None,
+        _text(_SEARCH, "NAME", "Plan for vllm, sglang or trtllm, by its measured kernels."),
+    ] = None
+    chunk: Annotated[
+        str | None,
+        _text(_SEARCH, "TOKENS", "Most tokens of a pass to choose from, of an engine."),
+    ] = None
+    hit_rate: Annotated[
+        str | None, _text(_SERVE, "FRACTION", "Input that an engine's prefix cache already has.")
+    ] = None
+    confidence: Annotated[
+        str | None,
+        _text(_TARGETS, "P", "Plan an engine against the upper end of such an interval, like 90%."),
+    ] = None
+    prefer: Annotated[
+        str | None,
+        _text(
+            _SEARCH,
+            "WHAT",
+            "objective, or simplest: of an engine's plans closer than their error, the one with "
+            "fewest devices.",
+        ),
+    ] = None
+
+
+OF_ENGINES = ("--chunk", "--hit-rate", "--confidence", "--prefer")
+"""Options of `plan` that mean nothing without `--engine`."""
+
 _NAMES = "NAME|FILE,…"
 
 

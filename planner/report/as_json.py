@@ -15,6 +15,7 @@ from typing import Any
 
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
+from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
@@ -28,6 +29,7 @@ PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION = "planner.prediction/1"
+ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -48,6 +50,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Plan: ("n_assumed",),
     Frontier: ("at_target", "n_assumed"),
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
+    EngineDeployment: ("summary", "n_devices"),
     Audit: ("excess",),
     OperationLine: ("total_s",),
 }
@@ -56,7 +59,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
 KINDS: Mapping[type, str] = {TorusFabric: "torus", NodesFabric: "nodes", LinkedFabric: "linked"}
 """What tells records apart that stand in the same place."""
 
-RANGES = frozenset({"batches", "prefill_batches"})
+RANGES = frozenset({"batches", "prefill_batches", "chunks"})
 """Integers that are written as [first, last, step] of each run."""
 
 
@@ -66,6 +69,21 @@ def plan_json(plan: Plan) -> Json:
 
 def conflict_json(conflict: Conflict) -> Json:
     return {"schema": CONFLICT, **_record(conflict)}
+
+
+def any_conflict_json(conflict: Conflict | EngineConflict) -> Json:
+    """A conflict of either way to plan."""
+    if isinstance(conflict, Conflict):
+        return conflict_json(conflict)
+    return engine_conflict_json(conflict)
+
+
+def engine_json(plan: EnginePlan) -> Json:
+    return {"schema": ENGINE, **_record(plan)}
+
+
+def engine_conflict_json(conflict: EngineConflict) -> Json:
+    return {"schema": ENGINE_CONFLICT, **_record(conflict)}
 
 
 def prediction_json(prediction: Prediction) -> Json:

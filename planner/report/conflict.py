@@ -12,6 +12,7 @@ hint: this has a plan: `plan --latency-target 20ms`
 
 from __future__ import annotations
 
+from planner.engine_results import EngineConflict
 from planner.report.lines import columns, wrapped
 from planner.report.words import headline, limit_label, limit_text, limited_text
 from planner.results import Conflict, Obstacle
@@ -28,7 +29,7 @@ _HEADS = {
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"
 
 
-def conflict_text(conflict: Conflict, width: int) -> str:
+def conflict_text(conflict: Conflict | EngineConflict, width: int) -> str:
     """The whole message, in lines of at most `width` columns."""
     hint = f"hint: this has a plan: `{conflict.command}`" if conflict.command else ""
     parts = (
@@ -42,7 +43,7 @@ def conflict_text(conflict: Conflict, width: int) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _head(conflict: Conflict) -> str:
+def _head(conflict: Conflict | EngineConflict) -> str:
     request, obstacles = conflict.request, conflict.obstacles
     alone = obstacles[0] if len(obstacles) == 1 else None
     template = _HEADS.get(alone.name, _SEVERAL) if alone else _SEVERAL
@@ -85,12 +86,12 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> str:
     return "\n".join(f"  {line}" for line in columns(distinct, "<<<"))
 
 
-def _closest(conflict: Conflict, width: int) -> str:
-    best = conflict.closest
+def _closest(conflict: Conflict | EngineConflict, width: int) -> str:
+    best = conflict.closest if isinstance(conflict, Conflict) else None
     return _indented(f"Closest: {best.summary}: {headline(best)}.", width) if best else ""
 
 
-def _search_text(conflict: Conflict) -> str:
+def _search_text(conflict: Conflict | EngineConflict) -> str:
     checks = "".join(f"; {check}" for check in conflict.verified)
     return f"Looked at {conflict.n_candidates:,} candidates{checks}."
 

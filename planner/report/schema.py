@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsPlan
+from planner.engine_results import EngineConflict, EnginePlan
 from planner.errors import Problem
 from planner.predictions import Prediction
 from planner.report.as_json import (
@@ -20,6 +21,8 @@ from planner.report.as_json import (
     CONFLICT,
     DERIVED,
     ECONOMICS,
+    ENGINE,
+    ENGINE_CONFLICT,
     ERROR,
     FRONTIERS,
     KINDS,
@@ -60,6 +63,14 @@ def audit_schema() -> Schema:
 
 def economics_schema() -> Schema:
     return _document(ECONOMICS, EconomicsPlan)
+
+
+def engine_schema() -> Schema:
+    return _document(ENGINE, EnginePlan)
+
+
+def engine_conflict_schema() -> Schema:
+    return _document(ENGINE_CONFLICT, EngineConflict)
 
 
 def prediction_schema() -> Schema:

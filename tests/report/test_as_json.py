@@ -18,6 +18,8 @@ from planner.report.as_json import (
     conflict_json,
     dumps,
     economics_json,
+    engine_conflict_json,
+    engine_json,
     error_json,
     frontiers_json,
     plan_json,
@@ -28,6 +30,8 @@ from planner.report.schema import (
     comparison_schema,
     conflict_schema,
     economics_schema,
+    engine_conflict_schema,
+    engine_schema,
     error_schema,
     frontiers_schema,
     plan_schema,
@@ -40,6 +44,7 @@ from tests.report.economics_examples import (
     ECONOMICS_CURVE,
     ECONOMICS_PLAN,
 )
+from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
@@ -62,6 +67,8 @@ GENERATED = {
     "audit": audit_schema,
     "economics": economics_schema,
     "prediction": prediction_schema,
+    "engine": engine_schema,
+    "engine-conflict": engine_conflict_schema,
 }
 
 
@@ -91,6 +98,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("frontiers", frontiers_json([ECONOMICS_CURVE])),
         ("comparison", comparison_json(ECONOMICS_COMPARISON)),
         ("prediction", prediction_json(PREDICTION)),
+        ("engine", engine_json(ENGINE_PLAN)),
+        ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -192,6 +201,8 @@ def test_the_text_passes_through_any_terminal():
         ("audit", audit_json(AUDIT)),
         ("economics", economics_json(ECONOMICS_PLAN)),
         ("prediction", prediction_json(PREDICTION)),
+        ("engine", engine_json(ENGINE_PLAN)),
+        ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):

@@ -1,0 +1,250 @@
+"""Arguments as a request, checked all at once; a request as a command line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from planner.errors import Problem, RequestError
+from planner.estimates.serving.choices import degrees
+from planner.estimates.serving.deployments import ServedFormats
+from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.networks import serving_network
+from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+from planner.estimates.serving.request import (
+    CHUNKS,
+    ENGINE_BATCHES,
+    PREFERENCES,
+    AskedModel,
+    AskedPool,
+    EngineRequest,
+)
+from planner.predicting import Machines
+from planner.specs.architecture import Architecture
+from planner.specs.commands import LIMIT_OPTIONS
+from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
+from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.kernels import KernelTable
+from planner.specs.records import ClusterSpec, Workload
+from planner.specs.request import OBJECTIVES, SolverOptions, Targets
+from planner.specs.spans import span_text
+from planner.specs.targets import DEGREE_OPTIONS
+
+USUAL_FORMAT = "bf16"
+KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
+
+
+def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
+    """The devices of a pool under an engine.
+
+    Raises:
+        RequestError: there is no such engine, or its kernels or the network are not known.
+    """
+    problems: list[Problem] = []
+    hints: list[str] = []
+    found = kernels = network = None
+    try:
+        found = load_engine(engine)
+        kernels = kernel_table(cluster.device.name, found.name)
+    except RequestError as error:
+        problems += error.problems
+        hints += filter(None, (error.hint,))
+    try:
+        network = serving_network(cluster.fabric)
+    except ValueError as error:
+        problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
+    if kernels is not None and not any(one.fit.n_rows for one in kernels.kernels.values()):
+        fact = f"none of its kernels was measured on {cluster.device.name}"
+        remedy = "take a device that `kernels` has a table of, or leave `--engine` out"
+        problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
+    if problems or found is None or kernels is None or network is None:
+        raise RequestError(problems, hint="\n".join(hints))
+    return Machines(
+        device=cluster.device,
+        kernels=kernels,
+        engine=found,
+        network=network,
+        network_name=cluster.name,
+    )
+
+
+def clock_of(machines: Machines) -> KernelClock:
+    return KernelClock(
+        device=machines.device,
+        table=machines.kernels,
+        engine=machines.engine,
+        network=machines.network,
+        message_share=machines.engine.message_share,
+    )
+
+
+def engine_request(
+    model: Architecture,
+    cluster: ClusterSpec,
+    kernels: KernelTable,
+    *,
+    workload: Workload,
+    hit_fraction: float,
+    targets: Targets,
+    weights_formats: Sequence[str] | None,
+    kv_formats: Sequence[str] | None,
+    batches: Sequence[int] | None,
+    chunks: Sequence[int] | None,
+    objective: str,
+    confidence: float,
+    prefer: str,
+    options: SolverOptions,
+) -> EngineRequest:
+    """A request with its defaults filled in.
+
+    Raises:
+        RequestError: with every problem, not only the first.
+    """
+    usual = usual_weights(model)
+    weights, caches = weights_formats or (usual,), kv_formats or (USUAL_FORMAT,)
+    request = EngineRequest(
+        model=AskedModel(name=model.name, title=model.title),
+        cluster=AskedPool(
+            name=cluster.name,
+            device=cluster.device.name,
+            n_devices=cluster.n_devices,
+            usd_per_hour=cluster.usd_per_hour,
+        ),
+        engine=kernels.engine,
+        workload=workload,
+        hit_fraction=hit_fraction,
+        targets=targets,
+        formats=tuple(
+            ServedFormats(weights=one, experts=one, cache=cache)
+            for one in dict.fromkeys(weights)
+            for cache in dict.fromkeys(caches)
+        ),
+        batches=tuple(sorted({*(batches or ENGINE_BATCHES)})),
+        chunks=tuple(sorted({*(chunks or CHUNKS)})),
+        objective=objective,
+        confidence=confidence,
+        prefer=prefer,
+        options=options,
+    )
+    problems = [*_problems(request), *_unmeasured(kernels, weights_formats, kv_formats)]
+    if not problems:
+        problems += _degree_problems(model, request)
+    if problems:
+        raise RequestError(problems)
+    return request
+
+
+def usual_weights(model: Architecture) -> str:
+    """The format that the weights are published in, or 16 bits where engines have no such."""
+    published = model.weights_format or USUAL_FORMAT
+    return published if published in KNOWN_FORMATS else USUAL_FORMAT
+
+
+def _problems(request: EngineRequest) -> Iterator[Problem]:
+    for where, value, known in (
+        ("--objective", request.objective, OBJECTIVES),
+        ("--prefer", request.prefer, PREFERENCES),
+        *(("--weights", one.weights, KNOWN_FORMATS) for one in request.formats),
+        *(("--kv", one.cache, KNOWN_FORMATS) for one in request.formats),
+    ):
+        if value not in known:
+            remedy = f"it is {', '.join(known[:-1])} or {known[-1]}"
+            yield Problem(where=where, value=value, fact="is none that is known", remedy=remedy)
+    for where, share in (
+        ("--confidence", request.confidence),
+        ("--hit-rate", request.hit_fraction),
+    ):
+        if not 0.0 <= share < 1.0:
+            fact, remedy = "is not a share below 1", "write `90%` or `0.9`"
+            yield Problem(where=where, value=f"{share:g}", fact=fact, remedy=remedy)
+    for where, counts in (("--batch", request.batches), ("--chunk", request.chunks)):
+        if min(counts) < 1:
+            yield Problem(where=where, value=str(min(counts)), fact="is below one")
+    if min(request.batches) >= max(request.chunks):
+        fact = f"is no more than a batch of {min(request.batches)}: a pass holds a token of each"
+        yield Problem(where="--chunk", value=str(max(request.chunks)), fact=fact)
+    targets = request.targets
+    fact = "plans of an engine are of one deployment, in the formats that are named"
+    for where, number in (
+        ("--demand", targets.demand_tokens_per_s),
+        ("--max-quality-loss", targets.quality_loss_fraction),
+    ):
+        if number is not None:
+            yield Problem(where=where, fact=fact, remedy="leave it out")
+    for name, option in LIMIT_OPTIONS.items():
+        limit = _limits(targets).get(name)
+        if limit is not None and not limit > 0.0:
+            yield Problem(where=option, value=f"{limit:g}", fact="is not above zero")
+
+
+def _unmeasured(
+    kernels: KernelTable, weights: Sequence[str] | None, caches: Sequence[str] | None
+) -> Iterator[Problem]:
+    """Formats that are asked for and that the device's kernels were not measured in."""
+    for option, asked, families in (
+        ("--weights", weights, ("gemm", "experts")),
+        ("--kv", caches, ("decode_attention",)),
+    ):
+        known = {form for family, form in kernels.kernels if family in families}
+        for name in asked or ():
+            plain = name.removesuffix(STATIC)
+            if name in KNOWN_FORMATS and plain not in known and plain != "fp16":
+                fact = f"{kernels.engine} has no measured kernel of it on {kernels.device}"
+                remedy = f"it has {', '.join(sorted(known))}"
+                yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+
+
+def _limits(targets: Targets) -> dict[str, float | None]:
+    return {
+        "tpot": targets.tpot_s,
+        "ttft": targets.ttft_s,
+        "cost": targets.usd_per_token,
+        "devices": targets.n_devices,
+        "batch": targets.min_batch,
+    }
+
+
+def _degree_problems(model: Architecture, request: EngineRequest) -> list[Problem]:
+    """Degrees that are asked for and that no deployment has."""
+    if len(degrees(model, request)):
+        return []
+    fixed = request.targets.degrees.fixed()
+    fact = f"no deployment of {request.engine} on the pool cuts {model.name} so"
+    options = [f"{DEGREE_OPTIONS[name]} {value}" for name, value in fixed.items()]
+    remedy = "degrees have to divide heads, FFN and experts, and fit the pool: leave one out"
+    return [Problem(where=" ".join(options) or "the pool", fact=fact, remedy=remedy)]
+
+
+def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str, str]) -> str:
+    """The command line of a request, with some options changed; defaults are left out."""
+    targets, workload = request.targets, request.workload
+    weights = tuple(dict.fromkeys(one.weights for one in request.formats))
+    caches = tuple(dict.fromkeys(one.cache for one in request.formats))
+    options = {
+        "--engine": (request.engine, None),
+        "--model": (request.model.name, DEFAULT_MODEL),
+        "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
+        "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
+        "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+        "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
+        "--weights": (",".join(weights), usual_weights(model)),
+        "--kv": (",".join(caches), USUAL_FORMAT),
+        "--batch": (span_text(request.batches), span_text(ENGINE_BATCHES)),
+        "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
+        "--latency-target": (_scaled(targets.tpot_s, 1e3, "ms"), None),
+        "--ttft-target": (_scaled(targets.ttft_s, 1e3, "ms"), None),
+        "--max-cost": (_scaled(targets.usd_per_token, 1e6, " USD/Mtoken"), None),
+        "--max-devices": (targets.n_devices, None),
+        "--min-batch": (targets.min_batch, None),
+        "--objective": (request.objective, "cost"),
+        "--confidence": (f"{request.confidence:.12g}", "0"),
+        "--prefer": (request.prefer, PREFERENCES[0]),
+        **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
+    }
+    said = {name: str(value) for name, (value, default) in options.items() if value != default}
+    said.update(changes)
+    return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def _scaled(value: float | None, factor: float, unit: str) -> str | None:
+    return None if value is None else f"{value * factor:.12g}{unit}"

@@ -1,0 +1,156 @@
+"""A choice as a deployment, evaluated again by `planner.predicting`.
+
+The figures of a deployment are those of that evaluation, of one deployment by itself and with
+errors added up line by line; the arrays that the program was made of have to agree with it.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+
+import numpy as np
+
+from planner.engine_results import EngineDeployment
+from planner.errors import SolverError
+from planner.estimates.serving.choices import EngineChoices, traffic_of
+from planner.estimates.serving.errors import sigmas
+from planner.estimates.serving.request import EngineRequest
+from planner.predicting import Machines, predict
+from planner.predictions import Interval, Prediction
+from planner.specs.architecture import Architecture
+
+TOLERANCE = 1e-9
+
+VERIFIED = (
+    "every constraint of the unscreened program holds",
+    "times, their errors and bytes evaluated again for this deployment alone",
+    "limits hold by that evaluation",
+)
+
+
+def describe_choice(
+    model: Architecture,
+    machines: Machines,
+    request: EngineRequest,
+    choices: EngineChoices,
+    column: int,
+) -> EngineDeployment:
+    """The deployment of one choice, by the figures of its own evaluation.
+
+    Raises:
+        SolverError: the arrays say otherwise.
+    """
+    table = choices.table.take(np.array([column]))
+    answer = predict(model, machines, table, traffic_of(request))
+    _agree(choices, column, answer)
+    beyond = sigmas(request.confidence)
+    tpot, ttft = (_at(times, beyond) for times in (answer.tpot_s, answer.ttft_s))
+    in_flight = answer.batch * int(table.n_data[0])
+    rent = answer.n_devices * request.cluster.usd_per_hour
+    memory = answer.memory
+    return EngineDeployment(
+        formats=table.formats[int(table.format_index[0])],
+        n_tensor=int(table.n_tensor[0]),
+        n_data=int(table.n_data[0]),
+        n_stages=int(table.n_stages[0]),
+        n_expert_parallel=int(table.n_expert_parallel[0]),
+        n_expert_tensor=int(table.n_expert_tensor[0]),
+        batch=answer.batch,
+        chunk_tokens=int(table.chunk_tokens[0]),
+        tpot_s=answer.tpot_s,
+        ttft_s=answer.ttft_s,
+        planned_tpot_s=tpot,
+        planned_ttft_s=ttft,
+        usd_per_hour=rent,
+        usd_per_token=rent / 3600.0 * tpot / in_flight,
+        output_tokens_per_s=in_flight / tpot,
+        weights_bytes=memory.weights_bytes,
+        used_bytes=_used_bytes(answer),
+        capacity_bytes=memory.limit_bytes,
+        command=_command(request, answer, int(table.chunk_tokens[0])),
+    )
+
+
+def _at(times: Interval, beyond: float) -> float:
+    """The end of an interval of as many standard deviations, from the one of its own [s]."""
+    return times.value + beyond * (times.high - times.value)
+
+
+def _used_bytes(answer: Prediction) -> float:
+    memory = answer.memory
+    held = memory.weights_bytes + memory.cache_bytes
+    return held + memory.activation_bytes + memory.workspace_bytes
+
+
+def _agree(choices: EngineChoices, column: int, answer: Prediction) -> None:
+    held = choices.fixed_bytes[column] + choices.moving_bytes[column]
+    figures = (
+        ("TPOT", choices.tpot_s[column], answer.tpot_s.value),
+        ("TTFT", choices.ttft_s[column], answer.ttft_s.value),
+        ("error of TPOT", 1.0 + choices.tpot_error[column], _spread(answer.tpot_s)),
+        ("error of TTFT", 1.0 + choices.ttft_error[column], _spread(answer.ttft_s)),
+        ("memory", held, _used_bytes(answer)),
+        ("batch", choices.table.batch[column], answer.n_running),
+    )
+    wrong = [
+        f"{name} {float(found)!r} is {counted!r}"
+        for name, found, counted in figures
+        if not math.isclose(found, counted, rel_tol=TOLERANCE)
+    ]
+    if wrong:
+        raise SolverError("the evaluation disagrees with the plan: " + "; ".join(wrong))
+
+
+def _spread(times: Interval) -> float:
+    return times.high / times.value
+
+
+def _command(request: EngineRequest, answer: Prediction, chunk: int) -> str:
+    """`plan predict` of this deployment."""
+    options = {
+        "--model": request.model.name,
+        "--topology": request.cluster.name,
+        "--engine": request.engine,
+        "--tp": answer.degrees["tensor"],
+        "--dp": answer.degrees["data"],
+        "--pp": answer.degrees["pipeline"],
+        "--ep": answer.degrees["expert"],
+        "--batch": answer.batch,
+        "--chunk": chunk,
+        "--weights": answer.formats["weights"],
+        "--kv": answer.formats["cache"],
+        "--input": request.workload.n_input_tokens,
+        "--output": request.workload.n_output_tokens,
+    }
+    if request.hit_fraction:
+        options["--hit-rate"] = f"{request.hit_fraction:.12g}"
+    words = [str(word) for pair in options.items() for word in pair]
+    return shlex.join(["plan", "predict", *words])
+
+
+def judge(request: EngineRequest, deployment: EngineDeployment) -> tuple[str, ...]:
+    """Names of the checks that a deployment passed, by its own evaluation.
+
+    Raises:
+        SolverError: it breaks a limit of the request.
+    """
+    targets = request.targets
+    least = targets.min_batch
+    rows = (
+        ("memory", deployment.used_bytes, deployment.capacity_bytes),
+        ("tpot", deployment.planned_tpot_s, targets.tpot_s),
+        ("ttft", deployment.planned_ttft_s, targets.ttft_s),
+        ("cost", deployment.usd_per_token, targets.usd_per_token),
+        ("devices", deployment.n_devices, targets.n_devices),
+        ("pool", deployment.n_devices, request.cluster.n_devices),
+        ("batch", -deployment.batch * deployment.n_data, None if least is None else -least),
+    )
+    broken = [
+        f"{name} {used!r} beyond {limit!r}"
+        for name, used, limit in rows
+        if limit is not None and used > limit + 2.0 * TOLERANCE * abs(limit)
+    ]
+    if broken:
+        raise SolverError("the evaluation finds limits broken: " + "; ".join(broken))
+    return VERIFIED

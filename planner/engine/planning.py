@@ -1,0 +1,269 @@
+"""From a request to the deployment of an engine that is provably best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.engine.asking import clock_of, command_of, engine_request, machines_of
+from planner.engine.describing import describe_choice, judge
+from planner.engine.limiting import column_values, conflict_parts, keeping, limit_uses, limits_of
+from planner.engine_results import (
+    EngineAlternative,
+    EngineConflict,
+    EngineDeployment,
+    EnginePlan,
+)
+from planner.errors import NoPlanError, OutOfTimeError
+from planner.estimates.serving.choices import EngineChoices, choices
+from planner.estimates.serving.request import PREFERENCES, EngineRequest
+from planner.explain import RELIEF
+from planner.predicting import Machines
+from planner.programs.deployment import PosedProgram
+from planner.programs.engine import SIMPLICITY, pose_engine
+from planner.programs.layout import Limit, ceiling
+from planner.programs.rows import first_least
+from planner.results import Certificate, Screen
+from planner.search import N_ALTERNATIVES, Found, search, time_left
+from planner.solvers.solution import Progress, Status
+from planner.specs.architecture import Architecture
+from planner.specs.records import ClusterSpec, Workload
+from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
+
+NO_TARGETS = Targets()
+DEFAULT_OPTIONS = SolverOptions()
+SIMPLEST = PREFERENCES[1]
+
+
+def plan_engine(
+    model: Architecture,
+    cluster: ClusterSpec,
+    engine: str = "vllm",
+    *,
+    workload: Workload = DEFAULT_WORKLOAD,
+    hit_fraction: float = 0.0,
+    targets: Targets = NO_TARGETS,
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    batches: Sequence[int] | None = None,
+    chunks: Sequence[int] | None = None,
+    objective: str = "cost",
+    confidence: float = 0.0,
+    prefer: str = PREFERENCES[0],
+    options: SolverOptions = DEFAULT_OPTIONS,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> EnginePlan:
+    """The best of all deployments of an engine on a pool, by its kernel-calibrated estimates.
+
+    Args:
+        model: as `load_architecture` reads it, of a `config.json` too.
+        cluster: devices; any number of them may be used, node after node.
+        engine: `vllm`, `sglang` or `trtllm`.
+        hit_fraction: share of the input that the prefix cache already has.
+        targets: `min_batch` counts the sequences of all attention ranks; a demand and a loss of
+            quality cannot be asked for.
+        weights_formats: to choose from; as published where left out.
+        kv_formats: to choose from; 16 bits where left out.
+        batches: sequences on one attention rank to choose from.
+        chunks: most tokens of a pass to choose from.
+        confidence: plan against the upper end of the interval that holds this share of all
+            cases; 0 plans against what is predicted.
+        prefer: `objective`, or `simplest`: of all plans that lose less of the objective than its
+            error, the one with fewest devices, then stages, ranks and groups of experts.
+
+    Raises:
+        RequestError: the request cannot be read; all problems are listed.
+        NoPlanError: nothing satisfies it; the conflict is an `EngineConflict`.
+        OutOfTimeError: the time limit ended before a first plan.
+        SolverError: an answer failed its verification.
+    """
+    machines = machines_of(cluster, engine)
+    request = engine_request(
+        model,
+        cluster,
+        machines.kernels,
+        workload=workload,
+        hit_fraction=hit_fraction,
+        targets=targets,
+        weights_formats=weights_formats,
+        kv_formats=kv_formats,
+        batches=batches,
+        chunks=chunks,
+        objective=objective,
+        confidence=confidence,
+        prefer=prefer,
+        options=options,
+    )
+    return _Planner(model=model, machines=machines, request=request).plan(on_progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planner:
+    """A request with all that it names."""
+
+    model: Architecture
+    machines: Machines
+    request: EngineRequest
+
+    def choices(self, memory_scale: float = 1.0) -> EngineChoices:
+        clock = clock_of(self.machines)
+        return choices(self.model, clock, self.request, memory_scale=memory_scale)
+
+    def describe(self, found: EngineChoices, column: int) -> EngineDeployment:
+        return describe_choice(self.model, self.machines, self.request, found, column)
+
+    def plan(self, on_progress: Callable[[Progress], None] | None) -> EnginePlan:
+        """Enumerate, solve, describe, judge."""
+        began_s, request = time.perf_counter(), self.request
+        found = self.choices()
+        if not len(found):
+            raise NoPlanError(self.conflict())
+        posed = pose_engine(found, request, objective=request.objective)
+        options = time_left(request.options, began_s)
+        answer = search(posed, options, n_alternatives=0, on_progress=on_progress)
+        if answer.solution.status is Status.INFEASIBLE:
+            raise NoPlanError(self.conflict())
+        if answer.assignment is None:
+            raise OutOfTimeError(
+                time_limit_s=request.options.time_limit_s or 0.0,
+                bound=in_si(request.objective, answer.solution.bound),
+            )
+        best = answer.assignment.columns[0]
+        error = _error(found, request.objective, best)
+        chosen = best
+        if request.prefer == SIMPLEST:
+            chosen = _simplest(found, posed, request, best, error, began_s)
+        deployment = self.describe(found, chosen)
+        verified = judge(request, deployment)
+        values = column_values(posed, request.objective)
+        roomier = pose_engine(self.choices(RELIEF["hbm"]), request, objective=request.objective)
+        others, n_ties = self._others(found, posed, (best, chosen), error)
+        return EnginePlan(
+            request=request,
+            deployment=deployment,
+            error_fraction=error,
+            n_ties=n_ties,
+            given_up_fraction=float(values[chosen] / values[best] - 1.0),
+            alternatives=others,
+            limits=limit_uses(request, roomier, deployment),
+            certificate=_certificate(posed, request, answer, verified, began_s),
+        )
+
+    def conflict(self) -> EngineConflict:
+        """Why there is no plan, whatever memory devices had."""
+        found = self.choices(np.inf)
+        posed = pose_engine(found, self.request, objective=self.request.objective)
+        obstacles, changes = conflict_parts(self.request, found, posed)
+        return EngineConflict(
+            request=self.request,
+            obstacles=obstacles,
+            command=command_of(self.model, self.request, changes) if changes else "",
+            n_candidates=found.n_considered,
+            verified=(
+                "each limit of the conflict was left out in turn, and a plan was found",
+                "what is reachable is the best of all deployments that keep the other limits",
+            ),
+        )
+
+    def _others(
+        self, found: EngineChoices, posed: PosedProgram, taken: tuple[int, int], error: float
+    ) -> tuple[tuple[EngineAlternative, ...], int]:
+        """The best of each other context, the nearest first, and how many of them are ties.
+
+        Args:
+            taken: columns of the best objective, and of the plan.
+        """
+        objective, program = self.request.objective, posed.program
+        best, chosen = taken
+        values = np.where(keeping(limits_of(posed)), column_values(posed, objective), np.inf)
+        least, context = float(values[best]), program.column_context
+        values[context == context[chosen]] = np.inf
+        columns = first_least(values, context, program.n_contexts)
+        columns = columns[np.isfinite(values[columns])]
+        ordered = columns[np.argsort(values[columns], kind="stable")]
+        ties = values[ordered] <= ceiling(least * (1.0 + error))
+        alternatives = tuple(
+            EngineAlternative(
+                deployment=self.describe(found, column),
+                objective=in_si(objective, float(values[column])),
+                loss_fraction=float(values[column]) / least - 1.0,
+                is_tie=bool(tie),
+            )
+            for column, tie in zip(ordered[:N_ALTERNATIVES].tolist(), ties, strict=False)
+        )
+        return alternatives, int(ties.sum())
+
+
+def _error(found: EngineChoices, objective: str, column: int) -> float:
+    """Relative standard deviation of an objective: rent and devices have none."""
+    errors = {"ttft": found.ttft_error, "rent": None, "devices": None}
+    error = errors.get(objective, found.tpot_error)
+    return 0.0 if error is None else float(error[column])
+
+
+def _simplest(
+    found: EngineChoices,
+    posed: PosedProgram,
+    request: EngineRequest,
+    best: int,
+    error: float,
+    began_s: float,
+) -> int:
+    """The simplest of the ties, and the best objective of these: a program of its own."""
+    program = posed.program
+    least = float(column_values(posed, request.objective)[best])
+    tie = Limit(
+        name="tie",
+        context=program.context_objective,
+        column=program.column_objective,
+        at_most=ceiling(least * (1.0 + error)),
+    )
+    simpler = pose_engine(
+        found, request, objective=SIMPLICITY, limits=(tie,), tie_breaker=request.objective
+    )
+    exact = replace(time_left(request.options, began_s), gap=0.0)
+    answer = search(simpler, exact, n_alternatives=0)
+    return best if answer.assignment is None else answer.assignment.columns[0]
+
+
+def _certificate(
+    posed: PosedProgram,
+    request: EngineRequest,
+    answer: Found,
+    verified: tuple[str, ...],
+    began_s: float,
+) -> Certificate:
+    """The proof in numbers, in SI units."""
+    solution, screened, name = answer.solution, answer.screened, request.objective
+    objective = in_si(name, solution.objective)
+    bound = in_si(name, min(solution.bound, solution.objective, screened.bound))
+    rejected = [("memory", posed.n_unfit)]
+    rejected += [(screen, n_columns) for screen, (n_columns, _) in screened.rejected.items()]
+    return Certificate(
+        status=solution.status.value,
+        objective_name=name,
+        objective=objective,
+        bound=bound,
+        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        dimension=OBJECTIVE_UNITS[name][1],
+        solver=f"{solution.solver} {solution.version}",
+        n_candidates=posed.program.n_columns + posed.n_unfit,
+        n_contexts=posed.program.n_contexts,
+        screens=tuple(
+            Screen(
+                name=screen,
+                n_candidates=count,
+                reason=REASONS.get(screen, f"they break `{screen}` by themselves"),
+            )
+            for screen, count in rejected
+            if count
+        ),
+        n_solved=screened.program.n_columns,
+        verified=verified,
+        wall_s=time.perf_counter() - began_s,
+        solve_s=solution.wall_s,
+    )

@@ -1,0 +1,146 @@
+"""What planning an engine's deployment answers, as frozen records in SI units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.estimates.serving.deployments import ServedFormats
+from planner.estimates.serving.request import EngineRequest
+from planner.predictions import Interval
+from planner.results import Certificate, LimitUse, Obstacle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDeployment:
+    """A deployment of an engine, and what it does and costs.
+
+    Args:
+        formats: of weights, experts and cache.
+        n_tensor: devices that share the heads of one attention rank.
+        n_data: attention ranks.
+        n_stages: stages of the pipeline.
+        n_expert_parallel: groups that experts are dealt to.
+        n_expert_tensor: devices that each expert is cut over.
+        batch: sequences on one attention rank.
+        chunk_tokens: most tokens of one pass.
+        tpot_s, ttft_s: predicted, with the range that they are in two times out of three.
+        planned_tpot_s, planned_ttft_s: what was planned against: the upper end of the interval
+            that the confidence asks for, or what is predicted.
+        usd_per_hour: rent of all devices.
+        usd_per_token: rent over output tokens, at the planned times.
+        output_tokens_per_s: of all sequences, at the planned times.
+        weights_bytes: of the fullest device.
+        used_bytes: all that the engine holds there.
+        capacity_bytes: what the engine may take of it.
+        command: evaluates this deployment, operation by operation.
+    """
+
+    formats: ServedFormats
+    n_tensor: int
+    n_data: int
+    n_stages: int
+    n_expert_parallel: int
+    n_expert_tensor: int
+    batch: int
+    chunk_tokens: int
+    tpot_s: Interval
+    ttft_s: Interval
+    planned_tpot_s: float
+    planned_ttft_s: float
+    usd_per_hour: float
+    usd_per_token: float
+    output_tokens_per_s: float
+    weights_bytes: float
+    used_bytes: float
+    capacity_bytes: float
+    command: str
+
+    @property
+    def n_devices(self) -> int:
+        return self.n_tensor * self.n_data * self.n_stages
+
+    @property
+    def label(self) -> str:
+        """`TP 4 DP 2 EP 8`: degrees above one."""
+        degrees = (
+            ("TP", self.n_tensor),
+            ("DP", self.n_data),
+            ("PP", self.n_stages),
+            ("EP", self.n_expert_parallel),
+        )
+        return " ".join(f"{name} {n}" for name, n in degrees if n > 1)
+
+    @property
+    def summary(self) -> str:
+        """The deployment in one line."""
+        plural = "s" * (self.n_devices > 1)
+        label = f" {self.label}" if self.label else ""
+        ranks = " a rank" if self.n_data > 1 else ""
+        return (
+            f"{self.n_devices} device{plural}{label}, {self.formats.weights} weights, "
+            f"{self.formats.cache} KV cache, batch {self.batch}{ranks}, chunks of "
+            f"{self.chunk_tokens}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineAlternative:
+    """The best of another way to cut the model or of other formats.
+
+    Args:
+        objective: SI.
+        loss_fraction: what it loses of the best objective.
+        is_tie: it loses less than the error of what is predicted.
+    """
+
+    deployment: EngineDeployment
+    objective: float
+    loss_fraction: float
+    is_tie: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePlan:
+    """The answer to a request.
+
+    Args:
+        deployment: the plan.
+        error_fraction: relative standard deviation of the best objective; plans that lose less
+            of it are ties.
+        n_ties: ways to use the pool, the plan's own left out, whose best loses less.
+        given_up_fraction: what the plan loses of the best objective for being simpler.
+        alternatives: the best of other ways to use the pool, the nearest first.
+        limits: what the plan uses of each.
+        certificate: of the best objective.
+    """
+
+    request: EngineRequest
+    deployment: EngineDeployment
+    error_fraction: float
+    n_ties: int
+    given_up_fraction: float
+    alternatives: tuple[EngineAlternative, ...]
+    limits: tuple[LimitUse, ...]
+    certificate: Certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConflict:
+    """Limits that no deployment of the engine keeps together; none can be left out.
+
+    Args:
+        obstacles: each with the best that is reachable when the others are kept.
+        command: a request like it that has a plan; empty without one.
+        n_candidates: deployments looked at.
+        verified: how the conflict was checked.
+    """
+
+    request: EngineRequest
+    obstacles: tuple[Obstacle, ...]
+    command: str
+    n_candidates: int
+    verified: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        return f"no plan exists under {self.request.engine}: {names} cannot hold together"

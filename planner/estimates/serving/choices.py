@@ -1,0 +1,217 @@
+"""All deployments of an engine on a pool, timed as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
+from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
+from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.request import EngineRequest
+from planner.estimates.serving.serving import Serving, Traffic, serving_times
+from planner.specs.architecture import Architecture, Experts
+
+ROWS_AT_ONCE = 1 << 15
+"""Rows timed at once: arrays of a pass then fit a processor's cache; found by trying."""
+
+WHOLE_GROUPS = frozenset({"vllm"})
+"""Engines that deal experts over all devices of a stage or over none: vLLM has
+`--enable-expert-parallel` and no number beside it; SGLang and TensorRT-LLM have one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoices:
+    """Deployments that an engine would start, (J,) each.
+
+    Args:
+        table: the deployments.
+        tpot_s, ttft_s: as predicted.
+        tpot_error, ttft_error: relative standard deviations.
+        tpot_high_s, ttft_high_s: what is planned against, by the confidence asked for.
+        fixed_bytes: weights and workspace of the fullest device.
+        moving_bytes: activations and caches beside them, with the whole batch.
+        limit_bytes: what the engine may take of a device.
+        n_considered: deployments that break no rule of the engine, whether they fit or not.
+    """
+
+    table: DeploymentTable
+    tpot_s: FloatArray
+    ttft_s: FloatArray
+    tpot_error: FloatArray
+    ttft_error: FloatArray
+    tpot_high_s: FloatArray
+    ttft_high_s: FloatArray
+    fixed_bytes: FloatArray
+    moving_bytes: FloatArray
+    limit_bytes: float
+    n_considered: int
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def traffic_of(request: EngineRequest) -> Traffic:
+    """The requests that come, at random times."""
+    return Traffic(
+        n_input_tokens=float(request.workload.n_input_tokens),
+        n_output_tokens=float(request.workload.n_output_tokens),
+        hit_fraction=request.hit_fraction,
+    )
+
+
+def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
+    """Every way to cut the model over devices of the pool, of one sequence; formats are the first.
+
+    Degrees that the request fixes are kept; the table is empty if none is left.
+    """
+    tensor, data, stages = _cuts(model, request.cluster.n_devices)
+    group = tensor * data
+    row, expert = np.arange(len(group)), np.ones(len(group), dtype=np.int64)
+    if any(isinstance(layer.ffn, Experts) for layer in model.layers):
+        row, expert = _expert_groups(group, whole=request.engine in WHOLE_GROUPS)
+    table = deployments(
+        formats=request.formats,
+        n_tensor=tensor[row],
+        n_data=data[row],
+        n_stages=stages[row],
+        n_expert_parallel=expert,
+    )
+    asked = request.targets.degrees
+    kept = is_valid(model, table)
+    for wanted, found in (
+        (asked.tensor, table.n_tensor),
+        (asked.data, table.n_data),
+        (asked.pipeline, table.n_stages),
+        (asked.expert, table.n_expert_parallel),
+    ):
+        if wanted is not None:
+            kept &= found == wanted
+    return table.take(kept)
+
+
+def _cuts(model: Architecture, n_devices: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Tensor, data and pipeline degrees whose product is no more than the pool (K,)."""
+    sizes = np.arange(1, n_devices + 1)
+    heads = [layer.mixer.n_heads for layer in model.layers if layer.mixer is not None]
+    tensor = sizes[np.all([n % sizes == 0 for n in heads], axis=0)] if heads else sizes
+    stages = sizes[: model.n_layers]
+    t, s = (axis.ravel() for axis in np.meshgrid(tensor, stages, indexing="ij"))
+    t, s = t[t * s <= n_devices], s[t * s <= n_devices]
+    most = n_devices // (t * s)
+    row = np.repeat(np.arange(len(t)), most)
+    data = np.arange(len(row)) - np.repeat(np.cumsum(most) - most, most) + 1
+    return t[row], data, s[row]
+
+
+def _expert_groups(group: IntArray, *, whole: bool) -> tuple[IntArray, IntArray]:
+    """For each group of devices the ways to deal experts: rows of `group`, numbers of groups."""
+    rows, counts = [], []
+    for size in np.unique(group).tolist():
+        ways = [n for n in range(1, size + 1) if size % n == 0 and (not whole or n in (1, size))]
+        here = np.flatnonzero(group == size)
+        rows.append(np.repeat(here, len(ways)))
+        counts.append(np.tile(ways, len(here)))
+    return np.concatenate(rows), np.concatenate(counts)
+
+
+def choices(
+    model: Architecture,
+    clock: KernelClock,
+    request: EngineRequest,
+    *,
+    memory_scale: float = 1.0,
+) -> EngineChoices:
+    """Time all deployments whose batch fits.
+
+    Args:
+        clock: kernels of the pool's devices under the engine.
+        memory_scale: factor on what the engine may take of a device; those beyond are left out.
+    """
+    cuts = degrees(model, request)
+    parts, n_considered = [], 0
+    for index in range(len(request.formats)):
+        table = _with_batches(cuts, index, request)
+        n_considered += len(table)
+        for first in range(0, len(table), ROWS_AT_ONCE):
+            rows = np.arange(first, min(first + ROWS_AT_ONCE, len(table)))
+            parts.append(_timed(model, clock, request, table.take(rows), memory_scale))
+    if not parts:
+        parts = [_timed(model, clock, request, cuts, memory_scale)]
+    columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
+    tpot, ttft, tpot_error, ttft_error, fixed, moving = columns
+    beyond = sigmas(request.confidence)
+    return EngineChoices(
+        table=_joined([p[0] for p in parts]),
+        tpot_s=tpot,
+        ttft_s=ttft,
+        tpot_error=tpot_error,
+        ttft_error=ttft_error,
+        tpot_high_s=tpot * (1.0 + beyond * tpot_error),
+        ttft_high_s=ttft * (1.0 + beyond * ttft_error),
+        fixed_bytes=fixed,
+        moving_bytes=moving,
+        limit_bytes=clock.device.hbm_bytes * clock.engine.memory_fraction,
+        n_considered=n_considered,
+    )
+
+
+def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> DeploymentTable:
+    """Every cut with every batch and chunk: a pass has room for a token of each sequence."""
+    batch, chunk = (
+        axis.ravel() for axis in np.meshgrid(request.batches, request.chunks, indexing="ij")
+    )
+    batch, chunk = batch[batch < chunk], chunk[batch < chunk]
+    row = np.repeat(np.arange(len(cuts)), len(batch))
+    return deployments(
+        formats=request.formats,
+        n_tensor=cuts.n_tensor[row],
+        n_data=cuts.n_data[row],
+        n_stages=cuts.n_stages[row],
+        n_expert_parallel=cuts.n_expert_parallel[row],
+        batch=np.tile(batch, len(cuts)),
+        chunk_tokens=np.tile(chunk, len(cuts)),
+        format_index=np.full(len(row), index),
+    )
+
+
+def _timed(
+    model: Architecture,
+    clock: KernelClock,
+    request: EngineRequest,
+    table: DeploymentTable,
+    memory_scale: float,
+) -> tuple[DeploymentTable, tuple[FloatArray, ...]]:
+    """Rows that fit, with TPOT, TTFT, their errors, and bytes; all have the same formats."""
+    traffic, engine = traffic_of(request), clock.engine
+    formats = table.formats[int(table.format_index[0]) if len(table) else 0]
+
+    def held(rows: DeploymentTable) -> Holding:
+        hbm_bytes = clock.device.hbm_bytes
+        return holding(model, rows, formats, engine, hbm_bytes=hbm_bytes, n_tokens=traffic.n_tokens)
+
+    bytes_of = held(table)
+    fixed = bytes_of.weights_bytes + bytes_of.workspace_bytes
+    moving = bytes_of.activation_bytes + table.batch * bytes_of.sequence_bytes
+    fits = fixed + moving <= bytes_of.limit_bytes * memory_scale
+    table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
+    if not len(table):
+        return table, (*(np.zeros(0) for _ in range(4)), fixed, moving)
+    recording = RecordingClock(clock=clock)
+    serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
+    times = serving_times(serving, table, traffic)
+    errors = serving_errors(times, recording, engine)
+    return table, (times.tpot_s, times.ttft_s, *errors, fixed, moving)
+
+
+def _joined(tables: list[DeploymentTable]) -> DeploymentTable:
+    """Tables with the same list of formats, one after the other."""
+    columns = {
+        name: np.concatenate([getattr(table, name) for table in tables])
+        for name in DeploymentTable.__slots__
+        if name != "formats"
+    }
+    return DeploymentTable(**columns, formats=tables[0].formats)

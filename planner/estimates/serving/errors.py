@@ -1,0 +1,89 @@
+"""How far off times may be: errors of kernels, added up over passes of every deployment.
+
+Kernels of one family err together, families apart. Source: `predicting`, which states the same
+interval for one deployment with code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.operations import Operation
+from planner.estimates.serving.serving import ServingTimes
+from planner.estimates.serving.steps import OUTSIDE, PassTime
+from planner.specs.kernels import EngineSpec
+
+SIGMAS_OF_A_MEDIAN = 1.4826
+"""Standard deviations of a normal error in one of its medians."""
+
+HOST_ERROR = 0.5
+"""Relative error of what hosts are said to take; `assumed` [1]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingClock:
+    """A clock that remembers by which form, and with what error, it timed each operation."""
+
+    clock: KernelClock
+    recorded: dict[int, tuple[str, float]] = field(default_factory=dict)
+
+    @property
+    def families(self) -> Collection[str]:
+        return self.clock.families
+
+    @property
+    def n_small_kernels(self) -> int:
+        return self.clock.n_small_kernels
+
+    @property
+    def message_share(self) -> float:
+        return self.clock.message_share
+
+    def quantises(self, number_format: str) -> bool:
+        return self.clock.quantises(number_format)
+
+    def seconds(self, operation: Operation) -> FloatArray:
+        timing = self.clock.timing(operation)
+        self.recorded[id(operation)] = (timing.formula, timing.error)
+        return timing.seconds
+
+
+def sigmas(confidence: float) -> float:
+    """Standard deviations at the upper end of the interval that holds a share of all cases.
+
+    >>> round(sigmas(0.9), 3)
+    1.645
+    """
+    return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+
+
+def pass_error(timed: PassTime, clock: RecordingClock, host_s: float) -> FloatArray:
+    """Relative standard deviation of a pass, host included (N,)."""
+    shape = timed.n_microbatches.shape
+    families: dict[str, FloatArray] = {"host": np.full(shape, host_s * HOST_ERROR)}
+    total: FloatArray = np.full(shape, host_s)
+    for one in timed.operations:
+        formula, error = clock.recorded[id(one.operation)]
+        often = 1.0 if one.operation.layer == OUTSIDE else timed.n_microbatches
+        spent = one.total_s * often
+        families[formula] = families.get(formula, np.zeros(shape)) + spent * error
+        total = total + spent
+    squares = np.sum([part**2 for part in families.values()], axis=0)
+    return np.asarray(SIGMAS_OF_A_MEDIAN * np.sqrt(squares) / total)
+
+
+def serving_errors(
+    times: ServingTimes, clock: RecordingClock, engine: EngineSpec
+) -> tuple[FloatArray, FloatArray]:
+    """Relative standard deviations of TPOT and of TTFT (N,), without drafts."""
+    decode = pass_error(times.decode, clock, engine.decode_host_s)
+    prefill = pass_error(times.prefill, clock, engine.prefill_host_s)
+    read = times.tpot_s - times.itl_s
+    tpot = np.hypot(decode * times.itl_s, prefill * read) / times.tpot_s
+    return np.asarray(tpot), prefill

@@ -1,0 +1,73 @@
+"""A request for the best deployment of an engine, in its own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.estimates.serving.deployments import ServedFormats
+from planner.specs.records import Workload
+from planner.specs.request import SolverOptions, Targets
+
+PREFERENCES = ("objective", "simplest")
+
+ENGINE_BATCHES = (1, 2, 4, *range(8, 256, 8), *range(256, 1025, 16))
+"""Sequences a rank: the sizes that vLLM captures CUDA graphs for (`cudagraph_capture_sizes`),
+carried on to 1024, which is its `max_num_seqs` on devices of 70 GiB or more."""
+
+CHUNKS = (2048, 4096, 8192, 16384)
+"""Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedModel:
+    """Names of a model."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPool:
+    """A pool of devices; any number of them may be used, node after node.
+
+    Args:
+        name: of its topology.
+        device: name of the device.
+        usd_per_hour: rent of one device.
+    """
+
+    name: str
+    device: str
+    n_devices: int
+    usd_per_hour: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest:
+    """What is asked of the deployments of an engine.
+
+    Args:
+        hit_fraction: share of the input that the prefix cache already has.
+        formats: choices of formats for weights, experts and cache.
+        batches: sequences on one attention rank to choose from.
+        chunks: most tokens of one pass to choose from.
+        objective: one of `OBJECTIVES`.
+        confidence: share of cases that the interval holds whose upper end is planned against;
+            0 plans against what is predicted.
+        prefer: one of `PREFERENCES`: the best objective, or the simplest of all that are no
+            worse than it by more than the error.
+    """
+
+    model: AskedModel
+    cluster: AskedPool
+    engine: str
+    workload: Workload
+    hit_fraction: float
+    targets: Targets
+    formats: tuple[ServedFormats, ...]
+    batches: tuple[int, ...]
+    chunks: tuple[int, ...]
+    objective: str
+    confidence: float
+    prefer: str
+    options: SolverOptions

@@ -1,0 +1,138 @@
+"""The layout program of an engine's deployments.
+
+One slot, `serving`. A context is a choice of formats and a way to cut the model; a column is a
+batch and a chunk in it. Units as in `programs.deployment`: milliseconds, GiB, US dollars per
+million tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.choices import EngineChoices
+from planner.estimates.serving.request import EngineRequest
+from planner.programs.deployment import GIB, MS, TIE_BREAKER, USD_PER_MTOKEN, PosedProgram
+from planner.programs.layout import LayoutProgram, Limit
+
+SLOTS = ("serving",)
+SIMPLICITY = "simplicity"
+
+
+def pose_engine(
+    choices: EngineChoices,
+    request: EngineRequest,
+    *,
+    objective: str,
+    without: Collection[str] = (),
+    limits: tuple[Limit, ...] = (),
+    tie_breaker: str | None = TIE_BREAKER,
+) -> PosedProgram:
+    """State the request over its choices; column j is choice j.
+
+    Args:
+        objective: the quantity to minimise, a key of the result's `quantities`.
+        without: names of limits to leave out, `hbm` among them.
+        limits: more of them.
+        tie_breaker: the quantity that decides between optima.
+    """
+    table = choices.table
+    keys = (
+        table.format_index,
+        table.n_stages,
+        table.n_data,
+        table.n_expert_parallel,
+        table.n_tensor,
+    )
+    _, first, context = np.unique(
+        np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    quantities = _quantities(choices, request, first)
+    context_objective, column_objective = quantities[objective]
+    weights, held = quantities["memory"]
+    capacity = np.inf if "hbm" in without else choices.limit_bytes * GIB
+    program = LayoutProgram(
+        slots=SLOTS,
+        context_objective=context_objective,
+        column_context=context.ravel(),
+        column_slot=np.zeros(len(table), dtype=np.int64),
+        column_objective=column_objective,
+        context_bytes=weights,
+        column_bytes=held,
+        capacity_bytes=np.full(len(first), capacity),
+        limits=(*_limits(request, quantities, without), *limits),
+    )
+    return PosedProgram(
+        program=program,
+        arm=np.arange(len(table)),
+        batch=table.batch.astype(np.int64),
+        variant=np.zeros(len(table), dtype=np.int64),
+        quantities=quantities,
+        tie_breaker=None if objective == tie_breaker else tie_breaker,
+        n_unfit=choices.n_considered - len(table),
+        last_tie_breaker=None if objective == SIMPLICITY else SIMPLICITY,
+    )
+
+
+def _quantities(
+    choices: EngineChoices, request: EngineRequest, first: np.ndarray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """All that may be limited or minimised, each linear in contexts and columns.
+
+    Args:
+        first: a column of each context (K,).
+    """
+    table, rent = choices.table, request.cluster.usd_per_hour
+    nothing, none = np.zeros(len(first)), np.zeros(len(table))
+    devices = table.n_devices[first].astype(float)
+    in_flight = table.batch * table.n_data
+    milliseconds = choices.tpot_high_s * MS
+    usd = choices.tpot_high_s / in_flight * table.n_devices * (rent / 3600.0)
+    return {
+        "cost": (nothing, usd * USD_PER_MTOKEN),
+        "latency": (nothing, milliseconds),
+        "ttft": (nothing, choices.ttft_high_s * MS),
+        "throughput": (nothing, milliseconds / in_flight),
+        "rent": (devices * rent, none),
+        "devices": (devices, none),
+        "batch": (nothing, -in_flight),
+        "memory": (choices.fixed_bytes[first] * GIB, choices.moving_bytes * GIB),
+        SIMPLICITY: (_complexity(choices, first), none),
+    }
+
+
+def _complexity(choices: EngineChoices, first: np.ndarray) -> FloatArray:
+    """Rank of each context: fewest devices, then stages, ranks, groups of experts (K,)."""
+    table = choices.table
+    keys = (table.n_devices, table.n_stages, table.n_data, table.n_expert_parallel)
+    ordered = np.stack([key[first] for key in keys], axis=1)
+    _, rank = np.unique(ordered, axis=0, return_inverse=True)
+    return np.asarray(rank.ravel(), dtype=float)
+
+
+def _limits(
+    request: EngineRequest,
+    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    without: Collection[str],
+) -> tuple[Limit, ...]:
+    targets = request.targets
+    asked = (
+        ("tpot", "latency", targets.tpot_s, MS, "ms"),
+        ("ttft", "ttft", targets.ttft_s, MS, "ms"),
+        ("cost", "cost", targets.usd_per_token, USD_PER_MTOKEN, "USD/Mtoken"),
+        ("devices", "devices", targets.n_devices, 1.0, "devices"),
+        ("batch", "batch", targets.min_batch, -1.0, "requests"),
+    )
+    return tuple(
+        Limit(
+            name=name,
+            context=quantities[quantity][0],
+            column=quantities[quantity][1],
+            at_most=value * scale,
+            unit=unit,
+        )
+        for name, quantity, value, scale, unit in asked
+        if value is not None and name not in without
+    )

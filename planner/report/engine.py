@@ -1,0 +1,123 @@
+"""An engine's plan for people: what to start, what it does and how surely, what proves it."""
+
+from __future__ import annotations
+
+from planner.engine_results import EngineAlternative, EngineDeployment, EnginePlan
+from planner.report.lines import columns, labelled, percent, section, wrapped
+from planner.report.prediction import between
+from planner.report.proof import certificate_lines
+from planner.report.words import amount, limit_label, limit_text, plural, target_texts
+from planner.results import LimitUse
+from planner.units import show
+
+
+def engine_line(plan: EnginePlan) -> str:
+    """The plan in one line."""
+    return f"{plan.deployment.summary}: {_headline(plan.deployment)}"
+
+
+def engine_text(plan: EnginePlan, width: int) -> str:
+    """The whole report, in lines of at most `width` columns.
+
+    Args:
+        plan: to report.
+        width: columns, 60 or more.
+    """
+    best = plan.deployment
+    sections = (
+        "\n".join([*wrapped(best.summary, width), *wrapped(_headline(best), width)]),
+        section("request", labelled(_request_rows(plan), width)),
+        section("for users", labelled(_user_rows(plan), width)),
+        section("memory of the fullest device", labelled(_memory_rows(best), width)),
+        section("limits", _limit_lines(plan.limits)),
+        section("next best plans", _alternative_lines(plan, width)),
+        section("certificate", certificate_lines(plan.certificate, width)),
+        "\n".join(wrapped(f"hint: where its time goes: `{best.command}`", width)),
+    )
+    return "\n\n".join(filter(None, sections))
+
+
+def _headline(best: EngineDeployment) -> str:
+    cost, rent = show(best.usd_per_token, "USD/token"), show(best.usd_per_hour, "USD/h")
+    times = f"TPOT {show(best.planned_tpot_s, 's')}, TTFT {show(best.planned_ttft_s, 's')}"
+    return f"{times}, {show(best.output_tokens_per_s, 'token/s')}, {cost}, {rent}"
+
+
+def _request_rows(plan: EnginePlan) -> list[tuple[str, str]]:
+    request = plan.request
+    hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
+    work = request.workload
+    planned = "what is predicted"
+    if request.confidence:
+        planned = f"the upper end of what holds in {percent(request.confidence)} of cases"
+    formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
+    return [
+        ("engine", request.engine),
+        ("model", request.model.title),
+        ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
+        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
+        ("formats", " or ".join(formats)),
+        ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("objective", request.objective),
+        ("times", planned),
+    ]
+
+
+def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
+    best = plan.deployment
+    rows = [
+        ("TPOT", f"{between(best.tpot_s)}, prompts of the others included"),
+        ("TTFT", f"{between(best.ttft_s)}, without a queue"),
+    ]
+    if plan.error_fraction:
+        ties = plural(plan.n_ties, "other way", "other ways") if plan.n_ties else "no other way"
+        rows.append(
+            (
+                "ties",
+                f"{ties} to use the pool closer than the error, {percent(plan.error_fraction)} of "
+                f"the {plan.request.objective}",
+            )
+        )
+    if plan.given_up_fraction > 0:
+        best_value = show(plan.certificate.objective, plan.certificate.dimension)
+        lost = percent(plan.given_up_fraction)
+        rows.append(("simplest", f"gives up {lost} of the best {best_value}"))
+    return rows
+
+
+def _memory_rows(best: EngineDeployment) -> list[tuple[str, str]]:
+    return [
+        ("weights", show(best.weights_bytes, "B")),
+        ("in all", f"{show(best.used_bytes, 'B')} of {show(best.capacity_bytes, 'B')}"),
+    ]
+
+
+def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
+    rows = [("", "asked", "used", "")]
+    for use in limits:
+        asked = limit_text(use.name, use.limit, use.dimension)
+        gain = ""
+        if use.binds:
+            looser = limit_text(use.name, use.limit * use.relief, use.dimension)
+            gain = f"binds: {looser} would gain {percent(use.gain_fraction or 0.0)}"
+        rows.append((limit_label(use.name), asked, show(use.used, use.dimension), gain))
+    return columns(rows, "<<<<")
+
+
+def _alternative_lines(plan: EnginePlan, width: int) -> list[str]:
+    """Figures of each plan in columns, and beside them what it is, wrapped."""
+    figures = [("loses", "", "TPOT", "output token")]
+    figures += [_figures(other) for other in plan.alternatives]
+    head, *rows = columns(figures, "><>>")
+    lines = [head]
+    for row, other in zip(rows, plan.alternatives, strict=True):
+        first, *rest = wrapped(other.deployment.summary, max(20, width - len(row) - 4))
+        lines += [f"{row}  {first}", *(" " * (len(row) + 2) + line for line in rest)]
+    return lines if plan.alternatives else []
+
+
+def _figures(other: EngineAlternative) -> tuple[str, str, str, str]:
+    best = other.deployment
+    cost = show(best.usd_per_token, "USD/token")
+    tie = "tie" if other.is_tie else ""
+    return percent(other.loss_fraction), tie, show(best.planned_tpot_s, "s"), cost

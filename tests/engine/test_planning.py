@@ -1,0 +1,406 @@
+"""Plans of an engine: best of all deployments, by every solver, within every limit."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+import time
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from planner.cli import main
+from planner.engine.asking import clock_of, engine_request, machines_of
+from planner.engine.planning import plan_engine
+from planner.engine_results import EnginePlan
+from planner.errors import NoPlanError, RequestError, SolverError
+from planner.estimates.serving.choices import choices
+from planner.estimates.serving.deployments import ServedFormats, deployments, faults, is_valid
+from planner.estimates.serving.errors import sigmas
+from planner.estimates.serving.memory import holding
+from planner.estimates.serving.request import CHUNKS, ENGINE_BATCHES
+from planner.estimates.serving.serving import Serving, Traffic, serving_times
+from planner.predicting import predict
+from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.records import ClusterSpec, Workload
+from planner.specs.request import Degrees, SolverOptions, Targets
+
+WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
+TRAFFIC = Traffic(n_input_tokens=2048.0, n_output_tokens=256.0)
+SMALL = {"batches": (1, 8, 200), "chunks": (2048, 8192)}
+N_RANDOM = 20_000
+ASKED = (
+    "--engine sglang --model qwen3-30b-a3b --topology h100-nvl8-x2 --weights fp8 --dp 4 "
+    "--batch 8:64:8 --chunk 2048,4096 --input 3000 --output 200 --hit-rate 25% --confidence 90%"
+)
+
+model, cluster = cache(load_architecture), cache(load_cluster)
+
+
+def planned(
+    name: str, pool: str, engine: str = "vllm", workload: Workload = WORK, **asked: object
+) -> EnginePlan:
+    return plan_engine(model(name), cluster(pool), engine, workload=workload, **asked)
+
+
+def value_of(plan: EnginePlan) -> float:
+    """The objective of the plan's deployment, to be minimised."""
+    best = plan.deployment
+    return {
+        "cost": best.usd_per_token,
+        "latency": best.planned_tpot_s,
+        "ttft": best.planned_ttft_s,
+        "throughput": 1.0 / best.output_tokens_per_s,
+        "rent": best.usd_per_hour,
+        "devices": float(best.n_devices),
+    }[plan.request.objective]
+
+
+def by_loops(name: str, pool: str, engine: str, objective: str, tpot_s: float) -> tuple[float, int]:
+    """The least objective over all deployments, one `predict` at a time, and their number."""
+    spec, served = cluster(pool), model(name)
+    machines = machines_of(spec, engine)
+    published = served.weights_format or "bf16"
+    formats = ServedFormats(weights=published, experts=published, cache="bf16")
+    sizes, best, n_kept = range(1, spec.n_devices + 1), np.inf, 0
+    for tensor, data, stages, expert in itertools.product(sizes, repeat=4):
+        group = tensor * data
+        if group * stages > spec.n_devices or group % expert:
+            continue
+        if engine == "vllm" and expert not in (1, group):
+            continue
+        for batch, chunk in itertools.product(SMALL["batches"], SMALL["chunks"]):
+            one = deployments(
+                formats=formats,
+                n_tensor=tensor,
+                n_data=data,
+                n_stages=stages,
+                n_expert_parallel=expert,
+                batch=batch,
+                chunk_tokens=chunk,
+            )
+            if any(broken[0] for broken in faults(served, one).values()):
+                continue
+            try:
+                found = predict(served, machines, one, TRAFFIC)
+            except RequestError:
+                continue
+            if found.n_running < batch or found.tpot_s.value > tpot_s:
+                continue
+            n_kept += 1
+            tpot, rent = found.tpot_s.value, found.n_devices * spec.usd_per_hour
+            values = {
+                "cost": rent / 3600.0 * tpot / (batch * data),
+                "latency": tpot,
+                "ttft": found.ttft_s.value,
+                "throughput": tpot / (batch * data),
+                "rent": rent,
+                "devices": float(found.n_devices),
+            }
+            best = min(best, values[objective])
+    return best, n_kept
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "engine", "objective"),
+    [
+        ("qwen3-8b", "h100-nvl8-x1", "vllm", "cost"),
+        ("qwen3-8b", "h100-nvl8-x1", "sglang", "ttft"),
+        ("qwen3-30b-a3b", "h100-nvl8-x1", "vllm", "throughput"),
+        ("mixtral-8x7b", "a100-nvl8-x1", "trtllm", "latency"),
+        ("llama-3.1-70b", "h100-nvl8-x1", "vllm", "rent"),
+    ],
+)
+def test_the_plan_is_the_best_of_all_by_loops(name, pool, engine, objective):
+    best, n_kept = by_loops(name, pool, engine, objective, 0.08)
+    found = planned(name, pool, engine, objective=objective, targets=Targets(tpot_s=0.08), **SMALL)
+    assert n_kept > 20
+    assert value_of(found) == pytest.approx(best, rel=1e-9)
+    assert found.certificate.gap == 0.0
+    assert found.certificate.status == "optimal"
+
+
+PAIRS = [
+    ("llama-3.1-70b", "h100-nvl8-x2", "cost"),
+    ("llama-3.1-8b", "a100-nvl8-x1", "throughput"),
+    ("qwen3-8b", "h100-nvl8-x1", "ttft"),
+    ("qwen3-32b", "h200-nvl8-x1", "cost"),
+    ("llama-3.1-405b", "b200-nvl8-x2", "latency"),
+    ("deepseek-v3", "h200-nvl8-x2", "cost"),
+    ("mixtral-8x7b", "a100-nvl8-x2", "cost"),
+    ("mixtral-8x22b", "h100-nvl8-x2", "throughput"),
+    ("qwen3-30b-a3b", "h100-nvl8-x4", "cost"),
+    ("gpt-oss-120b", "b200-nvl8-x1", "cost"),
+]
+TPOT_S = 0.1
+
+
+def random_feasible(name: str, pool: str, formats: ServedFormats, objective: str) -> np.ndarray:
+    """Objective of random deployments that are valid, fit and keep the TPOT (20000,)."""
+    rng = np.random.default_rng(3)
+    served, spec = model(name), cluster(pool)
+    clock = clock_of(machines_of(spec, "vllm"))
+    serving = Serving(model=served, formats=formats, engine=clock.engine, clock=clock)
+    found: list[np.ndarray] = []
+    for _ in range(200):
+        n = 200_000
+        powers = 2 ** rng.integers(0, int(np.log2(spec.n_devices)) + 1, size=(3, n))
+        plain = rng.integers(1, spec.n_devices + 1, size=(3, n))
+        tensor, data, stages = np.where(rng.random((3, n)) < 0.8, powers, plain)
+        spread = rng.random(n) < 0.5
+        drawn = deployments(
+            formats=formats,
+            n_tensor=tensor,
+            n_data=data,
+            n_stages=stages,
+            n_expert_parallel=np.where(spread, tensor * data, 1),
+            batch=rng.choice(ENGINE_BATCHES, n),
+            chunk_tokens=rng.choice(CHUNKS, n),
+        )
+        drawn = drawn.take(drawn.n_devices <= spec.n_devices)
+        drawn = drawn.take(is_valid(served, drawn))
+        held = holding(
+            served,
+            drawn,
+            formats,
+            clock.engine,
+            hbm_bytes=spec.device.hbm_bytes,
+            n_tokens=TRAFFIC.n_tokens,
+        )
+        drawn = drawn.take(held.largest_batch >= drawn.batch)
+        drawn = drawn.take(slice(0, 2 * N_RANDOM))
+        times = serving_times(serving, drawn, TRAFFIC)
+        in_flight = drawn.batch * drawn.n_data
+        usd = drawn.n_devices * spec.usd_per_hour / 3600.0 * times.tpot_s / in_flight
+        values = {
+            "cost": usd,
+            "latency": times.tpot_s,
+            "ttft": times.ttft_s,
+            "throughput": times.tpot_s / in_flight,
+        }[objective]
+        found.append(values[times.tpot_s <= TPOT_S])
+        if sum(map(len, found)) >= N_RANDOM:
+            break
+    return np.concatenate(found)[:N_RANDOM]
+
+
+@pytest.mark.parametrize(("name", "pool", "objective"), PAIRS)
+def test_no_random_deployment_is_better(name, pool, objective):
+    best = planned(name, pool, objective=objective, targets=Targets(tpot_s=TPOT_S))
+    values = random_feasible(name, pool, best.request.formats[0], objective)
+    assert len(values) == N_RANDOM
+    assert value_of(best) <= values.min() * (1 + 1e-9)
+    assert value_of(best) > values.min() * 0.5  # of the same kind, not of another unit
+
+
+@pytest.mark.parametrize("objective", ["cost", "latency", "throughput", "devices"])
+def test_solvers_agree(objective):
+    found = [
+        planned(
+            "qwen3-30b-a3b",
+            "h100-nvl8-x1",
+            objective=objective,
+            targets=Targets(tpot_s=0.03),
+            options=SolverOptions(solver=solver),
+        )
+        for solver in ("highs", "cpsat", "exhaustive")
+    ]
+    assert len({value_of(one) for one in found}) == 1
+    assert len({one.deployment.summary for one in found}) == 1
+
+
+def test_a_tighter_target_is_never_cheaper():
+    costs = [
+        value_of(planned("llama-3.1-70b", "h100-nvl8-x2", targets=Targets(tpot_s=tpot_s)))
+        for tpot_s in (0.1, 0.05, 0.03, 0.02, 0.015)
+    ]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+
+
+def test_more_confidence_is_never_cheaper():
+    found = [
+        planned("llama-3.1-70b", "h100-nvl8-x2", confidence=share, targets=Targets(tpot_s=0.03))
+        for share in (0.0, 0.5, 0.9, 0.99)
+    ]
+    costs = [value_of(one) for one in found]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+    for one in found:
+        best = one.deployment
+        beyond = sigmas(one.request.confidence) * (best.tpot_s.high - best.tpot_s.value)
+        assert best.planned_tpot_s == pytest.approx(best.tpot_s.value + beyond)
+        assert best.planned_tpot_s <= 0.03
+
+
+def test_the_end_of_an_interval_is_that_of_a_normal_error():
+    assert sigmas(0.6827) == pytest.approx(1.0, abs=1e-3)
+    assert sigmas(0.95) == pytest.approx(1.96, abs=1e-2)
+    assert sigmas(0.0) == 0.0
+
+
+def test_the_simplest_of_ties_gives_up_less_than_the_error():
+    asked = {"targets": Targets(tpot_s=0.05), "objective": "throughput"}
+    best = planned("llama-3.1-8b", "h100-nvl8-x1", **asked)
+    simple = planned("llama-3.1-8b", "h100-nvl8-x1", prefer="simplest", **asked)
+    assert best.n_ties > 0
+    assert best.given_up_fraction == 0.0
+    assert 0.0 < simple.given_up_fraction <= simple.error_fraction
+    assert simple.certificate.objective == best.certificate.objective
+
+    def key(plan: EnginePlan) -> tuple[int, ...]:
+        one = plan.deployment
+        return one.n_devices, one.n_stages, one.n_data, one.n_expert_parallel
+
+    assert key(simple) < key(best)
+    ties = [other.deployment for other in best.alternatives if other.is_tie]
+    assert ties
+    for tie in ties:
+        assert key(simple) <= (tie.n_devices, tie.n_stages, tie.n_data, tie.n_expert_parallel)
+
+
+def test_alternatives_are_ties_exactly_within_the_error():
+    found = planned("llama-3.1-70b", "h100-nvl8-x2", targets=Targets(tpot_s=0.03))
+    assert found.alternatives
+    for other in found.alternatives:
+        assert other.loss_fraction >= -1e-9
+        assert other.is_tie == (other.loss_fraction <= found.error_fraction)
+
+
+def test_fixed_degrees_and_formats_are_kept():
+    degrees = Degrees(tensor=4, data=2, expert=8)
+    found = planned(
+        "qwen3-30b-a3b",
+        "h100-nvl8-x2",
+        weights_formats=("fp8",),
+        kv_formats=("fp8",),
+        targets=Targets(degrees=degrees),
+    )
+    best = found.deployment
+    assert (best.n_tensor, best.n_data, best.n_expert_parallel) == (4, 2, 8)
+    assert (best.formats.weights, best.formats.cache) == ("fp8", "fp8")
+
+
+def test_a_conflict_names_what_is_reachable():
+    with pytest.raises(NoPlanError) as caught:
+        planned("llama-3.1-70b", "h100-nvl8-x2", targets=Targets(tpot_s=0.003))
+    (obstacle,) = caught.value.conflict.obstacles
+    assert obstacle.name == "tpot"
+    fastest = planned("llama-3.1-70b", "h100-nvl8-x2", objective="latency")
+    assert obstacle.reachable == pytest.approx(fastest.deployment.planned_tpot_s)
+    assert "--latency-target" in caught.value.conflict.command
+
+
+def test_what_does_not_fit_says_by_how_much():
+    with pytest.raises(NoPlanError) as caught:
+        planned("deepseek-v3", "h100-nvl8-x1", targets=Targets(min_batch=4))
+    names = {obstacle.name for obstacle in caught.value.conflict.obstacles}
+    assert names == {"hbm"}
+    (obstacle,) = caught.value.conflict.obstacles
+    assert obstacle.reachable > obstacle.asked
+    assert not caught.value.conflict.command
+
+
+def test_every_problem_is_said_at_once():
+    with pytest.raises(RequestError) as caught:
+        planned(
+            "qwen3-8b",
+            "a100-nvl8-x1",
+            objective="speed",
+            prefer="nicest",
+            confidence=1.0,
+            weights_formats=("fp8",),
+            batches=(0,),
+            targets=Targets(demand_tokens_per_s=5.0),
+        )
+    where = {problem.where for problem in caught.value.problems}
+    assert where == {
+        "--objective",
+        "--prefer",
+        "--confidence",
+        "--weights",
+        "--batch",
+        "--demand",
+    }
+
+
+def test_a_chunk_has_room_for_the_batch():
+    with pytest.raises(RequestError, match="no more than a batch"):
+        planned("qwen3-8b", "h100-nvl8-x1", batches=(64,), chunks=(32, 64))
+
+
+def test_a_device_without_measurements_is_refused():
+    with pytest.raises(RequestError) as caught:
+        planned("palm-540b", "tpu-v4-4x4x4")
+    (problem,) = caught.value.problems
+    assert problem.where == "--engine"
+    assert "tpu-v4" in problem.fact
+
+
+def test_degrees_that_cut_nothing_are_refused():
+    with pytest.raises(RequestError, match="--tp 3"):
+        planned("qwen3-8b", "h100-nvl8-x1", targets=Targets(degrees=Degrees(tensor=3)))
+
+
+def test_arrays_that_say_otherwise_are_found_out(monkeypatch):
+    """The second opinion has an opinion."""
+    from planner.engine import planning
+
+    def wrong(*args: object, **kwargs: object) -> object:
+        found = choices(*args, **kwargs)
+        return replace(found, tpot_s=found.tpot_s * 1.001)
+
+    monkeypatch.setattr(planning, "choices", wrong)
+    with pytest.raises(SolverError, match="TPOT"):
+        planned("qwen3-8b", "h100-nvl8-x1")
+
+
+def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
+    spec: ClusterSpec = cluster("h200-nvl8-x8")
+    machines = machines_of(spec, "sglang")
+    request = engine_request(
+        model("deepseek-v3"),
+        spec,
+        machines.kernels,
+        workload=WORK,
+        hit_fraction=0.0,
+        targets=Targets(),
+        weights_formats=None,
+        kv_formats=None,
+        batches=None,
+        chunks=None,
+        objective="cost",
+        confidence=0.0,
+        prefer="objective",
+        options=SolverOptions(),
+    )
+    began_s = time.process_time()
+    found = choices(model("deepseek-v3"), clock_of(machines), request)
+    spent_s = time.process_time() - began_s
+    assert len(found) > 100_000
+    assert spent_s * 100_000 / len(found) <= 5.0
+
+
+def test_the_command_of_a_plan_predicts_the_same(capsys):
+    assert main([*shlex.split(ASKED), "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)["deployment"]
+    assert main([*shlex.split(best["command"])[1:], "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tpot_s"] == best["tpot_s"]
+    assert found["ttft_s"] == best["ttft_s"]
+    assert found["n_devices"] == best["n_devices"]
+
+
+def test_the_command_of_a_conflict_has_a_plan(capsys):
+    assert (
+        main([*shlex.split(ASKED), "--ttft-target=20ms", "--max-cost=$0.1/Mtoken", "--json"]) == 1
+    )
+    command = json.loads(capsys.readouterr().out)["command"]
+    assert "--ttft-target" in command
+    assert main([*shlex.split(command)[1:], "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["request"]["confidence"] == 0.9
+    assert plan["request"]["hit_fraction"] == 0.25

@@ -1,0 +1,27 @@
+"""Plans of an engine that tests of reports share."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.engine.planning import plan_engine
+from planner.engine_results import EngineConflict, EnginePlan
+from planner.errors import NoPlanError
+from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.request import Targets
+
+
+def planned(tpot_s: float, **asked: object) -> EnginePlan:
+    model, cluster = load_architecture("qwen3-8b"), load_cluster("h100-nvl8-x1")
+    return plan_engine(model, cluster, targets=Targets(tpot_s=tpot_s), **asked)
+
+
+def conflict(tpot_s: float) -> EngineConflict:
+    with pytest.raises(NoPlanError) as caught:
+        planned(tpot_s)
+    found: EngineConflict = caught.value.conflict
+    return found
+
+
+ENGINE_PLAN = planned(0.02, confidence=0.9, prefer="simplest")
+ENGINE_CONFLICT = conflict(0.0005)
