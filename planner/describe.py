@@ -250,7 +250,7 @@ def _mesh(machine: Machine, row: int) -> Mesh:
     x, y, z = (int(size) for size in meshes.axis_size[row])
     wraps = tuple(bool(wrap) for wrap in meshes.axis_wraps[row])
     return Mesh(
-        label=meshes.label[row],
+        label=meshes.words(row),
         axes=(x, y, z),
         axes_wrap=(wraps[0], wraps[1], wraps[2]),
         is_torus=not bool(meshes.axis_is_switch[row].any()),

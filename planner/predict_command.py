@@ -15,6 +15,7 @@ from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
+    from planner.estimates.serving.serving import Traffic
     from planner.predicting import Machines, Speculating
     from planner.predictions import Prediction
     from planner.specs.architecture import Architecture
@@ -30,7 +31,6 @@ def predict(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> int:
     """Evaluate a deployment as given: times, work and bounds of every operation, memory."""
-    from planner.estimates.serving.serving import Traffic
     from planner.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
 
@@ -41,6 +41,8 @@ def predict(
     speculating = _speculating(written, model, found)
     _check_files(written, found)
     table = _table(written, model, machines, numbers, found)
+    if not {problem.where for problem in found.problems} & numbers.keys():  # all of them are read
+        found.problems += _impossible(model, machines, table, numbers)
     found.check()
     assert model is not None
     assert machines is not None
@@ -49,11 +51,7 @@ def predict(
         model,
         machines,
         table,
-        Traffic(
-            n_input_tokens=numbers["--input"],
-            n_output_tokens=numbers["--output"],
-            hit_fraction=numbers["--hit-rate"],
-        ),
+        _traffic(numbers),
         speculating=speculating,
         n_shared_tokens=numbers["--shared"],
     )
@@ -182,8 +180,9 @@ def _table(
     numbers: dict[str, float],
     found: Arguments,
 ) -> DeploymentTable | None:
-    from planner.estimates.serving.deployments import ServedFormats, deployments
+    from planner.estimates.serving.deployments import ServedFormats, deployments, has_experts
     from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+    from planner.estimates.serving.refusals import completed
 
     known = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
     usual = (model.weights_format if model else None) or "bf16"
@@ -200,12 +199,21 @@ def _table(
         found.problems.append(
             Problem(where="--overlap", value=written.overlap, fact=fact, remedy=remedy)
         )
-    if found.problems or machines is None:
+    if written.experts and model is not None and not has_experts(model):
+        fact, remedy = f"{model.name} has no experts", "leave it out"
+        found.problems.append(
+            Problem(where="--experts", value=written.experts, fact=fact, remedy=remedy)
+        )
+    formats_known = all(name is None or name in known for _, name in asked)
+    if model is None or machines is None or not formats_known:
         return None
-    tensor, data = int(numbers["--tp"]), int(numbers["--dp"])
-    expert = int(numbers["--ep"]) or (tensor * data if data > 1 and _has_experts(model) else 1)
-    if written.dp is None and expert > tensor:
-        data = max(1, expert // tensor)
+    tensor = int(numbers["--tp"])
+    data, expert = completed(
+        model,
+        tensor=tensor,
+        data=None if written.dp is None else int(numbers["--dp"]),
+        expert=int(numbers["--ep"]) or None,
+    )
     return deployments(
         formats=ServedFormats(weights=weights, experts=experts, cache=written.kv),
         n_tensor=tensor,
@@ -218,10 +226,29 @@ def _table(
     )
 
 
-def _has_experts(model: Architecture | None) -> bool:
-    from planner.specs.architecture import Experts
+def _impossible(
+    model: Architecture | None,
+    machines: Machines | None,
+    table: DeploymentTable | None,
+    numbers: dict[str, float],
+) -> list[Problem]:
+    """What cannot be about a deployment whose options can be read."""
+    from planner.predicting import impossible
 
-    return model is not None and any(isinstance(layer.ffn, Experts) for layer in model.layers)
+    if model is None or machines is None or table is None:
+        return []
+    shared = numbers["--shared"]
+    return impossible(model, machines, table, _traffic(numbers), n_shared_tokens=shared)
+
+
+def _traffic(numbers: dict[str, float]) -> Traffic:
+    from planner.estimates.serving.serving import Traffic
+
+    return Traffic(
+        n_input_tokens=numbers["--input"],
+        n_output_tokens=numbers["--output"],
+        hit_fraction=numbers["--hit-rate"],
+    )
 
 
 def _speculating(

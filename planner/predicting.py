@@ -11,16 +11,14 @@ import numpy as np
 from planner.equations.speculation import expected_tokens
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
-from planner.estimates.serving.deployments import (
-    DeploymentTable,
-    ServedFormats,
-    faults,
-)
+from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
 from planner.estimates.serving.drafting import drafter_of
 from planner.estimates.serving.errors import HOST_ERROR, SIGMAS_OF_A_MEDIAN
 from planner.estimates.serving.kernels import KernelClock, Timing
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
+from planner.estimates.serving.overflow import Account, overflows
+from planner.estimates.serving.refusals import refusals
 from planner.estimates.serving.serving import (
     Drafts,
     Serving,
@@ -32,6 +30,7 @@ from planner.estimates.serving.steps import OUTSIDE, PassTime, Timed
 from planner.predictions import (
     BalanceLine,
     Bound,
+    FirstTokenPart,
     Interval,
     MemoryLine,
     OperationLine,
@@ -86,10 +85,12 @@ def predict(
         n_shared_tokens: first tokens that all requests have in common.
 
     Raises:
-        RequestError: engines do not run it so, or its weights do not fit; all reasons are listed.
+        RequestError: engines do not run it so, or it does not fit; each reason names its option.
     """
     formats = table.formats[int(table.format_index[0])]
-    _check(model, table)
+    problems = impossible(model, machines, table, traffic, n_shared_tokens=n_shared_tokens)
+    if problems:
+        raise RequestError(problems)
     clock = KernelClock(
         device=machines.device,
         table=machines.kernels,
@@ -106,7 +107,6 @@ def predict(
         n_tokens=traffic.n_tokens,
         n_shared_tokens=n_shared_tokens,
     )
-    _check_memory(held, machines)
     serving = Serving(model=model, formats=formats, engine=machines.engine, clock=clock)
     times = serving_times(
         serving,
@@ -118,23 +118,27 @@ def predict(
     return _prediction(serving, clock, machines, table, traffic, held, times, speculating)
 
 
-def _check(model: Architecture, table: DeploymentTable) -> None:
-    broken = [fact for fact, hit in faults(model, table).items() if hit[0]]
-    if broken:
-        raise RequestError([Problem(where="the deployment", fact=fact) for fact in broken])
-
-
-def _check_memory(held: Holding, machines: Machines) -> None:
-    if held.largest_batch[0] >= 1:
-        return
-    needs = held.weights_bytes[0] + held.activation_bytes[0] + held.workspace_bytes
-    needs += held.shared_bytes[0] + held.sequence_bytes[0]
-    fact = (
-        f"needs {needs / 1e9:.3g} GB a device for weights, buffers and one sequence; "
-        f"the engine may take {held.limit_bytes / 1e9:.3g} GB"
+def impossible(
+    model: Architecture,
+    machines: Machines,
+    table: DeploymentTable,
+    traffic: Traffic,
+    *,
+    n_shared_tokens: float = 0.0,
+) -> list[Problem]:
+    """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
+    problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)
+    if problems:
+        return problems  # of degrees that cannot be, there is no memory to count
+    account = Account(
+        model=model,
+        engine=machines.engine,
+        table=table,
+        traffic=traffic,
+        hbm_bytes=machines.device.hbm_bytes,
+        n_shared_tokens=n_shared_tokens,
     )
-    remedy = "use more devices or fewer bytes a weight: `--tp`, `--ep`, `--pp`, `--weights`"
-    raise RequestError([Problem(where="the deployment", fact=fact, remedy=remedy)])
+    return overflows(account)
 
 
 def _drafts(model: Architecture, speculating: Speculating | None) -> Drafts | None:
@@ -184,6 +188,7 @@ def _prediction(
         network=machines.network_name,
         degrees=_degrees(table),
         n_devices=n_devices,
+        n_copies=1 if has_experts(model) else n_data,
         batch=int(table.batch[0]),
         n_running=int(running),
         formats=_formats(formats),
@@ -195,6 +200,7 @@ def _prediction(
         ttft_s=_interval(ttft, prefill_error),
         tpot_s=_interval(tpot, tpot_error),
         itl_s=_interval(float(times.itl_s[0]), decode_error),
+        ttft_parts=_first_token(times, traffic, engine),
         queue_s=float(times.queue_s[0]),
         user_tokens_per_s=1.0 / tpot,
         device_tokens_per_s=total / n_devices,
@@ -207,6 +213,29 @@ def _prediction(
         balance=_balance(serving, clock, machines, running * n_data, running),
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
+    )
+
+
+def _first_token(
+    times: ServingTimes, traffic: Traffic, engine: EngineSpec
+) -> tuple[FirstTokenPart, ...]:
+    """What a request waits for until its first token, in that order; what is zero left out."""
+    source = {one.key: one.source for one in engine.provenance}
+    n_chunks = int(times.n_chunks[0])
+    passes = f" in {n_chunks} passes" if n_chunks > 1 else ""
+    words = {
+        "request": ("receiving the request", "steps.request"),
+        "experts": ("further wait of a mixture", "steps.expert_request"),
+        "others": ("others' prompts before it", ""),
+        "step": ("rest of a decode round", ""),
+        "reading": (f"reading {traffic.n_new_tokens:.0f} tokens{passes}", ""),
+        "decodes": ("decodes beside them", ""),
+    }
+    seconds = {name: float(times.ttft_parts[name][0]) for name in words}
+    return tuple(
+        FirstTokenPart(name=text, seconds=seconds[name], source=source.get(key, ""))
+        for name, (text, key) in words.items()
+        if seconds[name]
     )
 
 

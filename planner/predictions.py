@@ -99,6 +99,21 @@ class PassLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTokenPart:
+    """One part of TTFT; all together are its value.
+
+    Args:
+        name: what the time goes to.
+        seconds: how long.
+        source: of a constant that no pass explains; empty of times that passes give.
+    """
+
+    name: str
+    seconds: float
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLine:
     """Memory of the fullest device [bytes].
 
@@ -136,12 +151,15 @@ class Prediction:
         device, engine, network: what it runs on, by name.
         degrees: devices by what they are used for: tensor, data, pipeline, expert.
         n_devices: all of them.
+        n_copies: of the whole model: ranks of a model without experts share nothing.
         batch: sequences in flight on one attention rank.
         n_running: of them, decoding at once.
         formats: of weights, experts and cache.
         n_input_tokens, n_output_tokens, hit_fraction: the traffic.
         tokens_per_step: that a sequence gets of a pass; above one with drafts.
-        ttft_s, tpot_s, itl_s: as users see them.
+        ttft_s, tpot_s: as users see them.
+        itl_s: between two tokens, or with drafts two bursts of them, while no prompt is read.
+        ttft_parts: what `ttft_s` is the sum of.
         queue_s: wait for a free place.
         user_tokens_per_s, device_tokens_per_s, total_tokens_per_s: output.
         peak_flop_per_s: by number format.
@@ -156,6 +174,7 @@ class Prediction:
     network: str
     degrees: Mapping[str, int]
     n_devices: int
+    n_copies: int
     batch: int
     n_running: int
     formats: Mapping[str, str]
@@ -167,6 +186,7 @@ class Prediction:
     ttft_s: Interval
     tpot_s: Interval
     itl_s: Interval
+    ttft_parts: tuple[FirstTokenPart, ...]
     queue_s: float
     user_tokens_per_s: float
     device_tokens_per_s: float

@@ -136,7 +136,7 @@ class Mesh:
     """The devices of a deployment and how they are connected.
 
     Args:
-        label: as the field writes it: `4×4×4`, `TP 8 × PP 3`.
+        label: said after the number of devices: `4×4×4`, `in one group`, `in 3 stages of 8`.
         axes: devices along x, y, z of one tensor group.
         axes_wrap: whether each axis closes into a ring.
         is_torus: whether the axes are links of a torus, not switches.
@@ -152,6 +152,11 @@ class Mesh:
     n_stages: int
     n_devices: int
     n_positions: int
+
+    @property
+    def text(self) -> str:
+        """The mesh where its number of devices is not said beside it: `8 in one group`."""
+        return self.label if self.is_torus else f"{self.n_devices} {self.label}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

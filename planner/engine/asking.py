@@ -163,6 +163,10 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
     if min(request.batches) >= max(request.chunks):
         fact = f"is no more than a batch of {min(request.batches)}: a pass holds a token of each"
         yield Problem(where="--chunk", value=str(max(request.chunks)), fact=fact)
+    if request.workload.n_output_tokens < 2:
+        fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
+        value = str(request.workload.n_output_tokens)
+        yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
     targets = request.targets
     fact = "plans of an engine are of one deployment, in the formats that are named"
     for where, number in (

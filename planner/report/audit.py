@@ -203,7 +203,7 @@ def _decode_text(best: Deployment) -> str:
     decode, draft = best.decode, best.draft
     drafted = f", {draft.n_drafted} drafted" if draft else ""
     formats = f"{best.weights_format}/{best.kv_format}"
-    return f"{best.mesh.label}, {formats}, {decode.layout}, batch {decode.batch}{drafted}"
+    return f"{best.mesh.text}, {formats}, {decode.layout}, batch {decode.batch}{drafted}"
 
 
 def _speed(tpot_s: float) -> str:

@@ -109,7 +109,7 @@ def model_text(model: ModelSpec) -> str:
 
 
 def _parts(model: ModelSpec) -> list[str]:
-    """Experts, latent attention and windows, where the model has them."""
+    """Experts, latent attention, windows and predictors, where the model has them."""
     found: list[tuple[str, Figures]] = []
     if model.moe:
         moe = model.moe
@@ -136,6 +136,13 @@ def _parts(model: ModelSpec) -> list[str]:
             ("layers", words, "window.n_layers"),
         ]
         found.append(("window", rows))
+    if model.mtp:
+        modules = f"{plural(model.mtp.n_modules, 'module')}, like the last layer"
+        said = model.mtp.n_params_published
+        both = f"; {amount(said)} with copies of both embeddings" if said else ""
+        apart = f"{amount(model.mtp_params)}, in no other count{both}"
+        rows = [("predicts", modules, "mtp.n_modules"), ("parameters", apart, "mtp.n_params")]
+        found.append(("further tokens", rows))
     return [section(title, figure_lines(rows, model.provenance)) for title, rows in found]
 
 

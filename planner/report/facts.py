@@ -16,11 +16,12 @@ from planner.units import show
 
 
 def model_facts(model: ModelSpec) -> str:
-    """`671 billion (37.6 billion active), 8 + 1 of 256 experts, latent attention; fp8 bf16`."""
+    """`671 billion (37.6 billion active), 8 + 1 of 256 experts, latent attention, MTP; fp8`."""
     size = amount(model.n_params_published)
     if model.n_active_params_published:
         size += f" ({amount(model.n_active_params_published)} active)"
-    parts = [size, *filter(None, (experts_text(model), attention_text(model)))]
+    predicts = "MTP" if model.mtp else ""
+    parts = [size, *filter(None, (experts_text(model), attention_text(model), predicts))]
     formats = f"{' '.join(model.weights_formats)}, KV {' '.join(_caches(model))}"
     return f"{', '.join(parts)}; {formats}; {_assumed(model.provenance)}"
 

@@ -5,7 +5,7 @@ deepseek-v3 on 128 × h800 (sglang), batch 128 a rank: TPOT 55.1 ms (50 to 61)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from planner.predictions import Interval, OperationLine, PassLine, Prediction
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
@@ -28,6 +28,9 @@ def prediction_text(prediction: Prediction, width: int, *, explains: bool = Fals
     parts = [
         "\n".join(wrapped(prediction_line(prediction), width)),
         section("for users", _user_lines(prediction, width)),
+        section(
+            f"first token: {show(prediction.ttft_s.value, 's')}", _first_lines(prediction, width)
+        ),
         *(section(_pass_title(one), _pass_lines(one)) for one in prediction.passes),
         section("memory of a device", _memory_lines(prediction, width)),
         section("balance of decode", _balance_lines(prediction)),
@@ -64,17 +67,21 @@ def _user_lines(one: Prediction, width: int) -> list[str]:
     experts = "" if same else f", {formats['experts']} experts"
     hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
     waits = f"{one.batch} are in flight, {one.n_running} fit" if one.n_running < one.batch else ""
+    bursts = (
+        f" from {one.tokens_per_step:.3g} tokens to the next" if one.tokens_per_step > 1 else ""
+    )
     rows = (
         ("TTFT", f"{between(one.ttft_s)}, without a queue"),
         ("queue", f"{show(one.queue_s, 's')}: {waits}" if waits else ""),
         ("TPOT", f"{between(one.tpot_s)}, prompts of the others included"),
-        ("ITL", f"{between(one.itl_s)}, while no prompt is read"),
+        ("ITL", f"{between(one.itl_s)}{bursts}, while no prompt is read"),
         (
             "tokens/s",
             f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device, "
             f"{one.total_tokens_per_s:.5g} in total",
         ),
         ("drafts", f"{one.tokens_per_step:.3g} tokens a pass" if one.tokens_per_step > 1 else ""),
+        ("copies", f"{one.n_copies} of the model, which share nothing" if one.n_copies > 1 else ""),
         (
             "as asked",
             f"{one.n_input_tokens} tokens in, {one.n_output_tokens} out{hit}; "
@@ -83,6 +90,23 @@ def _user_lines(one: Prediction, width: int) -> list[str]:
         ),
     )
     return labelled(rows, width - 2)
+
+
+def _first_lines(one: Prediction, width: int) -> list[str]:
+    """The parts that TTFT is the sum of, and below them where the constants come from."""
+    spent = one.ttft_s.value
+    rows = [
+        (part.name, show(part.seconds, "s"), bar(part.seconds / spent, _BAR))
+        for part in one.ttft_parts
+    ]
+    sources = (f"{part.name}: {part.source}" for part in one.ttft_parts if part.source)
+    return [*columns(rows, "<><"), *(line for text in sources for line in _hung(text, width - 2))]
+
+
+def _hung(text: str, width: int) -> Iterator[str]:
+    first, *rest = wrapped(text, width - 2)
+    yield first
+    yield from (f"  {line}" for line in rest)
 
 
 def _pass_title(one: PassLine) -> str:

@@ -150,7 +150,7 @@ def _mesh_values(plan: Plan) -> dict[str, object]:
         "quality": _quality_text(plan),
         "n_pool": plan.request.cluster.n_devices,
         "device": plan.request.cluster.device.title,
-        "mesh": best.mesh.label,
+        "mesh": best.mesh.text,
         "network": _network_text(best.mesh, is_linked=is_linked),
         "places": "" if is_linked else f"; fits the pool in {places}",
         "weights_format": best.weights_format,
@@ -247,7 +247,7 @@ def _alternative_lines(alternatives: tuple[Alternative, ...]) -> list[str]:
         rows.append(
             (
                 percent(other.loss_fraction),
-                best.mesh.label,
+                best.mesh.text,
                 best.weights_format,
                 f"{best.prefill.layout} × {best.prefill.batch}",
                 f"{best.decode.layout} × {best.decode.batch}",

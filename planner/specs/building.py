@@ -18,6 +18,7 @@ from planner.specs.records import (
     MlaShape,
     ModelSpec,
     MoeShape,
+    MtpShape,
     NcclProtocol,
     NodesFabric,
     Provenance,
@@ -170,6 +171,7 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         moe=_moe(file.moe) if file.moe else None,
         mla=_mla(file.mla) if file.mla else None,
         window=_window(file.window) if file.window else None,
+        mtp=_mtp(file.mtp) if file.mtp else None,
         quality_losses={name: loss.value for name, loss in file.quality.items()},
         kv_quality_losses={name: loss.value for name, loss in file.kv_quality.items()},
     )
@@ -197,6 +199,13 @@ def _mla(mla: schemas.Mla) -> MlaShape:
 
 def _window(window: schemas.Window) -> WindowShape:
     return WindowShape(n_tokens=window.n_tokens.value, n_layers=window.n_layers.value)
+
+
+def _mtp(mtp: schemas.Mtp) -> MtpShape:
+    return MtpShape(
+        n_modules=mtp.n_modules.value,
+        n_params_published=mtp.n_params.value if mtp.n_params else None,
+    )
 
 
 def _provenance(node: object, path: str = "") -> Iterator[Provenance]:

@@ -6,11 +6,13 @@ a window apart, and have FFNs or experts; what no layout knows is named.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.errors import Problem, SpecError
 from planner.specs.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
-from planner.specs.huggingface.layers import Layer, classes_of
+from planner.specs.huggingface.layers import Layer, class_of, classes_of, name_of
 from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
-from planner.specs.models import MlaShape, ModelSpec, MoeShape, WindowShape
+from planner.specs.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
 from planner.specs.provenance import Provenance
 
 _CACHE_FORMATS = ("bf16", "fp8")  # vLLM, --kv-cache-dtype
@@ -38,10 +40,19 @@ def architecture_of(model: ModelSpec) -> Architecture:
         order=order,
         weights_format=model.weights_formats[0] if model.weights_formats else None,
         activation_format=model.activation_format,
+        predictors=_predictors(model, layers[-1]),
         n_params_published=model.n_params_published,
         provenance=model.provenance,
         is_parallel_block=model.is_parallel,
     )
+
+
+def _predictors(model: ModelSpec, last: Layer) -> LayerClass | None:
+    """Modules that predict further tokens: layers like the last one, each joined to an input."""
+    if model.mtp is None:
+        return None
+    module = replace(last, n_other_params=2 * model.d_model**2)
+    return class_of(module, model.mtp.n_modules, name=f"predictor: {name_of(module)}")
 
 
 def _windows(model: ModelSpec) -> list[bool]:
@@ -134,6 +145,7 @@ def model_spec_of(
         moe=moe,
         mla=_mla(attention) if is_latent else None,
         window=_window(architecture),
+        mtp=_mtp(architecture),
     )
 
 
@@ -244,6 +256,15 @@ def _window(architecture: Architecture) -> WindowShape | None:
         return None
     n_layers = sum(layer.n_layers for layer in architecture.layers if layer.mixer in found)
     return WindowShape(n_tokens=found[0].n_span_tokens, n_layers=n_layers)
+
+
+def _mtp(architecture: Architecture) -> MtpShape | None:
+    """Predictors, where they are layers like the last one."""
+    found = architecture.predictors
+    last = architecture.layers[architecture.order[-1]]
+    if found is None or (found.mixer, found.ffn) != (last.mixer, last.ffn):
+        return None
+    return MtpShape(n_modules=found.n_layers)
 
 
 def _weights_formats(architecture: Architecture) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ that a file with a fault elsewhere is still checked in full.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from planner.errors import Problem
 from planner.specs.coherence import repeated
-from planner.specs.models import MlaShape, ModelSpec, MoeShape
+from planner.specs.models import MlaShape, ModelSpec, MoeShape, MtpShape
 from planner.specs.schemas import DEFAULT_TOLERANCE
 from planner.specs.tables import Table, is_count, literal, value_at
 
@@ -107,6 +108,7 @@ def _count_faults(table: Table) -> _Faults:
         ("n_params", "", model.n_params, tolerance),
         ("n_params_active", "active ", model.n_params_active, DEFAULT_TOLERANCE),
     )
+    yield from _mtp_faults(table, model)
     for key, which, counted, within in counts:
         published = value_at(table, "check", key)
         if not _is_positive(published) or not _is_positive(within):
@@ -115,6 +117,24 @@ def _count_faults(table: Table) -> _Faults:
             said = f"{counted:.4g} {which}parameters, {published:.4g} are published"
             remedy = f"mend the shape: they may differ by {within:.1%}"
             yield f"check.{key}", published, f"the shape has {said}", remedy
+
+
+MTP_TOLERANCE = 0.05
+"""Modules are published in whole billions."""
+
+
+def _mtp_faults(table: Table, model: ModelSpec) -> _Faults:
+    """Publishers count a module with its copies of both embeddings."""
+    published = value_at(table, "mtp", "n_params")
+    n_modules = _count(table, "mtp", "n_modules")
+    if not _is_positive(published) or not n_modules:
+        return
+    one = replace(model, mtp=MtpShape(n_modules=1))
+    counted = n_modules * (one.mtp_params + 2 * one.vocab_size * one.d_model)
+    if abs(counted - published) > MTP_TOLERANCE * published:
+        said = f"{counted:.4g} parameters, {published:.4g} are published"
+        remedy = f"mend the shape or their number: they may differ by {MTP_TOLERANCE:.0%}"
+        yield "mtp.n_params", published, f"such modules have {said}", remedy
 
 
 def _model_of(table: Table) -> ModelSpec:

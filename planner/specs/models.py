@@ -72,6 +72,19 @@ class WindowShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MtpShape:
+    """Modules that predict further tokens: each a layer like the last, joined to an embedding.
+
+    Args:
+        n_modules: one behind the other; each predicts one token more.
+        n_params_published: of all modules, with their copies of both embeddings; None if unknown.
+    """
+
+    n_modules: int
+    n_params_published: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
     """A decoder-only Transformer to serve.
 
@@ -90,6 +103,7 @@ class ModelSpec:
         moe: experts; None if every FFN is whole.
         mla: latent attention; None if keys and values are cached as they are.
         window: layers with a window; None if every layer attends to everything.
+        mtp: modules that predict further tokens, in no other count; None without.
         quality_losses: of weights formats, the share of a benchmark's score that is lost
             against the published one, where that is known [1].
         kv_quality_losses: likewise of formats of the KV cache, against `kv_format`.
@@ -118,6 +132,7 @@ class ModelSpec:
     moe: MoeShape | None = None
     mla: MlaShape | None = None
     window: WindowShape | None = None
+    mtp: MtpShape | None = None
     quality_losses: Mapping[str, float] = field(default_factory=dict)
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
 
@@ -174,6 +189,14 @@ class ModelSpec:
     def router_params(self) -> int:
         """Parameters that send the tokens of one layer to experts; 0 of a dense model."""
         return self.d_model * self.moe.n_experts if self.moe else 0
+
+    @property
+    def mtp_params(self) -> int:
+        """Parameters of the modules that predict further tokens, embeddings left out."""
+        if self.mtp is None:
+            return 0
+        layer = self.moe_layer_params if self.moe else self.layer_params_served
+        return self.mtp.n_modules * (layer + 2 * self.d_model**2)
 
     @property
     def n_moe_layers(self) -> int:

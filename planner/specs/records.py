@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.specs.models import FORMAT_BYTES, MlaShape, ModelSpec, MoeShape, WindowShape
+from planner.specs.models import (
+    FORMAT_BYTES,
+    MlaShape,
+    ModelSpec,
+    MoeShape,
+    MtpShape,
+    WindowShape,
+)
 from planner.specs.provenance import ASSUMED, Provenance
 from planner.specs.workload import Workload
 
@@ -25,6 +32,7 @@ __all__ = [
     "MlaShape",
     "ModelSpec",
     "MoeShape",
+    "MtpShape",
     "NcclProtocol",
     "NodesFabric",
     "Provenance",

@@ -248,6 +248,11 @@ class Window(Section):
     n_layers: Sourced[Count]
 
 
+class Mtp(Section):
+    n_modules: Sourced[Count]
+    n_params: Sourced[Number] | None = None
+
+
 class Formats(Section):
     weights: Sourced[Annotated[list[Format], AfterValidator(not_empty)]]
     kv: Sourced[Format]
@@ -267,6 +272,7 @@ class ModelFile(Strict):
     moe: Moe | None = None
     mla: Mla | None = None
     window: Window | None = None
+    mtp: Mtp | None = None
     formats: Formats
     quality: dict[Format, Sourced[Loss]] = {}
     kv_quality: dict[Format, Sourced[Loss]] = {}

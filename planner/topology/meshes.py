@@ -98,6 +98,26 @@ class MeshTable:
             axis_tier=self.axis_tier[rows],
         )
 
+    def words(self, row: int) -> str:
+        """A mesh as it is said after its number of devices: `in one group`, `over 2 nodes`.
+
+        `label` names the devices that a tensor may be cut over by how many they are, and looks
+        like the tensor degree, which layouts choose; a torus is its shape in both.
+        """
+        if not self.axis_is_switch[row].any():
+            return self.label[row]
+        sizes, tiers, stages = self.axis_size[row], self.axis_tier[row], int(self.n_stages[row])
+        n_nodes = int(sizes[tiers == 1].prod())
+        parts = [str(size) for size in sizes if size > 1]
+        cut = "×".join(parts) if (tiers == 0).sum() > 1 else ""
+        nodes = f"over {n_nodes} nodes" if n_nodes > 1 else ""
+        if stages > 1:
+            return " ".join(filter(None, (f"in {stages} stages of {sizes.prod()}", nodes)))
+        if sizes.prod() == 1:
+            return "alone"
+        whole = nodes or "in one group"
+        return f"{whole}, {cut}" if cut else whole
+
     @property
     def group_size(self) -> IntArray:
         """Devices of the group over each subset of axes, int[M, 8]; bit i is axis i."""

@@ -87,6 +87,31 @@ def test_drafts_are_counted_in_tokens_per_pass():
     )
     assert found.tokens_per_step == pytest.approx(1 + 0.8 + 0.64 + 0.512)
     assert found.tpot_s.value < found.itl_s.value
+    decode = found.passes[0].total_s.value
+    assert found.itl_s.value > decode  # three passes of the drafter come before it
+    text = " ".join(prediction_text(found, 100).split())
+    assert "from 2.95 tokens to the next" in text
+
+
+@pytest.mark.parametrize("one", [PREDICTION, LARGE], ids=["dense", "experts"])
+def test_parts_of_the_first_token_add_up_as_printed_and_constants_say_their_source(one):
+    assert sum(part.seconds for part in one.ttft_parts) == pytest.approx(one.ttft_s.value)
+    sourced = {part.name: part.source for part in one.ttft_parts if part.source}
+    assert list(sourced) == ["receiving the request", "further wait of a mixture"][: len(sourced)]
+    assert all("silicon_sample.csv" in source for source in sourced.values())
+    assert len(sourced) == 1 + (one is LARGE)
+    text = prediction_text(one, 100)
+    assert "first token: " in text
+    assert all(f"  {name}: fitted: " in text for name in sourced)
+
+
+def test_ranks_without_experts_are_copies():
+    two = predicted("qwen3-8b", "h20-nvl8-x1", "sglang", n_data=2, batch=64)
+    assert (two.n_copies, PREDICTION.n_copies, LARGE.n_copies) == (2, 1, 1)
+    assert "2 of the model, which share nothing" in prediction_text(two, 100)
+    assert two.device_tokens_per_s == pytest.approx(
+        predicted("qwen3-8b", "h20-nvl8-x1", "sglang", batch=64).device_tokens_per_s
+    )
 
 
 def test_what_engines_refuse_is_an_error_with_every_reason():
@@ -96,7 +121,7 @@ def test_what_engines_refuse_is_an_error_with_every_reason():
 
 
 def test_weights_that_do_not_fit_say_by_how_much():
-    with pytest.raises(RequestError, match=r"needs .* GB a device"):
+    with pytest.raises(RequestError, match=r"weights take 673 GB of a device"):
         predicted("deepseek-v3", "h20-nvl8-x1", "sglang", n_tensor=1)
 
 

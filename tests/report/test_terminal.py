@@ -185,17 +185,19 @@ def test_listed_links_are_not_called_switched_nor_their_places_counted():
         bulk_network="ring",
     )
     pool = replace(REQUEST.cluster, fabric=fabric)
-    mesh = replace(MESH, label="TP 2", axes=(2, 1, 1), is_torus=False, n_devices=2, n_positions=1)
+    mesh = replace(
+        MESH, label="in one group", axes=(2, 1, 1), is_torus=False, n_devices=2, n_positions=1
+    )
     plan = replace(
         PLAN,
         request=replace(REQUEST, cluster=pool),
         deployment=replace(DEPLOYMENT, mesh=mesh, decode=replace(DECODE, n_kv_ways=2)),
     )
-    assert "  mesh          TP 2, the widest links of the pool\n" in plan_text(plan, 100)
+    assert "  mesh          2 in one group, the widest links of the pool\n" in plan_text(plan, 100)
 
 
 def test_a_pipeline_prints_its_stages_and_micro_batches():
-    mesh = replace(MESH, label="TP 8 × PP 4", axes=(8, 1, 1), is_torus=False, n_stages=4)
+    mesh = replace(MESH, label="in 4 stages of 8", axes=(8, 1, 1), is_torus=False, n_stages=4)
     best = replace(DEPLOYMENT, mesh=mesh, decode=replace(DECODE, n_microbatches=4))
     text = plan_text(replace(PLAN, deployment=best), 100)
     assert "switched, 4 pipeline stages" in text

@@ -161,6 +161,10 @@ d_value = 3
 source = "card"
 n_tokens = 7
 n_layers = 2
+[mtp]
+source = "card"
+n_modules = 1
+n_params = 1030
 [formats]
 source = "assumed"
 weights = ["fp8", "int4"]
@@ -177,6 +181,7 @@ n_params_active = { value = 1874, source = "counted by hand" }
     FFN        1 dense layer × 3·8·16 = 384
     experts    2 layers × (router 8·4 + (4 + 1) · 3·8·4) = 2 × (32 + 5 · 96) = 1024
     embedding  2 · 10·8 = 160; together 2258; without 2 layers × 2 idle experts 1874
+    predictor  apart: 230 + 512 of a layer, 2·8·8 that join it, 160 of both embeddings: 1030
 """
 
 

@@ -70,6 +70,19 @@ def test_a_config_gives_the_shape_that_the_shipped_file_says(config: str, shippe
     assert ours.n_params == pytest.approx(theirs.n_params, rel=0.006)
 
 
+def test_a_shipped_predictor_is_that_of_the_config_but_for_its_norms() -> None:
+    """DeepSeek-V3: one module, a layer of experts behind a matrix of 2 · 7168 · 7168."""
+    ours, theirs = architecture_of(load_model("deepseek-v3")), read("DeepSeek-V3")
+    shipped, config = ours.predictors, theirs.predictors
+    assert shipped is not None
+    assert config is not None
+    assert (shipped.name, shipped.n_layers) == (config.name, config.n_layers)
+    norms = 2 * 7168 + 512 + 1536 + 3 * 7168 + 256  # and a bias for each expert
+    assert config.n_params(7168) - shipped.n_params(7168) == norms
+    assert load_model("deepseek-v3").mtp_params == shipped.n_params(7168)
+    assert load_model("deepseek-v3").n_params == pytest.approx(671.03e9, rel=1e-3)
+
+
 def test_norms_and_biases_are_all_that_the_layouts_leave_out() -> None:
     """Llama 3.1 8B: two norms of 4,096 in each of 32 layers, and one at the end."""
     architecture = read("Llama-3.1-8B")

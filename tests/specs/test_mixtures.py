@@ -135,6 +135,7 @@ def test_a_fault_of_one_value(mixed, only_problem, old, new, key, value, fact, r
         ("n_kv_heads = 2", "n_kv_heads = 1", "shape.n_kv_heads", "1", "is not n_heads, 2", "with [mla] a head has its own: write `2`"),
         ("n_layers = 2", "n_layers = 4", "window.n_layers", "4", "is more than the model has, 3", "count the layers that have a window"),
         ("value = 2258", "value = 3000", "check.n_params", "3000", "the shape has 2258 parameters, 3000 are published", "mend the shape: they may differ by 2.0%"),
+        ("n_params = 1030", "n_params = 2060", "mtp.n_params", "2060", "such modules have 1030 parameters, 2060 are published", "mend the shape or their number: they may differ by 5%"),
         ("value = 1874", "value = 2258", "check.n_params_active", "2258", "the shape has 1874 active parameters, 2258 are published", "mend the shape: they may differ by 2.0%"),
     ],
 )  # fmt: skip
@@ -213,7 +214,9 @@ def test_a_tighter_tolerance_is_of_all_parameters_not_of_the_active_ones(mixed, 
     assert [p.key for p in refused(load_model, "mixed").problems] == ["check.n_params"]
 
 
-@pytest.mark.parametrize("text", ["moe = 3", "[moe]", "[[moe]]", '[mla]\nd_rope = "x"', "[window]"])
+@pytest.mark.parametrize(
+    "text", ["moe = 3", "[moe]", "[[moe]]", '[mla]\nd_rope = "x"', "[window]", "[mtp]", "mtp = 1"]
+)
 def test_a_section_of_something_else_is_refused_without_a_traceback(mixed, refused, text):
     body = (mixed.path / "models/tiny.toml").read_text()
     mixed.write("models/tiny.toml", f"{text}\n{body}")

@@ -48,6 +48,32 @@ def test_meshes_are_ordered_by_devices_then_label(pool):
     assert keys == sorted(keys)
 
 
+@pytest.mark.parametrize("pool", POOLS)
+def test_every_mesh_is_said_in_words_of_its_own_that_name_no_tensor_degree(pool):
+    table = mesh_table(pool)
+    said = [(int(table.n_devices[i]), table.words(i)) for i in range(len(table))]
+    assert len(set(said)) == len(said)
+    assert not any("TP" in words for _, words in said)
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("TP 1", "alone"),
+        ("TP 8", "in one group"),
+        ("TP 8 (2×4)", "in one group, 2×4"),
+        ("TP 16", "over 2 nodes"),
+        ("TP 16 (2×4×2)", "over 2 nodes, 2×4×2"),
+        ("TP 1 × PP 4", "in 4 stages of 1"),
+        ("TP 8 × PP 3", "in 3 stages of 8"),
+        ("TP 16 × PP 2", "in 2 stages of 16 over 2 nodes"),
+    ],
+)
+def test_a_mesh_of_nodes_is_said_after_its_number_of_devices(label, words):
+    table = mesh_table(nodes(4))
+    assert table.words(row(table, label)) == words
+
+
 def test_group_sizes_are_products_over_subsets_of_axes():
     """2×4×8; bit 0 is x: {} 1, x 2, y 4, xy 8, z 8, xz 16, yz 32, xyz 64."""
     table = mesh_table(torus(4, 8, 8))

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
+from planner.estimates.serving.deployments import (
+    DeploymentTable,
+    deployments,
+    has_experts,
+    is_valid,
+)
 from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.request import EngineRequest
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
-from planner.specs.architecture import Architecture, Experts
+from planner.specs.architecture import Architecture
 
 ROWS_AT_ONCE = 1 << 15
 """Rows timed at once: arrays of a pass then fit a processor's cache; found by trying."""
@@ -71,7 +76,7 @@ def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
     tensor, data, stages = _cuts(model, request.cluster.n_devices)
     group = tensor * data
     row, expert = np.arange(len(group)), np.ones(len(group), dtype=np.int64)
-    if any(isinstance(layer.ffn, Experts) for layer in model.layers):
+    if has_experts(model):
         row, expert = _expert_groups(group, whole=request.engine in WHOLE_GROUPS)
     table = deployments(
         formats=request.formats,

@@ -177,9 +177,14 @@ def _ffn_faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolAr
         found["an expert is not a multiple of the devices that share it"] = (
             ffn.d_expert % np.maximum(table.n_expert_tensor, 1) != 0
         )
-    if not any(isinstance(layer.ffn, Experts) for layer in model.layers):
+    if not has_experts(model):
         found["a model without experts has no expert groups"] = table.n_expert_parallel > 1
     return found
+
+
+def has_experts(model: Architecture) -> bool:
+    """Whether any layer routes tokens to experts."""
+    return any(isinstance(layer.ffn, Experts) for layer in model.layers)
 
 
 def is_valid(model: Architecture, table: DeploymentTable) -> BoolArray:

@@ -5,7 +5,14 @@ OSL steps, each of the others reads a prompt once, which holds it up:
 
     TPOT = D + (1 − w/2) (b − 1) P / OSL
 
-D is a decode pass of b sequences. P is what one prompt adds: chunks that ride on decode passes
+D is a decode pass of b sequences. With drafts a round is one pass that checks K drafted tokens, V,
+and the drafter's passes before it; it yields y tokens at once, and nothing until the next round:
+
+    ITL = V + n_passes · drafter      between two bursts of tokens, while no prompt is read
+    D = ITL / y                       without drafts y = 1, ITL = D: a token from each pass
+
+ITL is what a reader sees stutter, TPOT what a whole answer takes: with drafts TPOT may be below
+ITL however often prompts hold it up. P is what one prompt adds: chunks that ride on decode passes
 add what these take longer, prompts that are read alone add all of their passes. Requests that
 come at random times find w = 0; if all begin together (w = 1), a request waits for half of the
 others before its first token, and only the other half holds it up afterwards.
@@ -13,15 +20,16 @@ others before its first token, and only the other half holds it up afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import Clock, PassTime, pass_time
-from planner.specs.architecture import Architecture, Experts
+from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 
 
@@ -84,12 +92,14 @@ class ServingTimes:
 
     Args:
         n_running: sequences that decode on each attention rank: the batch, or what fits.
-        decode_s: a decode pass, its host time included.
+        decode_s: a decode pass, its host time included; with drafts the one that checks them.
         prompt_s: from a free engine to a prompt's first token.
         added_s: what reading one prompt adds to the decodes beside it.
-        itl_s: between two tokens while no prompt is read.
-        tpot_s: mean over the steps of a request.
-        ttft_s: of a request that finds no queue.
+        itl_s: between two tokens, or bursts of drafted ones, while no prompt is read.
+        tpot_s: mean over the tokens of a request.
+        ttft_parts: what `ttft_s` is the sum of: `request` and `experts`, the engine's constants;
+            `step`, half of the round that a request finds under way; `reading`, its own passes;
+            `decodes`, what decodes beside them add; `others`, prompts before it.
         queue_s: wait for a free place, where more requests are in flight than fit.
         decode, prefill: the passes.
         n_chunks: passes that one prompt takes.
@@ -101,11 +111,16 @@ class ServingTimes:
     added_s: FloatArray
     itl_s: FloatArray
     tpot_s: FloatArray
-    ttft_s: FloatArray
+    ttft_parts: Mapping[str, FloatArray]
     queue_s: FloatArray
     decode: PassTime
     prefill: PassTime
     n_chunks: FloatArray
+
+    @property
+    def ttft_s(self) -> FloatArray:
+        """Time to first token of a request that finds no queue (N,) [s]."""
+        return np.asarray(sum(self.ttft_parts.values()))
 
     @property
     def user_tokens_per_s(self) -> FloatArray:
@@ -122,10 +137,9 @@ class Serving:
     clock: Clock
 
     @property
-    def request_s(self) -> float:
-        """What a request waits before its first pass, besides a queue [s]."""
-        routes = any(isinstance(layer.ffn, Experts) for layer in self.model.layers)
-        return self.engine.request_s + (self.engine.expert_request_s if routes else 0.0)
+    def expert_request_s(self) -> float:
+        """What a request for a mixture of experts waits besides `engine.request_s` [s]."""
+        return self.engine.expert_request_s if has_experts(self.model) else 0.0
 
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
         return pass_time(self.model, table, work, self.formats, self.clock)
@@ -155,11 +169,12 @@ def serving_times(
         context=traffic.mean_context,
     )
     decode = serving.pass_time(table, decoding)
-    itl = decode.total_s + engine.decode_host_s
-    step = itl
+    checked = decode.total_s + engine.decode_host_s
+    itl = checked
     if drafts is not None:
-        step = (itl + _drafting_s(serving, table, decoding, drafts)) / drafts.yields
-    reading, n_chunks, n_prompts = _reading(engine, table, traffic, running)
+        itl = checked + _drafting_s(serving, table, decoding, drafts)
+    yields = drafts.yields if drafts else 1.0
+    reading, n_chunks, n_prompts = _reading(engine, table, traffic, running, yields=yields)
     prefill = serving.pass_time(table, reading)
     alone = n_chunks * (prefill.total_s + engine.prefill_host_s)
     both = prefill
@@ -168,19 +183,24 @@ def serving_times(
     added = _added_s(engine, n_chunks, decode, both) / (n_prompts * table.n_stages)
     waves = traffic.wave_fraction
     steps = max(traffic.n_output_tokens, 1.0)
-    tpot = step + (1.0 - waves / 2.0) * (running - 1.0) * added / steps
-    first = n_chunks * (both.total_s if engine.mixes_prefill else prefill.total_s)
-    own = serving.request_s + n_chunks * engine.prefill_host_s + first
-    ttft = own + itl / 2.0 + waves / 2.0 * (running - 1.0) * added
+    tpot = itl / yields + (1.0 - waves / 2.0) * (running - 1.0) * added / steps
+    parts = {
+        "request": np.full(len(table), engine.request_s),
+        "experts": np.full(len(table), serving.expert_request_s),
+        "step": itl / 2.0,
+        "reading": alone,
+        "decodes": n_chunks * (both.total_s - prefill.total_s),
+        "others": waves / 2.0 * (running - 1.0) * added,
+    }
     excess = np.maximum(table.batch / running - 1.0, 0.0)
     return ServingTimes(
         n_running=running,
-        decode_s=itl,
+        decode_s=checked,
         prompt_s=alone,
         added_s=added,
         itl_s=itl,
         tpot_s=tpot,
-        ttft_s=ttft,
+        ttft_parts=parts,
         queue_s=excess * (steps * tpot + added),
         decode=decode,
         prefill=prefill,
@@ -197,19 +217,26 @@ def _added_s(
 
 
 def _reading(
-    engine: EngineSpec, table: DeploymentTable, traffic: Traffic, running: FloatArray
+    engine: EngineSpec,
+    table: DeploymentTable,
+    traffic: Traffic,
+    running: FloatArray,
+    *,
+    yields: float,
 ) -> tuple[PassShape, FloatArray, FloatArray]:
     """The pass that reads prompts, how many of them one prompt takes, prompts of one pass.
 
     A prompt longer than a chunk is read in equal parts, on average with half of the others
-    cached. Shorter ones share a pass where several come during one decode step, or all at once.
+    cached. Shorter ones share a pass where several come during one decode step, or all at once;
+    a request takes OSL / `yields` steps.
     """
     new = traffic.n_new_tokens
     room = np.maximum(1.0, table.chunk_tokens - (running if engine.mixes_prefill else 0.0))
     n_chunks = np.ceil(new / room)
     each = new / n_chunks
     past = traffic.n_hit_tokens + (n_chunks - 1.0) / 2.0 * each
-    come = np.where(traffic.wave_fraction > 0.5, running, running / traffic.n_output_tokens)
+    by_turns = running * yields / traffic.n_output_tokens
+    come = np.where(traffic.wave_fraction > 0.5, running, by_turns)
     fits = np.maximum(1.0, np.floor(room / each))
     together = np.where(n_chunks > 1.0, 1.0, np.clip(come, 1.0, fits))
     shape = PassShape(n_prompts=together, prompt_tokens=each, past_tokens=past)

@@ -10,7 +10,9 @@ import pytest
 from planner.equations.speculation import expected_tokens
 from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
+from planner.estimates.serving.steps import pass_time
 from tests.estimates.serving.situations import BF16, FP8, clock, model, served
 
 CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)
@@ -96,6 +98,50 @@ def test_drafts_pay_by_what_they_yield():
         )
         drafted = serving_times(serving, table, CHAT, drafts=drafts)
         assert bool(drafted.tpot_s[0] < usual.tpot_s[0]) == (acceptance > 0.5)
+
+
+def test_drafted_tokens_come_in_bursts_that_wait_for_the_check_and_the_drafter():
+    """ITL = V + n_passes · drafter, TPOT = ITL / y + (b − 1) P / OSL."""
+    timer = clock("h20-nvl8-x1", "sglang")
+    spec = model("qwen3-8b")
+    table = deployments(formats=FP8, batch=16)
+    serving = Serving(model=spec, formats=FP8, engine=timer.engine, clock=timer)
+    drafter = drafter_of(spec, "eagle")
+    usual = serving_times(serving, table, CHAT)
+    once, thrice = (
+        serving_times(
+            serving,
+            table,
+            CHAT,
+            drafts=Drafts(n_drafted=3, yields=2.5, drafter=drafter, n_passes=n_passes),
+        )
+        for n_passes in (1, 3)
+    )
+    one = PassShape(n_decoding=16.0, context=CHAT.mean_context)
+    drafting = pass_time(drafter, table, one, FP8, timer).total_s
+    assert once.decode_s == thrice.decode_s > usual.decode_s  # four positions instead of one
+    assert thrice.itl_s == pytest.approx(once.decode_s + 3 * drafting)
+    assert once.itl_s == pytest.approx(once.decode_s + drafting)
+    held_up = 15 * thrice.added_s / CHAT.n_output_tokens
+    assert thrice.tpot_s == pytest.approx(thrice.itl_s / 2.5 + held_up)
+    assert thrice.ttft_s - once.ttft_s == pytest.approx(drafting)  # half of two passes more
+    assert usual.itl_s == usual.decode_s
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_the_parts_of_a_first_token_are_what_they_are_called(engine):
+    """vLLM reads prompts beside decodes, which make the pass longer; SGLang reads them alone."""
+    timer = clock("h100-nvl8-x1", engine)
+    table = deployments(formats=BF16, n_tensor=2, batch=8)
+    times = served("qwen3-30b-a3b", table, CHAT, engine=engine)
+    parts = {name: float(part[0]) for name, part in times.ttft_parts.items()}
+    assert parts["request"] == timer.engine.request_s
+    assert parts["experts"] == timer.engine.expert_request_s
+    assert parts["step"] == times.itl_s[0] / 2
+    assert parts["reading"] == times.prompt_s[0]
+    assert (parts["decodes"] > 0) == timer.engine.mixes_prefill
+    assert parts["others"] == 0
+    assert times.ttft_s[0] == pytest.approx(sum(parts.values()))
 
 
 @pytest.mark.parametrize("kind", ["eagle", "medusa"])

@@ -1,0 +1,190 @@
+"""Which account of a device's memory is too large, and the largest value of its option that fits.
+
+Weights are mended by more devices or fewer bytes a weight; activations by shorter passes,
+`--chunk`; a sequence by fewer tokens, `--input` or `--output`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import Problem
+from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
+from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.refusals import DEGREES
+from planner.estimates.serving.serving import Traffic
+from planner.specs.architecture import Architecture
+from planner.specs.kernels import EngineSpec
+
+LEAST_CHUNK, LEAST_TOKENS = 1.0, 2.0
+"""What no pass and no sequence goes below."""
+
+_STAGES = (1, 2, 4, 8, 16)
+_FACTORS = tuple(2**k for k in range(8))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One deployment and what it is asked to hold.
+
+    Args:
+        table: of that one deployment.
+        hbm_bytes: of one device.
+        n_shared_tokens: first tokens that all requests have in common.
+    """
+
+    model: Architecture
+    engine: EngineSpec
+    table: DeploymentTable
+    traffic: Traffic
+    hbm_bytes: float
+    n_shared_tokens: float = 0.0
+
+    def holding(
+        self,
+        *,
+        table: DeploymentTable | None = None,
+        chunk_tokens: float | None = None,
+        n_tokens: float | None = None,
+    ) -> Holding:
+        """Memory, of other deployments, with other passes or other sequences."""
+        rows = self.table if table is None else table
+        if chunk_tokens is not None:
+            rows = replace(rows, chunk_tokens=np.full(len(rows), chunk_tokens))
+        return holding(
+            self.model,
+            rows,
+            rows.formats[int(rows.format_index[0])],
+            self.engine,
+            hbm_bytes=self.hbm_bytes,
+            n_tokens=self.traffic.n_tokens if n_tokens is None else n_tokens,
+            n_shared_tokens=self.n_shared_tokens,
+        )
+
+    def fits(self, *, chunk_tokens: float | None = None, n_tokens: float | None = None) -> bool:
+        """Whether one sequence finds room."""
+        held = self.holding(chunk_tokens=chunk_tokens, n_tokens=n_tokens)
+        return bool(held.largest_batch[0] >= 1)
+
+
+def overflows(account: Account) -> list[Problem]:
+    """Which options ask for more memory than there is; empty if one sequence fits."""
+    if account.fits():
+        return []
+    if not account.fits(chunk_tokens=LEAST_CHUNK, n_tokens=LEAST_TOKENS):
+        return [_weights(account)]
+    chunk_alone = account.fits(n_tokens=LEAST_TOKENS)
+    tokens_alone = account.fits(chunk_tokens=LEAST_CHUNK)
+    if chunk_alone and tokens_alone:  # each would fit without the other: the larger one is named
+        held = account.holding()
+        sequence = held.sequence_bytes[0] + held.shared_bytes[0]
+        return [_chunk(account) if held.activation_bytes[0] > sequence else _tokens(account)]
+    if tokens_alone:
+        return [_chunk(account)]
+    if chunk_alone:
+        return [_tokens(account)]
+    usual = float(account.engine.n_chunk_tokens)
+    chunk = usual if account.fits(chunk_tokens=usual, n_tokens=LEAST_TOKENS) else LEAST_CHUNK
+    return [_chunk(account, most=chunk), _tokens(account, chunk_tokens=chunk)]
+
+
+def _weights(account: Account) -> Problem:
+    held, formats = account.holding(), account.table.formats[int(account.table.format_index[0])]
+    fact = f"weights take {_gb(held.weights_bytes[0])} of a device, {_room(held)}"
+    more = "".join(f" with `{one}`" for one in _larger(account))
+    remedy = f"they fit{more}, or in fewer bytes a weight" if more else "use fewer bytes a weight"
+    return Problem(where="--weights", value=formats.weights, fact=fact, remedy=remedy)
+
+
+def _chunk(account: Account, *, most: float | None = None) -> Problem:
+    held, chunk = account.holding(), float(account.table.chunk_tokens[0])
+    words = "write"
+    if most is None:
+        words = "write at most"
+        most = _largest(lambda n: account.fits(chunk_tokens=n), chunk)
+    fact = f"activations of such a pass take {_gb(held.activation_bytes[0])} of a device"
+    beside = f" beside {_gb(held.weights_bytes[0])} of weights, {_room(held)}"
+    remedy = f"{words} `--chunk {most:.0f}`{_or_devices(account)}"
+    return Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact + beside, remedy=remedy)
+
+
+def _tokens(account: Account, *, chunk_tokens: float | None = None) -> Problem:
+    """Of input and output, the longer one is to give way."""
+    traffic, held = account.traffic, account.holding()
+    asked = {"--input": traffic.n_input_tokens, "--output": traffic.n_output_tokens}
+    option = max(asked, key=lambda name: asked[name])
+    other = traffic.n_tokens - asked[option]
+    most = _largest(lambda n: account.fits(chunk_tokens=chunk_tokens, n_tokens=n), traffic.n_tokens)
+    cached = _gb(held.sequence_bytes[0] + held.shared_bytes[0])
+    fact = f"the cache of one sequence takes {cached} of a device beside "
+    fact += f"{_gb(held.weights_bytes[0])} of weights, {_room(held)}"
+    least = most - int(other)
+    remedy = f"write at most `{option} {least}`" if least >= 1 else f"at most {most} tokens fit"
+    remedy += _or_devices(account)
+    return Problem(where=option, value=f"{asked[option]:.0f}", fact=fact, remedy=remedy)
+
+
+def _or_devices(account: Account) -> str:
+    return "".join(f", or `{one}`" for one in _larger(account))
+
+
+def _room(held: Holding) -> str:
+    return (
+        f"{_gb(held.workspace_bytes)} are the engine's, and it may take "
+        f"{_gb(held.limit_bytes)} in all"
+    )
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:.3g} GB" if size < 1e12 else f"{size / 1e12:.3g} TB"
+
+
+def _largest(fits: Callable[[float], bool], beyond: float) -> int:
+    """The largest whole number below `beyond` that fits, of a rule that is lost only once."""
+    low, high = 1, int(beyond)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(float(middle)) else (low, middle)
+    return low
+
+
+def _larger(account: Account) -> Iterator[str]:
+    """The options of the smallest larger deployment in which one sequence fits, if any does."""
+    rows = _grown(account)
+    if not len(rows):
+        return
+    fits = np.flatnonzero(account.holding(table=rows).largest_batch >= 1)
+    if len(fits):
+        row = fits[np.argmin(rows.n_devices[fits])]
+        changed = {
+            option: int(getattr(rows, name)[row])
+            for name, option in DEGREES.items()
+            if getattr(rows, name)[row] != getattr(account.table, name)[0]
+        }
+        yield " ".join(f"{option} {degree}" for option, degree in changed.items())
+
+
+def _grown(account: Account) -> DeploymentTable:
+    """Deployments with larger degrees: heads shared by more, or more ranks that share experts."""
+    table, model = account.table, account.model
+    one = {name: int(getattr(table, name)[0]) for name in DEGREES}
+    growing = ("n_data", "n_expert_parallel") if one["n_expert_parallel"] > 1 else ("n_tensor",)
+    ways = [
+        {
+            name: n * (k if name in growing else s if name == "n_stages" else 1)
+            for name, n in one.items()
+        }
+        for s in _STAGES  # of as many devices those with the fewest stages come first
+        for k in _FACTORS
+    ]
+    rows = deployments(
+        formats=table.formats,
+        format_index=table.format_index[0],
+        batch=table.batch[0],
+        chunk_tokens=table.chunk_tokens[0],
+        **{name: np.array([way[name] for way in ways]) for name in one},
+    )
+    return rows.take(is_valid(model, rows))

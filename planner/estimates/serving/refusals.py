@@ -1,0 +1,157 @@
+"""What no engine runs, or what says nothing, as problems of the options that ask for it.
+
+Each names the nearest value that its option can have while the others stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, IntArray
+from planner.errors import Problem
+from planner.estimates.serving.deployments import (
+    DeploymentTable,
+    deployments,
+    faults,
+    has_experts,
+)
+from planner.estimates.serving.serving import Traffic
+from planner.specs.architecture import Architecture
+
+MOST_DEGREE = 4096
+"""Degrees up to which the nearest possible one is looked for."""
+
+DEGREES = {"n_tensor": "--tp", "n_data": "--dp", "n_stages": "--pp", "n_expert_parallel": "--ep"}
+"""Options by the column of a table that they fill."""
+
+
+def refusals(
+    model: Architecture, table: DeploymentTable, traffic: Traffic, *, n_shared_tokens: float = 0.0
+) -> list[Problem]:
+    """Everything about one deployment and its traffic that cannot be; empty if it can.
+
+    Args:
+        table: of that one deployment.
+        n_shared_tokens: first tokens that all requests have in common.
+    """
+    return [
+        *_degree_problems(model, table),
+        *_overlap_problems(model, table),
+        *_traffic_problems(traffic, n_shared_tokens),
+    ]
+
+
+def completed(
+    model: Architecture, *, tensor: int, data: int | None, expert: int | None
+) -> tuple[int, int]:
+    """Data and expert degree of a stage, where one of them or both are not said.
+
+    Experts are dealt over all ranks where there are several; as many ranks as the experts need.
+    """
+    if expert is None:
+        expert = tensor * data if data is not None and data > 1 and has_experts(model) else 1
+    if data is None:
+        data = max(1, expert // tensor) if has_experts(model) else 1
+    return data, expert
+
+
+def _degree_problems(model: Architecture, table: DeploymentTable) -> Iterator[Problem]:
+    """Of several degrees, those that come later are mended beside the nearest ones before."""
+    broken = [fact for fact, hit in faults(model, table).items() if hit[0]]
+    mended = table
+    for option, name in _blamed(broken):
+        facts = [fact for fact in broken if _number_of(fact) == name]
+        nearest = _nearest(model, mended, name, facts)
+        if nearest and name in DEGREES:
+            changed: dict[str, Any] = {name: np.array(nearest[:1])}
+            mended = replace(mended, **changed)
+        yield Problem(
+            where=option,
+            value=f"{getattr(table, name)[0]:.0f}",
+            fact="; ".join(facts),
+            remedy=f"nearest: {' or '.join(f'`{option} {n}`' for n in nearest)}" if nearest else "",
+        )
+
+
+def _blamed(broken: list[str]) -> Iterator[tuple[str, str]]:
+    for name, option in {**DEGREES, "batch": "--batch"}.items():
+        if any(_number_of(fact) == name for fact in broken):
+            yield option, name
+
+
+def _number_of(fact: str) -> str:
+    """Which number of a deployment a broken rule is to be mended by."""
+    if "batch" in fact:
+        return "batch"
+    if "stages than layers" in fact:
+        return "n_stages"
+    if "expert" in fact:
+        return "n_expert_parallel"
+    return "n_tensor"
+
+
+def _nearest(
+    model: Architecture, table: DeploymentTable, name: str, facts: list[str]
+) -> tuple[int, ...]:
+    """The next smaller and the next larger value with which these rules hold."""
+    if name == "batch":
+        return (1,)
+    degree = int(getattr(table, name)[0])
+    sizes = np.arange(1, MOST_DEGREE + 1)
+    found = sizes[_holding(model, _varied(model, table, name, sizes), facts)]
+    below, above = found[found < degree], found[found > degree]
+    return (*map(int, below[-1:]), *map(int, above[:1]))
+
+
+def _varied(
+    model: Architecture, table: DeploymentTable, name: str, sizes: IntArray
+) -> DeploymentTable:
+    """The deployment with other values of one degree; ranks follow where experts need them."""
+    degrees = {key: np.full(len(sizes), getattr(table, key)[0]) for key in DEGREES}
+    degrees[name] = sizes
+    if name == "n_expert_parallel" and has_experts(model):
+        follows = sizes % degrees["n_tensor"] == 0
+        ranks = np.maximum(1, sizes // degrees["n_tensor"])
+        own = degrees["n_tensor"] * degrees["n_data"] % sizes == 0
+        degrees["n_data"] = np.where(follows & ~own, ranks, degrees["n_data"])
+    return deployments(formats=table.formats, batch=table.batch[0], **degrees)
+
+
+def _holding(model: Architecture, table: DeploymentTable, facts: list[str]) -> BoolArray:
+    """Where none of these rules is broken; of a rule on experts, none of them all."""
+    found = faults(model, table)
+    words = "expert" if any("expert" in fact for fact in facts) else ""
+    broken = [hit for key, hit in found.items() if key in facts or (words and words in key)]
+    return np.asarray(~np.any(broken, axis=0), dtype=bool)
+
+
+def _overlap_problems(model: Architecture, table: DeploymentTable) -> Iterator[Problem]:
+    if not table.overlaps[0]:
+        return
+    if not (has_experts(model) and table.exchanges[0]):
+        fact = "hides the messages between ranks of experts, and there are none"
+        more = ", or ranks by `--dp` and `--ep`" if has_experts(model) else ""
+        yield Problem(
+            where="--overlap", value="two-batch", fact=fact, remedy=f"write `--overlap none`{more}"
+        )
+    elif table.batch[0] < 2:
+        fact = "needs two requests a rank to take turns"
+        remedy = "write `--batch 2` or more, or `--overlap none`"
+        yield Problem(where="--overlap", value="two-batch", fact=fact, remedy=remedy)
+
+
+def _traffic_problems(traffic: Traffic, n_shared_tokens: float) -> Iterator[Problem]:
+    if traffic.n_output_tokens < 2:
+        fact = "is the prompt's own token, so that no pass decodes"
+        remedy = "write `--output 2`; its TTFT is the same"
+        yield Problem(
+            where="--output", value=f"{traffic.n_output_tokens:.0f}", fact=fact, remedy=remedy
+        )
+    if n_shared_tokens > traffic.n_input_tokens:
+        fact = "is more than a request reads"
+        remedy = f"write at most `--shared {traffic.n_input_tokens:.0f}`"
+        yield Problem(where="--shared", value=f"{n_shared_tokens:.0f}", fact=fact, remedy=remedy)
