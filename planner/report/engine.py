@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from planner.engine_results import EngineAlternative, EngineDeployment, EnginePlan
+from planner.estimates.serving.request import OVERLAPS, AskedModel
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
 from planner.report.words import amount, limit_label, limit_text, plural, target_texts
 from planner.results import LimitUse
+from planner.specs.spans import span_text
 from planner.units import show
 
 
@@ -51,21 +53,45 @@ def _request_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     if request.confidence:
         planned = f"the upper end of what holds in {percent(request.confidence)} of cases"
     formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
-    return [
+    drafting = request.drafting
+    drafts = ""
+    if drafting:
+        drafts = (
+            f"none, or {span_text(drafting.lookaheads)} tokens by {drafting.kind}, each accepted "
+            f"with probability {drafting.acceptance:g}"
+        )
+    rows = [
         ("engine", request.engine),
         ("model", request.model.title),
+        ("variants", "; ".join(_variant_text(one) for one in request.variants)),
         ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
         ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
         ("formats", " or ".join(formats)),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
+        ("drafts", drafts),
         ("objective", request.objective),
         ("times", planned),
     ]
+    return [row for row in rows if row[1]]
+
+
+def _variant_text(one: AskedModel) -> str:
+    lost = percent(one.quality_loss_fraction)
+    return (
+        f"{one.title}, which loses {lost if one.quality_loss_fraction < 1 else 'nobody knows what'}"
+    )
 
 
 def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     best = plan.deployment
-    rows = [
+    rows = []
+    if best.variant:
+        asked = next(one for one in plan.request.variants if one.name == best.variant)
+        lost = percent(best.quality_loss_fraction)
+        words = f"{asked.title} in place of {plan.request.model.title}: loses {lost}"
+        rows.append(("model", f"{words}; {asked.quality}"))
+    rows += [
         ("TPOT", f"{between(best.tpot_s)}, prompts of the others included"),
         ("TTFT", f"{between(best.ttft_s)}, without a queue"),
     ]

@@ -25,6 +25,7 @@ from planner.specs.records import (
     TwoRegimes,
     WindowShape,
 )
+from planner.specs.variants import Variant
 
 
 def build_device(file: schemas.DeviceFile) -> DeviceSpec:
@@ -172,6 +173,17 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         window=_window(file.window) if file.window else None,
         quality_losses={name: loss.value for name, loss in file.quality.items()},
         kv_quality_losses={name: loss.value for name, loss in file.kv_quality.items()},
+        variant=_variant(file.variant) if file.variant else None,
+    )
+
+
+def _variant(variant: schemas.Variant) -> Variant:
+    loss = variant.quality_loss
+    return Variant(
+        of=variant.of.value,
+        how=variant.how.value,
+        quality=f"{variant.quality.value} ({variant.quality.source})",
+        quality_loss_fraction=loss.value if loss else None,
     )
 
 

@@ -41,6 +41,7 @@ def architecture_of(model: ModelSpec) -> Architecture:
         n_params_published=model.n_params_published,
         provenance=model.provenance,
         is_parallel_block=model.is_parallel,
+        variant=model.variant,
     )
 
 
@@ -134,6 +135,7 @@ def model_spec_of(
         moe=moe,
         mla=_mla(attention) if is_latent else None,
         window=_window(architecture),
+        variant=architecture.variant,
     )
 
 
