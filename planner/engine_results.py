@@ -28,7 +28,7 @@ class EngineDeployment:
         chunk_tokens: most tokens of one pass.
         overlap: `none` or `two-batch`.
         n_drafted: tokens drafted at once; 0 without drafts.
-        draft: what drafts them; empty without drafts.
+        drafter: what drafts them; empty without drafts.
         tpot_s, ttft_s: predicted, with the range that they are in two times out of three.
         planned_tpot_s, planned_ttft_s: what was planned against: the upper end of the interval
             that the confidence asks for, or what is predicted.
@@ -54,7 +54,7 @@ class EngineDeployment:
     chunk_tokens: int
     overlap: str
     n_drafted: int
-    draft: str
+    drafter: str
     tpot_s: Interval
     ttft_s: Interval
     planned_tpot_s: float
@@ -99,7 +99,7 @@ class EngineDeployment:
     def modes(self) -> str:
         """`two batches overlapped, 2 drafted by mtp`; empty where passes are plain."""
         overlapped = "two batches overlapped" if self.overlap != "none" else ""
-        drafted = f"{self.n_drafted} drafted by {self.draft}" if self.n_drafted else ""
+        drafted = f"{self.n_drafted} drafted by {self.drafter}" if self.n_drafted else ""
         return ", ".join(filter(None, (overlapped, drafted)))
 
     @property

@@ -12,7 +12,7 @@ from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+from planner.estimates.serving.operations import KNOWN_FORMATS, STATIC
 from planner.estimates.serving.request import (
     CHUNKS,
     ENGINE_BATCHES,
@@ -24,6 +24,7 @@ from planner.estimates.serving.request import (
     EngineRequest,
 )
 from planner.predicting import Machines
+from planner.programs.engine import PER_DEVICE
 from planner.specs.architecture import Architecture
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
@@ -35,7 +36,6 @@ from planner.specs.spans import span_text
 from planner.specs.targets import DEGREE_OPTIONS
 
 USUAL_FORMAT = "bf16"
-KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 
 
 def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
@@ -215,7 +215,7 @@ def usual_weights(model: Architecture) -> str:
 
 def _problems(request: EngineRequest) -> Iterator[Problem]:
     for where, value, known in (
-        ("--objective", request.objective, OBJECTIVES),
+        ("--objective", request.objective, (*OBJECTIVES, PER_DEVICE)),
         ("--prefer", request.prefer, PREFERENCES),
         *(("--overlap", one, OVERLAPS) for one in request.overlaps),
         *(("--weights", one.weights, KNOWN_FORMATS) for one in request.formats),

@@ -70,7 +70,7 @@ def describe_choice(
         chunk_tokens=int(table.chunk_tokens[0]),
         overlap=answer.overlap,
         n_drafted=n_drafted,
-        draft=speculating.kind if speculating else "",
+        drafter=speculating.kind if speculating else "",
         tpot_s=answer.tpot_s,
         ttft_s=answer.ttft_s,
         planned_tpot_s=tpot,

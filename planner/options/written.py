@@ -220,8 +220,13 @@ _NAMES = "NAME|FILE,…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenSurvey(Written):
+class WrittenSurvey(WrittenPlan):
     """Options of the commands that answer with several plans."""
+
+    engine: Annotated[
+        str | None,
+        _text(_SEARCH, "NAME,…", "Plan for vllm, sglang or trtllm, by their measured kernels."),
+    ] = None
 
     model: Annotated[str, _text(_SERVE, _NAMES, "Models to serve; see `plan models`.")] = (
         DEFAULT_MODEL
@@ -247,7 +252,12 @@ class WrittenPareto(WrittenSurvey):
     gap: Annotated[str, Parameter(show=False)] = "0"
     x: Annotated[str, _text(_SEARCH, "WHAT", "What to keep short: latency or ttft.")] = "latency"
     y: Annotated[
-        str, _text(_SEARCH, "WHAT", "What to set against it: cost, rent or throughput.")
+        str,
+        _text(
+            _SEARCH,
+            "WHAT",
+            "What to set against it: cost, rent or throughput; of an engine device-throughput.",
+        ),
     ] = "cost"
     alpha: Annotated[
         str, _text(_SEARCH, "NUMBER", "The preferred point has the largest speed^alpha / price.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from planner.engine_results import EngineAlternative, EngineDeployment, EnginePlan
-from planner.estimates.serving.request import OVERLAPS, AskedModel
+from planner.report.engine_requests import engine_rows
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
-from planner.report.words import amount, limit_label, limit_text, plural, target_texts
+from planner.report.words import limit_label, limit_text, plural
 from planner.results import LimitUse
-from planner.specs.spans import span_text
 from planner.units import show
 
 
@@ -28,7 +27,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
     best = plan.deployment
     sections = (
         "\n".join([*wrapped(best.summary, width), *wrapped(_headline(best), width)]),
-        section("request", labelled(_request_rows(plan), width)),
+        section("request", labelled(engine_rows(plan.request), width)),
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
@@ -43,44 +42,6 @@ def _headline(best: EngineDeployment) -> str:
     cost, rent = show(best.usd_per_token, "USD/token"), show(best.usd_per_hour, "USD/h")
     times = f"TPOT {show(best.planned_tpot_s, 's')}, TTFT {show(best.planned_ttft_s, 's')}"
     return f"{times}, {show(best.output_tokens_per_s, 'token/s')}, {cost}, {rent}"
-
-
-def _request_rows(plan: EnginePlan) -> list[tuple[str, str]]:
-    request = plan.request
-    hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
-    work = request.workload
-    planned = "what is predicted"
-    if request.confidence:
-        planned = f"the upper end of what holds in {percent(request.confidence)} of cases"
-    formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
-    drafting = request.drafting
-    drafts = ""
-    if drafting:
-        drafts = (
-            f"none, or {span_text(drafting.lookaheads)} tokens by {drafting.kind}, each accepted "
-            f"with probability {drafting.acceptance:g}"
-        )
-    rows = [
-        ("engine", request.engine),
-        ("model", request.model.title),
-        ("variants", "; ".join(_variant_text(one) for one in request.variants)),
-        ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
-        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
-        ("formats", " or ".join(formats)),
-        ("targets", ", ".join(target_texts(request.targets)) or "none"),
-        ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
-        ("drafts", drafts),
-        ("objective", request.objective),
-        ("times", planned),
-    ]
-    return [row for row in rows if row[1]]
-
-
-def _variant_text(one: AskedModel) -> str:
-    lost = percent(one.quality_loss_fraction)
-    return (
-        f"{one.title}, which loses {lost if one.quality_loss_fraction < 1 else 'nobody knows what'}"
-    )
 
 
 def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
