@@ -26,6 +26,7 @@ OBJECTIVE_UNITS = {
     "latency": (1.0 / MS, "s"),
     "ttft": (1.0 / MS, "s"),
     "throughput": (1.0 / MS, "token/s"),
+    "device-throughput": (1.0 / MS, "token/s"),
     "devices": (1.0, "1"),
 }
 """Factor from a program's unit to SI, and the dimension, of each objective."""
@@ -34,7 +35,7 @@ OBJECTIVE_UNITS = {
 def in_si(objective: str, value: float) -> float:
     """A program's objective in SI; of throughput, tokens a second instead of time a token."""
     scaled = value * OBJECTIVE_UNITS[objective][0]
-    if objective != "throughput":
+    if objective not in ("throughput", "device-throughput"):
         return scaled
     return 1.0 / scaled if scaled else math.inf
 

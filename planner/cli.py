@@ -93,7 +93,8 @@ def plan(
         written: the options.
         said: problems of the words that are no options.
     """
-    from planner.engine_command import plan_engine, without_engine
+    from planner.engine_command import plan_engine
+    from planner.options.misplaced import without_engine
 
     if written.engine is not None:
         return plan_engine(written, said)

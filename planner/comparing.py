@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 from planner.economics.planning import plan_economics
+from planner.engine_results import EngineConflict
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.pareto import frontier
 from planner.planning import plan
@@ -16,7 +17,17 @@ from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
 from planner.specs.targets import Targets
-from planner.surveys import COST_MODELS, ECONOMICS, OWN, AnyPlan, Case, Comparison, Curve, Row
+from planner.surveys import (
+    COST_MODELS,
+    ECONOMICS,
+    OWN,
+    RATES,
+    AnyPlan,
+    Case,
+    Comparison,
+    Curve,
+    Row,
+)
 from planner.units import show
 
 _T = TypeVar("_T")
@@ -67,10 +78,17 @@ def compare(
     formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
     cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
     choices["objective"] = objective
-    answers = _answers(cases, on_case, lambda one: find(*one[1], **{**choices, **one[2]}))
+    answers = answers_of(cases, on_case, lambda one: find(*one[1], **{**choices, **one[2]}))
+    return compared(cases, answers, objective)
+
+
+def compared(
+    cases: Sequence[AskedCase], answers: Sequence[tuple[AnyPlan | None, str]], objective: str
+) -> Comparison:
+    """The plans of cases, or why they have none, set beside the best."""
     values = [None if found is None else found.certificate.objective for found, _ in answers]
     known = [value for value in values if value is not None]
-    best = (max if objective == "throughput" else min)(known, default=None)
+    best = (max if objective in RATES else min)(known, default=None)
     rows = tuple(
         Row(case=case[0], plan=found, loss_fraction=_loss(value, best), reason=reason)
         for case, (found, reason), value in zip(cases, answers, values, strict=True)
@@ -107,14 +125,14 @@ def frontiers(
     formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
     cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
     choices["cost_model"] = cost_model
-    answers = _answers(cases, on_case, lambda one: frontier(*one[1], **{**choices, **one[2]}))
+    answers = answers_of(cases, on_case, lambda one: frontier(*one[1], **{**choices, **one[2]}))
     return tuple(
         Curve(case=case[0], frontier=answer, reason=reason)
         for case, (answer, reason) in zip(cases, answers, strict=True)
     )
 
 
-_Asked = tuple[Case, tuple[ModelSpec, ClusterSpec], _Keywords]
+AskedCase = tuple[Case, tuple[Any, ...], _Keywords]
 
 
 class _Formats(NamedTuple):
@@ -147,7 +165,7 @@ def _cases(
     by: str,
     formats: _Formats,
     targets: Targets | None,
-) -> Iterator[_Asked]:
+) -> Iterator[AskedCase]:
     is_free = not by and not formats.are_named  # each request then takes those it may
     for model, cluster in product(models, clusters):
         weights, caches = formats.of(model, targets or Targets())
@@ -164,10 +182,18 @@ def _cases(
             yield case, (model, cluster), asked
 
 
-def _answers(
-    cases: list[_Asked], on_case: Callable[[Case], None], answer: Callable[[_Asked], _T]
+def answers_of(
+    cases: list[AskedCase],
+    on_case: Callable[[Case], None],
+    answer: Callable[[AskedCase], _T],
+    *,
+    of_case: Collection[str] = OF_ONE_MODEL,
 ) -> list[tuple[_T | None, str]]:
-    """The answer of each case or the reason that there is none; one that stands alone raises."""
+    """The answer of each case or the reason that there is none; one that stands alone raises.
+
+    Args:
+        of_case: options whose faults are of a case, and not of the request.
+    """
     found: list[tuple[_T | None, str]] = []
     unread: list[RequestError] = []
     for case in cases:
@@ -175,7 +201,7 @@ def _answers(
         try:
             found.append((answer(case), ""))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
-            if len(cases) == 1 or not _is_of_case(error):
+            if len(cases) == 1 or not _is_of_case(error, of_case):
                 raise
             unread += [error] if isinstance(error, RequestError) else []
             found.append((None, _reason(error)))
@@ -184,11 +210,11 @@ def _answers(
     return found
 
 
-def _is_of_case(error: Exception) -> bool:
+def _is_of_case(error: Exception, of_case: Collection[str]) -> bool:
     """Whether another case may do better: a fault of the request itself is one of all."""
     if not isinstance(error, RequestError):
         return True
-    return all(problem.where in OF_ONE_MODEL for problem in error.problems)
+    return all(problem.where in of_case for problem in error.problems)
 
 
 def _reason(error: NoPlanError | OutOfTimeError | RequestError) -> str:
@@ -198,7 +224,7 @@ def _reason(error: NoPlanError | OutOfTimeError | RequestError) -> str:
     if isinstance(error, OutOfTimeError):
         return f"no plan within {show(error.time_limit_s, 's')}"
     conflict = error.conflict
-    assert isinstance(conflict, Conflict)
+    assert isinstance(conflict, Conflict | EngineConflict)
     return "; ".join(
         f"{limit_label(one.name)} {limit_text(one.name, one.asked, one.dimension)} "
         f"is out of reach: {show(one.reachable, one.dimension)}"

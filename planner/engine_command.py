@@ -4,42 +4,17 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from planner.errors import NoPlanError, Problem
+from planner.errors import NoPlanError
 from planner.options.arguments import Arguments
-from planner.options.written import OF_ENGINES, WrittenPlan, option
+from planner.options.written import WrittenPlan
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict, EnginePlan
 
 FOUND = 0
-_MEANINGLESS = {
-    "cost_model": "an engine's kernels are the cost model",
-    "memory": "is a choice of `--cost-model economics` only",
-    "draft": "plans of an engine are without drafts: `plan predict --draft` evaluates them",
-    "acceptance": "plans of an engine are without drafts",
-    "lookahead": "plans of an engine are without drafts",
-    "speculation": "plans of an engine are without drafts",
-    "prefill": "engines read prompts between decode passes: `--chunk` says how much at once",
-    "prefill_batch": "engines read prompts between decode passes: `--chunk` says how much at once",
-    "demand": "plans of an engine are of one deployment",
-    "max_quality_loss": "name the formats that are good enough: `--weights`, `--kv`",
-    "allow_formats": "name them with `--weights` and `--kv`",
-}
-"""Options that an engine's plan cannot take, and why."""
-
-
-def without_engine(written: WrittenPlan) -> list[Problem]:
-    """Options that mean nothing, as no engine is named."""
-    said = {name: getattr(written, name[2:].replace("-", "_")) for name in OF_ENGINES}
-    fact, remedy = "means nothing without `--engine`", "name one: `--engine vllm`"
-    return [
-        Problem(where=name, value=value, fact=fact, remedy=remedy)
-        for name, value in said.items()
-        if value is not None
-    ]
 
 
 def plan_engine(written: WrittenPlan, said: Arguments) -> int:
@@ -64,14 +39,18 @@ def plan_engine(written: WrittenPlan, said: Arguments) -> int:
 def _find(written: WrittenPlan, said: Arguments) -> EnginePlan:
     from planner.engine.asking import machines_of
     from planner.engine.planning import plan_engine as find
+    from planner.options.engines import read_engine, unfit
     from planner.options.paths import with_paths
+    from planner.options.variants import loaded, named
     from planner.specs.reading import load_architecture, load_cluster
     from planner.specs.request import repriced
 
-    found = Arguments(problems=[*said.problems, *_unfit(written)], hints=said.hints)
-    price, keywords = _read(written, found)
+    found = Arguments(problems=[*said.problems, *unfit(written)], hints=said.hints)
+    price, keywords = read_engine(written, found)
     model = found.collect(lambda: load_architecture(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
+    names = named(written.variants, model.name if model else "", found) if model else ()
+    variants = loaded(names, load_architecture, found)
     engine = str(written.engine)
     if cluster is not None:
         pool = cluster if price is None else repriced(cluster, price)
@@ -79,75 +58,17 @@ def _find(written: WrittenPlan, said: Arguments) -> EnginePlan:
     found.check()
     assert model is not None
     assert cluster is not None
-    named = (
+    files = (
         ("--model", written.model, model.name),
         ("--topology", written.topology, cluster.name),
     )
     try:
-        best = find(model, pool, engine, **keywords)
+        best = find(model, pool, engine, variants=variants, **keywords)
     except NoPlanError as error:
         conflict: EngineConflict = error.conflict  # type: ignore[assignment]
-        command = with_paths(conflict.command, named)
+        command = with_paths(conflict.command, files)
         raise NoPlanError(replace(conflict, command=command)) from error
-    command = with_paths(best.deployment.command, named)
+    paths = zip(names, variants, strict=True)
+    others = tuple(("--model", text, variant.name) for text, variant in paths)
+    command = with_paths(best.deployment.command, (*files, *others))
     return replace(best, deployment=replace(best.deployment, command=command))
-
-
-def _unfit(written: WrittenPlan) -> list[Problem]:
-    """Options of other plans."""
-    usual = WrittenPlan()
-    problems = []
-    for name, fact in _MEANINGLESS.items():
-        value = getattr(written, name)
-        if value != getattr(usual, name):
-            shown = ",".join(value) if isinstance(value, tuple) else value
-            remedy = "leave it out, or `--engine`"
-            problems.append(Problem(where=option(name), value=shown, fact=fact, remedy=remedy))
-    return problems
-
-
-def _read(written: WrittenPlan, found: Arguments) -> tuple[float | None, dict[str, Any]]:
-    """Rent of a device, if it is asked for, and the arguments of `plan_engine`."""
-    from planner.engine.asking import KNOWN_FORMATS
-    from planner.estimates.serving.request import PREFERENCES
-    from planner.options.counts import batches
-    from planner.options.reading import Faults, one_of, read, read_pool
-    from planner.units import UnitError, parse
-
-    usual = WrittenPlan()
-    faults = Faults()
-
-    def share(text: str) -> float:
-        value = parse(text, "1", example="90%", allow_zero=True)
-        if value >= 1.0:
-            raise UnitError(text, "is not below 1", "write `90%` or `0.9`")
-        return value
-
-    def formats(name: str, listed: tuple[str, ...]) -> tuple[str, ...] | None:
-        words = [word.strip() for text in listed for word in text.split(",")]
-        known = one_of("number format", KNOWN_FORMATS)
-        return tuple(filter(None, (faults.read(name, word, known) for word in words))) or None
-
-    # formats of kernels are more than those of the planner's own models
-    rest = replace(written, **{name: getattr(usual, name) for name in (*_MEANINGLESS, *_FORMATS)})
-    asked, problems = read(rest)
-    price, _, pool_problems = read_pool(rest)
-    keywords = {
-        "workload": asked.workload,
-        "targets": asked.targets,
-        "weights_formats": formats("--weights", written.weights),
-        "kv_formats": formats("--kv", written.kv),
-        "batches": None if written.batch == usual.batch else asked.batches,
-        "chunks": faults.read("--chunk", written.chunk, batches),
-        "hit_fraction": faults.read("--hit-rate", written.hit_rate, share) or 0.0,
-        "objective": asked.objective,
-        "confidence": faults.read("--confidence", written.confidence, share) or 0.0,
-        "prefer": faults.read("--prefer", written.prefer, one_of("preference", PREFERENCES))
-        or PREFERENCES[0],
-        "options": asked.options,
-    }
-    found.problems += [*problems, *pool_problems, *faults.problems]
-    return price, keywords
-
-
-_FORMATS = ("weights", "kv")

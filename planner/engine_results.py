@@ -15,6 +15,9 @@ class EngineDeployment:
     """A deployment of an engine, and what it does and costs.
 
     Args:
+        model: which is served, the one that was asked for or a variant of it.
+        variant: its name where it is a variant; else empty.
+        quality_loss_fraction: what that variant loses of the quality of the model asked for.
         formats: of weights, experts and cache.
         n_tensor: devices that share the heads of one attention rank.
         n_data: attention ranks.
@@ -23,6 +26,9 @@ class EngineDeployment:
         n_expert_tensor: devices that each expert is cut over.
         batch: sequences on one attention rank.
         chunk_tokens: most tokens of one pass.
+        overlap: `none` or `two-batch`.
+        n_drafted: tokens drafted at once; 0 without drafts.
+        drafter: what drafts them; empty without drafts.
         tpot_s, ttft_s: predicted, with the range that they are in two times out of three.
         planned_tpot_s, planned_ttft_s: what was planned against: the upper end of the interval
             that the confidence asks for, or what is predicted.
@@ -35,6 +41,9 @@ class EngineDeployment:
         command: evaluates this deployment, operation by operation.
     """
 
+    model: str
+    variant: str
+    quality_loss_fraction: float
     formats: ServedFormats
     n_tensor: int
     n_data: int
@@ -43,6 +52,9 @@ class EngineDeployment:
     n_expert_tensor: int
     batch: int
     chunk_tokens: int
+    overlap: str
+    n_drafted: int
+    drafter: str
     tpot_s: Interval
     ttft_s: Interval
     planned_tpot_s: float
@@ -71,15 +83,37 @@ class EngineDeployment:
         return " ".join(f"{name} {n}" for name, n in degrees if n > 1)
 
     @property
+    def weights_format(self) -> str:
+        return self.formats.weights
+
+    @property
+    def kv_format(self) -> str:
+        return self.formats.cache
+
+    @property
+    def device_tokens_per_s(self) -> float:
+        """Output tokens of one device, at the planned times."""
+        return self.output_tokens_per_s / self.n_devices
+
+    @property
+    def modes(self) -> str:
+        """`two batches overlapped, 2 drafted by mtp`; empty where passes are plain."""
+        overlapped = "two batches overlapped" if self.overlap != "none" else ""
+        drafted = f"{self.n_drafted} drafted by {self.drafter}" if self.n_drafted else ""
+        return ", ".join(filter(None, (overlapped, drafted)))
+
+    @property
     def summary(self) -> str:
-        """The deployment in one line."""
+        """The deployment in one line; a variant is named."""
         plural = "s" * (self.n_devices > 1)
         label = f" {self.label}" if self.label else ""
         ranks = " a rank" if self.n_data > 1 else ""
+        variant = f"{self.variant}: " if self.variant else ""
+        modes = f", {self.modes}" if self.modes else ""
         return (
-            f"{self.n_devices} device{plural}{label}, {self.formats.weights} weights, "
+            f"{variant}{self.n_devices} device{plural}{label}, {self.formats.weights} weights, "
             f"{self.formats.cache} KV cache, batch {self.batch}{ranks}, chunks of "
-            f"{self.chunk_tokens}"
+            f"{self.chunk_tokens}{modes}"
         )
 
 

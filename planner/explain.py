@@ -88,27 +88,28 @@ def gains(
             and not request.options.gap
             and objective
         ):
-            better = _optimum_with_more(table, request, name, began_s)
+            better = _optimum_with_more(table, request, name, (objective, began_s))
             if better is not None:
                 found[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
     return found
 
 
 def _optimum_with_more(
-    table: CandidateTable, request: Request, name: str, began_s: float
+    table: CandidateTable, request: Request, name: str, since: tuple[float, float]
 ) -> float | None:
     """The optimum with a limit loosened; `None` if time ends before it is proved.
 
-    More memory also lets in weights that did not fit; no context has both sorts.
+    `since` has the optimum with the limit as it is, and when the time limit began [s]. More
+    memory also lets in weights that did not fit; no context has both sorts.
     """
     posed = [_relieved(table, request, name, RELIEF[name])]
     if name == "hbm":
         heavier = table_of(request, table.machine, weights_within=(1.0, RELIEF[name]))
         posed += [_relieved(heavier, request, name, RELIEF[name])] if len(heavier.arms) else []
-    best = math.inf
+    best, began_s = since
     for each in posed:
         options = time_left(request.options, began_s)
-        solution = optimum(each.program, options)
+        solution = optimum(each.program, options, known=best)
         if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             return None
         best = min(best, solution.objective)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 from planner.describe import describe
+from planner.engine_results import EngineConflict
 from planner.estimates.candidates import machine_of
 from planner.estimates.degrees import check_degrees
 from planner.estimates.requested import table_of
@@ -36,7 +37,7 @@ class Candidates(Protocol):
     @property
     def rejected(self) -> dict[str, int]: ...
 
-    def conflict(self) -> Conflict: ...
+    def conflict(self) -> Conflict | EngineConflict: ...
 
     def described(self, assignment: Assignment) -> tuple[AnyDeployment, tuple[str, ...]]: ...
 

@@ -10,14 +10,19 @@ from typing import Any
 
 from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
 from planner.economics.tracing import EconomicsCandidates, axis_problems
+from planner.engine.planning import asked_of
+from planner.engine.tracing import EngineCandidates
+from planner.engine_results import EngineDeployment
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
 from planner.estimates.economics.request import MEMORY_RULES
+from planner.estimates.serving.request import EngineRequest
 from planner.layout_candidates import Candidates, LayoutCandidates
 from planner.programs.layout import Assignment
 from planner.programs.tradeoff import Tradeoff
 from planner.results import Screen
 from planner.search import break_ties
 from planner.solvers.solution import Status
+from planner.specs.architecture import Architecture
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_WORKLOAD,
@@ -31,7 +36,9 @@ from planner.surveys import (
     COST_MODELS,
     DEFAULT_ALPHA,
     ECONOMICS,
+    ENGINE_Y_AXES,
     OWN,
+    RATES,
     X_AXES,
     Y_AXES,
     AnyDeployment,
@@ -58,6 +65,13 @@ VALUES = {
     "throughput": "output_tokens_per_s",
 }
 """The field of a deployment that a quantity is."""
+
+ENGINE_VALUES = {
+    "latency": "planned_tpot_s",
+    "ttft": "planned_ttft_s",
+    "device-throughput": "device_tokens_per_s",
+}
+"""Of an engine's deployment, where that is another one."""
 
 NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
@@ -131,41 +145,86 @@ def frontier(
     else:
         candidates = LayoutCandidates(free)
     search = _Search(request, candidates, x=x, began_s=began_s)
-    points = search.points(on_points or (lambda done, of: None))
-    return Frontier(
-        request=request,
-        x_name=x,
-        y_name=y,
-        x_dimension=OBJECTIVE_UNITS[x][1],
-        y_dimension=OBJECTIVE_UNITS[y][1],
-        points=points,
-        alpha=alpha,
-        preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
-        proof=search.proof(),
-        provenance=(*model.provenance, *cluster.provenance, *cluster.device.provenance),
-        cost_model=candidates.cost_model,
-    )
+    return search.frontier(alpha, (model, cluster), on_points)
 
 
-def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Request:  # noqa: ANN401
-    """The request, or everything that is wrong with it and the axes."""
+def engine_frontier(
+    model: Architecture,
+    cluster: ClusterSpec,
+    engine: str = "vllm",
+    *,
+    x: str = "latency",
+    y: str = "cost",
+    alpha: float = DEFAULT_ALPHA,
+    on_points: Callable[[int, int], None] | None = None,
+    **asked: Any,  # noqa: ANN401
+) -> Frontier:
+    """Every deployment of an engine that no other is as good as in two quantities, and the proof.
+
+    Args:
+        y: as `frontier` has it, or `device-throughput`: output tokens a second of one device.
+        asked: the other arguments of `plan_engine`, confidence among them: times are those that
+            are planned against. Their preference is not used, each point is the best.
+        model, cluster, engine, x, alpha, on_points: as `frontier` and `plan_engine` have them.
+
+    Raises:
+        RequestError, NoPlanError, OutOfTimeError, SolverError: as `frontier`.
+    """
+    began_s = time.perf_counter()
+    problems = _axis_problems((x, y, alpha), ENGINE_Y_AXES)
+    try:
+        planner = asked_of(model, cluster, engine, **_DEFAULTS | asked, objective=y)
+    except RequestError as error:
+        raise RequestError([*problems, *error.problems], hint=error.hint) from None
+    if problems:
+        raise RequestError(problems)
+    request = planner.request
+    none: dict[str, Any] = {TARGETS[axis]: None for axis in (x, y) if axis in TARGETS}
+    free = replace(request, targets=replace(request.targets, **none))
+    candidates = EngineCandidates(replace(planner, request=free))
+    search = _Search(request, candidates, x=x, began_s=began_s)
+    return search.frontier(alpha, (model, cluster), on_points)
+
+
+_DEFAULTS: dict[str, Any] = {
+    "workload": DEFAULT_WORKLOAD,
+    "hit_fraction": 0.0,
+    "targets": NO_TARGETS,
+    "weights_formats": None,
+    "kv_formats": None,
+    "batches": None,
+    "chunks": None,
+    "confidence": 0.0,
+    "prefer": "objective",
+    "options": DEFAULT_OPTIONS,
+}
+"""Arguments of `plan_engine` that a frontier of an engine may leave out."""
+
+
+def _axis_problems(axes: tuple[str, str, float], y_axes: Sequence[str]) -> list[Problem]:
     x, y, alpha = axes
     problems = [
         Problem(
             where=option, value=value, fact=NO_SUCH[option], remedy=f"one of {', '.join(known)}"
         )
-        for option, value, known in (
-            ("--x", x, X_AXES),
-            ("--y", y, Y_AXES),
-            ("--cost-model", cost_model, COST_MODELS),
-        )
+        for option, value, known in (("--x", x, X_AXES), ("--y", y, y_axes))
         if value not in known
     ]
-    if cost_model == ECONOMICS:
-        problems += axis_problems(x)
     if not (math.isfinite(alpha) and alpha >= 0):
         fact = "is not a finite number from 0 on"
         problems.append(Problem(where="--alpha", value=f"{alpha:g}", fact=fact))
+    return problems
+
+
+def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Request:  # noqa: ANN401
+    """The request, or everything that is wrong with it and the axes."""
+    x, y, _ = axes
+    problems = _axis_problems(axes, Y_AXES)
+    if cost_model not in COST_MODELS:
+        fact, remedy = NO_SUCH["--cost-model"], f"one of {', '.join(COST_MODELS)}"
+        problems.append(Problem(where="--cost-model", value=cost_model, fact=fact, remedy=remedy))
+    if cost_model == ECONOMICS:
+        problems += axis_problems(x)
     try:
         request = make_request(**{**asked, "objective": y if y in Y_AXES else "cost"})
     except RequestError as error:
@@ -178,7 +237,9 @@ def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Req
 class _Search:
     """One request on its way to a frontier."""
 
-    def __init__(self, request: Request, candidates: Candidates, *, x: str, began_s: float) -> None:
+    def __init__(
+        self, request: Request | EngineRequest, candidates: Candidates, *, x: str, began_s: float
+    ) -> None:
         self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
         self.candidates = candidates
         if candidates.is_empty:
@@ -203,6 +264,29 @@ class _Search:
         if not traced.steps:
             raise OutOfTimeError(time_limit_s=self.request.options.time_limit_s or 0.0, bound=0.0)
         return traced
+
+    def frontier(
+        self,
+        alpha: float,
+        served: tuple[ModelSpec | Architecture, ClusterSpec],
+        on_points: Callable[[int, int], None] | None,
+    ) -> Frontier:
+        """All points with what proves them."""
+        x, y, (model, cluster) = self.x, self.y, served
+        points = self.points(on_points or (lambda done, of: None))
+        return Frontier(
+            request=self.request,
+            x_name=x,
+            y_name=y,
+            x_dimension=OBJECTIVE_UNITS[x][1],
+            y_dimension=OBJECTIVE_UNITS[y][1],
+            points=points,
+            alpha=alpha,
+            preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
+            proof=self.proof(),
+            provenance=(*model.provenance, *cluster.provenance, *cluster.device.provenance),
+            cost_model=self.candidates.cost_model,
+        )
 
     def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
         """Every point, described and recounted by the referee."""
@@ -269,10 +353,13 @@ class _Search:
 
 def value_of(deployment: AnyDeployment, name: str) -> float:
     """A quantity of a deployment, SI."""
-    return float(getattr(deployment, VALUES[name]))
+    fields = VALUES
+    if isinstance(deployment, EngineDeployment):
+        fields = VALUES | ENGINE_VALUES
+    return float(getattr(deployment, fields[name]))
 
 
 def _worth(point: FrontierPoint, y: str, alpha: float) -> float:
     """Logarithm of (1/x)^alpha / price, where more throughput is a lower price."""
-    price = -math.log(point.y) if y == "throughput" else math.log(point.y)
+    price = -math.log(point.y) if y in RATES else math.log(point.y)
     return -alpha * math.log(point.x) - price

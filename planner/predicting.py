@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.equations.speculation import expected_tokens
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
-from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.errors import HOST_ERROR, SIGMAS_OF_A_MEDIAN
 from planner.estimates.serving.kernels import KernelClock, Timing
 from planner.estimates.serving.memory import Holding, holding
@@ -143,14 +142,8 @@ def impossible(
 
 def _drafts(model: Architecture, speculating: Speculating | None) -> Drafts | None:
     if speculating is None:
-        return None
-    drafter = drafter_of(model, speculating.kind)
-    return Drafts(
-        n_drafted=speculating.n_drafted,
-        yields=expected_tokens(speculating.n_drafted, speculating.acceptance),
-        drafter=drafter,
-        n_passes=1 if speculating.kind == "medusa" else speculating.n_drafted,
-    )
+        return rounds_of(model, None, 0, 0.0)
+    return rounds_of(model, speculating.kind, speculating.n_drafted, speculating.acceptance)
 
 
 def _prediction(

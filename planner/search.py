@@ -5,6 +5,7 @@ The order is lexicographic: first the objective, then, among its optima, the cos
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -116,9 +117,12 @@ def _at(solution: Solution, value: float) -> Solution:
     return replace(solution, status=status, objective=value, bound=bound, gap=gap)
 
 
-def optimum(program: LayoutProgram, options: SolverOptions) -> Solution:
-    """The least objective of a program, without runners-up and ties."""
-    return _solve(screen(program, n_best=1).program, options, None)
+def optimum(program: LayoutProgram, options: SolverOptions, *, known: float = math.inf) -> Solution:
+    """The least objective of a program, without runners-up and ties.
+
+    With the objective of a `known` plan, what is not as good counts as infeasible.
+    """
+    return _solve(screen(program, n_best=1, known=known).program, options, None)
 
 
 def is_feasible(program: LayoutProgram, options: SolverOptions) -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -18,6 +18,7 @@ from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.options.several import AskedSurvey
+    from planner.specs.architecture import Architecture
     from planner.specs.records import ClusterSpec, ModelSpec
     from planner.surveys import Curve
 
@@ -27,6 +28,7 @@ STDOUT = "-"
 _ALL_DEFAULT = WrittenPareto()
 _NOTHING_ASKED = WrittenSurvey()
 _Said = Annotated[Arguments, Parameter(parse=False)]
+_Served = tuple["list[Architecture]", "list[ClusterSpec]", "tuple[str, ...]"]
 _Specs = tuple["list[ModelSpec]", "list[ClusterSpec]"]
 
 
@@ -38,16 +40,20 @@ def pareto(
     from planner.report.progress import SurveyLine
 
     files = {"--csv": written.csv, "--html": written.html}
-    (models, clusters), asked = _asked(written, said, files)
     line = SurveyLine(sys.stderr)
     try:
-        curves = frontiers(
-            models,
-            clusters,
-            **asked.keywords,
-            on_case=line.on_case,
-            on_points=line.on_points,
-        )
+        if written.engine is not None:
+            from planner.engine_comparing import engine_frontiers
+
+            served, keywords = _engines(written, said, files)
+            curves = engine_frontiers(
+                *served, **keywords, on_case=line.on_case, on_points=line.on_points
+            )
+        else:
+            specs, asked = _asked(written, said, files)
+            curves = frontiers(
+                *specs, **asked.keywords, on_case=line.on_case, on_points=line.on_points
+            )
     finally:
         line.clear()
     found = any(curve.frontier for curve in curves)
@@ -70,10 +76,16 @@ def compare(
     from planner.comparing import compare as find
     from planner.report.progress import SurveyLine
 
-    (models, clusters), asked = _asked(written, said, {})
     line = SurveyLine(sys.stderr)
     try:
-        comparison = find(models, clusters, **asked.keywords, on_case=line.on_case)
+        if written.engine is not None:
+            from planner.engine_comparing import compare_engines
+
+            served, keywords = _engines(written, said, {})
+            comparison = compare_engines(*served, **keywords, on_case=line.on_case)
+        else:
+            specs, asked = _asked(written, said, {})
+            comparison = find(*specs, **asked.keywords, on_case=line.on_case)
     finally:
         line.clear()
     if written.json:
@@ -117,11 +129,16 @@ def _asked(
         RequestError: with the problems of words, options and files together.
     """
     from planner.options.drafts import drafted
+    from planner.options.misplaced import without_engine
     from planner.options.reading import read_cost_model, read_drafting, read_pool
     from planner.options.several import read_survey
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
 
+    said.problems += without_engine(written)
+    if written.variants:
+        fact = "are chosen among by `plan`, and by surveys of an engine"
+        said.problems.append(Problem(where="--variants", fact=fact, remedy="name an `--engine`"))
     asked, problems = read_survey(written)
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(written)
@@ -143,6 +160,44 @@ def _asked(
         found.problems += _request_problems(*loaded, asked)
     found.check()
     return loaded, asked
+
+
+def _engines(
+    written: WrittenSurvey, said: Arguments, files: dict[str, str | None]
+) -> tuple[_Served, dict[str, Any]]:
+    """Everything that was asked for of engines, or everything that is wrong with it.
+
+    Raises:
+        RequestError: with the problems of words, options and files together.
+    """
+    from planner.options.engines import read_engine, unfit
+    from planner.options.several import names_of, read_axes
+    from planner.options.variants import loaded, named
+    from planner.specs.kernel_files import load_engine
+    from planner.specs.reading import load_architecture, load_cluster
+    from planner.specs.request import repriced
+    from planner.surveys import ENGINE_Y_AXES
+
+    found = Arguments(problems=[*said.problems, *unfit(written)], hints=said.hints)
+    price, keywords = read_engine(written, found)
+    axes, problems = read_axes(written, ENGINE_Y_AXES)
+    found.problems += problems
+    if isinstance(written, WrittenPareto):
+        del keywords["objective"]
+    models = [found.collect(partial(load_architecture, name)) for name in names_of(written.model)]
+    names = [name for one in models if one for name in named(written.variants, one.name, found)]
+    variants = loaded(tuple(dict.fromkeys(names)), load_architecture, found)
+    clusters = [found.collect(partial(load_cluster, name)) for name in names_of(written.topology)]
+    engines = names_of(str(written.engine))
+    for name in engines:
+        found.collect(partial(load_engine, name))
+    for option, text in files.items():
+        if text is not None and (option, text) != ("--csv", STDOUT):
+            found.problems += unwritable(option, text)
+    found.check()
+    pools = [one if price is None else repriced(one, price) for one in clusters if one]
+    asked = {**keywords, **axes, "variants": variants}
+    return ([one for one in models if one], pools, engines), asked
 
 
 def _request_problems(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
+from planner.engine_results import EngineDeployment, EnginePlan
+from planner.estimates.serving.request import EngineRequest
 from planner.results import Deployment, Plan, Screen
 from planner.specs.records import Provenance
 from planner.specs.request import Request
@@ -15,11 +17,17 @@ X_AXES = ("latency", "ttft")
 Y_AXES = ("cost", "rent", "throughput")
 """What a frontier may set against it."""
 
+ENGINE_Y_AXES = (*Y_AXES, "device-throughput")
+"""And over the deployments of an engine."""
+
+RATES = ("throughput", "device-throughput")
+"""Quantities of which more is better."""
+
 DEFAULT_ALPHA = 3.0
 """Worth of speed against price at the preferred point."""
 
-AnyDeployment = Deployment | EconomicsDeployment
-AnyPlan = Plan | EconomicsPlan
+AnyDeployment = Deployment | EconomicsDeployment | EngineDeployment
+AnyPlan = Plan | EconomicsPlan | EnginePlan
 """What a cost model answers: both know speed, money and formats."""
 
 
@@ -28,7 +36,7 @@ class CostModel:
     """What counts seconds and dollars.
 
     Args:
-        name: `layouts`, this planner's own, or `economics`.
+        name: `layouts`, this planner's own, `economics`, or an engine.
         memory: the rule by which `economics` counts what has to fit; else empty.
         left_out: what it cannot say of the model.
     """
@@ -107,7 +115,7 @@ class Frontier:
         cost_model: what counts the quantities.
     """
 
-    request: Request
+    request: Request | EngineRequest
     x_name: str
     y_name: str
     x_dimension: str
@@ -143,12 +151,14 @@ class Case:
         model, topology: names.
         weights: formats of the weights, joined by commas; empty for all that the model has.
         kv: the format of the KV cache, where each is a case of its own; else empty.
+        engine: the engine that serves it; empty by the planner's own layouts.
     """
 
     model: str
     topology: str
     weights: str
     kv: str = ""
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

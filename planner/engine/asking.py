@@ -8,18 +8,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.deployments import ServedFormats
+from planner.estimates.serving.drafting import KINDS as DRAFTERS
+from planner.estimates.serving.drafting import has_drafter
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+from planner.estimates.serving.operations import KNOWN_FORMATS, STATIC
 from planner.estimates.serving.request import (
     CHUNKS,
     ENGINE_BATCHES,
+    OVERLAPS,
     PREFERENCES,
+    AskedDrafting,
     AskedModel,
     AskedPool,
     EngineRequest,
 )
 from planner.predicting import Machines
+from planner.programs.engine import PER_DEVICE
 from planner.specs.architecture import Architecture
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
@@ -31,7 +36,6 @@ from planner.specs.spans import span_text
 from planner.specs.targets import DEGREE_OPTIONS
 
 USUAL_FORMAT = "bf16"
-KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 
 
 def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
@@ -94,16 +98,22 @@ def engine_request(
     confidence: float,
     prefer: str,
     options: SolverOptions,
+    variants: Sequence[Architecture] = (),
+    overlaps: Sequence[str] = OVERLAPS[:1],
+    drafting: AskedDrafting | None = None,
 ) -> EngineRequest:
-    """A request with its defaults filled in.
+    """A request with its defaults filled in; variants that lose too much are left out.
 
     Raises:
         RequestError: with every problem, not only the first.
     """
-    usual = usual_weights(model)
-    weights, caches = weights_formats or (usual,), kv_formats or (USUAL_FORMAT,)
+    limit = targets.quality_loss_fraction
+    served = [model, *(one for one in variants if limit is None or loss_of(one) <= limit)]
+    usual = dict.fromkeys(usual_weights(one) for one in served)
+    weights, caches = weights_formats or tuple(usual), kv_formats or (USUAL_FORMAT,)
+    asked = [_asked_model(one, weights_formats) for one in served]
     request = EngineRequest(
-        model=AskedModel(name=model.name, title=model.title),
+        model=asked[0],
         cluster=AskedPool(
             name=cluster.name,
             device=cluster.device.name,
@@ -125,13 +135,76 @@ def engine_request(
         confidence=confidence,
         prefer=prefer,
         options=options,
+        variants=tuple(asked[1:]),
+        overlaps=tuple(dict.fromkeys(overlaps)),
+        drafting=drafting,
     )
-    problems = [*_problems(request), *_unmeasured(kernels, weights_formats, kv_formats)]
+    problems = [
+        *_problems(request),
+        *_variant_problems(model, variants, targets),
+        *_unmeasured(kernels, weights_formats, kv_formats),
+    ]
+    problems += _drafting_problems(model, request)
     if not problems:
-        problems += _degree_problems(model, request)
+        problems += _degree_problems(served, request)
     if problems:
         raise RequestError(problems)
     return request
+
+
+def _asked_model(model: Architecture, weights: Sequence[str] | None) -> AskedModel:
+    return AskedModel(
+        name=model.name,
+        title=model.title,
+        weights_formats=tuple(weights or (usual_weights(model),)),
+        quality_loss_fraction=loss_of(model),
+        quality=model.variant.quality if model.variant else "",
+    )
+
+
+def loss_of(model: Architecture) -> float:
+    """What a variant loses of the quality of the model that it stands in for, if it is known [1].
+
+    Of the model itself, nothing; of a variant of which nothing is known, all.
+    """
+    if model.variant is None:
+        return 0.0
+    loss = model.variant.quality_loss_fraction
+    return 1.0 if loss is None else loss
+
+
+def _variant_problems(
+    model: Architecture, variants: Sequence[Architecture], targets: Targets
+) -> Iterator[Problem]:
+    """Models that are no variants of the one asked for, and limits that mean nothing."""
+    if targets.quality_loss_fraction is not None and not variants:
+        fact = "limits what variants lose, and there are none to choose from"
+        remedy = "name the formats that are good enough: `--weights`, `--kv`; or add `--variants`"
+        yield Problem(where="--max-quality-loss", fact=fact, remedy=remedy)
+    for one in variants:
+        of = one.variant.of if one.variant else ""
+        if of != model.name:
+            fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
+            remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
+            yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
+
+
+def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[Problem]:
+    drafting = request.drafting
+    if drafting is None:
+        return
+    if drafting.kind not in DRAFTERS:
+        remedy = f"it is {', '.join(DRAFTERS[:-1])} or {DRAFTERS[-1]}"
+        fact = "no such drafter of an engine"
+        yield Problem(where="--draft", value=drafting.kind, fact=fact, remedy=remedy)
+    elif not has_drafter(model, drafting.kind):
+        fact = f"{model.name} has no layer that predicts further tokens"
+        yield Problem(where="--draft", value=drafting.kind, fact=fact, remedy="write `eagle`")
+    if not 0.0 <= drafting.acceptance < 1.0:
+        value, fact = f"{drafting.acceptance:g}", "is not a probability below 1"
+        yield Problem(where="--acceptance", value=value, fact=fact)
+    if min(drafting.lookaheads, default=0) < 1:
+        yield Problem(where="--lookahead", fact="is below one")
 
 
 def usual_weights(model: Architecture) -> str:
@@ -142,8 +215,9 @@ def usual_weights(model: Architecture) -> str:
 
 def _problems(request: EngineRequest) -> Iterator[Problem]:
     for where, value, known in (
-        ("--objective", request.objective, OBJECTIVES),
+        ("--objective", request.objective, (*OBJECTIVES, PER_DEVICE)),
         ("--prefer", request.prefer, PREFERENCES),
+        *(("--overlap", one, OVERLAPS) for one in request.overlaps),
         *(("--weights", one.weights, KNOWN_FORMATS) for one in request.formats),
         *(("--kv", one.cache, KNOWN_FORMATS) for one in request.formats),
     ):
@@ -169,10 +243,7 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
     targets = request.targets
     fact = "plans of an engine are of one deployment, in the formats that are named"
-    for where, number in (
-        ("--demand", targets.demand_tokens_per_s),
-        ("--max-quality-loss", targets.quality_loss_fraction),
-    ):
+    for where, number in (("--demand", targets.demand_tokens_per_s),):
         if number is not None:
             yield Problem(where=where, fact=fact, remedy="leave it out")
     for name, option in LIMIT_OPTIONS.items():
@@ -208,12 +279,12 @@ def _limits(targets: Targets) -> dict[str, float | None]:
     }
 
 
-def _degree_problems(model: Architecture, request: EngineRequest) -> list[Problem]:
+def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> list[Problem]:
     """Degrees that are asked for and that no deployment has."""
-    if len(degrees(model, request)):
+    if any(len(degrees(model, request)) for model in models):
         return []
     fixed = request.targets.degrees.fixed()
-    fact = f"no deployment of {request.engine} on the pool cuts {model.name} so"
+    fact = f"no deployment of {request.engine} on the pool cuts {models[0].name} so"
     options = [f"{DEGREE_OPTIONS[name]} {value}" for name, value in fixed.items()]
     remedy = "degrees have to divide heads, FFN and experts, and fit the pool: leave one out"
     return [Problem(where=" ".join(options) or "the pool", fact=fact, remedy=remedy)]
@@ -224,6 +295,8 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     targets, workload = request.targets, request.workload
     weights = tuple(dict.fromkeys(one.weights for one in request.formats))
     caches = tuple(dict.fromkeys(one.cache for one in request.formats))
+    drafting = request.drafting
+    usual = tuple(dict.fromkeys((usual_weights(model), *(usual_of(request)))))
     options = {
         "--engine": (request.engine, None),
         "--model": (request.model.name, DEFAULT_MODEL),
@@ -231,7 +304,13 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
-        "--weights": (",".join(weights), usual_weights(model)),
+        "--weights": (",".join(weights), ",".join(usual)),
+        "--variants": (",".join(one.name for one in request.variants), ""),
+        "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
+        "--overlap": (",".join(request.overlaps), OVERLAPS[0]),
+        "--draft": (drafting and drafting.kind, None),
+        "--acceptance": (drafting and f"{drafting.acceptance:.12g}", None),
+        "--lookahead": (drafting and span_text(drafting.lookaheads), None),
         "--kv": (",".join(caches), USUAL_FORMAT),
         "--batch": (span_text(request.batches), span_text(ENGINE_BATCHES)),
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
@@ -248,6 +327,12 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     said = {name: str(value) for name, (value, default) in options.items() if value != default}
     said.update(changes)
     return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def usual_of(request: EngineRequest) -> tuple[str, ...]:
+    """Formats that variants are published in, where no format was named."""
+    alone = all(len(one.weights_formats) == 1 for one in request.models)
+    return tuple(one.weights_formats[0] for one in request.variants) if alone else ()
 
 
 def _scaled(value: float | None, factor: float, unit: str) -> str | None:

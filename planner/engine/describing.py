@@ -15,8 +15,8 @@ from planner.engine_results import EngineDeployment
 from planner.errors import SolverError
 from planner.estimates.serving.choices import EngineChoices, traffic_of
 from planner.estimates.serving.errors import sigmas
-from planner.estimates.serving.request import EngineRequest
-from planner.predicting import Machines, predict
+from planner.estimates.serving.request import OVERLAPS, EngineRequest
+from planner.predicting import Machines, Speculating, predict
 from planner.predictions import Interval, Prediction
 from planner.specs.architecture import Architecture
 
@@ -42,7 +42,14 @@ def describe_choice(
         SolverError: the arrays say otherwise.
     """
     table = choices.table.take(np.array([column]))
-    answer = predict(model, machines, table, traffic_of(request))
+    asked = request.models[int(choices.model_index[column])]
+    n_drafted, drafting = int(choices.n_drafted[column]), request.drafting
+    speculating = None
+    if n_drafted and drafting:
+        speculating = Speculating(
+            kind=drafting.kind, n_drafted=n_drafted, acceptance=drafting.acceptance
+        )
+    answer = predict(model, machines, table, traffic_of(request), speculating=speculating)
     _agree(choices, column, answer)
     beyond = sigmas(request.confidence)
     tpot, ttft = (_at(times, beyond) for times in (answer.tpot_s, answer.ttft_s))
@@ -50,6 +57,9 @@ def describe_choice(
     rent = answer.n_devices * request.cluster.usd_per_hour
     memory = answer.memory
     return EngineDeployment(
+        model=asked.name,
+        variant="" if asked == request.model else asked.name,
+        quality_loss_fraction=asked.quality_loss_fraction,
         formats=table.formats[int(table.format_index[0])],
         n_tensor=int(table.n_tensor[0]),
         n_data=int(table.n_data[0]),
@@ -58,6 +68,9 @@ def describe_choice(
         n_expert_tensor=int(table.n_expert_tensor[0]),
         batch=answer.batch,
         chunk_tokens=int(table.chunk_tokens[0]),
+        overlap=answer.overlap,
+        n_drafted=n_drafted,
+        drafter=speculating.kind if speculating else "",
         tpot_s=answer.tpot_s,
         ttft_s=answer.ttft_s,
         planned_tpot_s=tpot,
@@ -68,7 +81,7 @@ def describe_choice(
         weights_bytes=memory.weights_bytes,
         used_bytes=_used_bytes(answer),
         capacity_bytes=memory.limit_bytes,
-        command=_command(request, answer, int(table.chunk_tokens[0])),
+        command=_command(request, answer, int(table.chunk_tokens[0]), speculating),
     )
 
 
@@ -106,10 +119,12 @@ def _spread(times: Interval) -> float:
     return times.high / times.value
 
 
-def _command(request: EngineRequest, answer: Prediction, chunk: int) -> str:
+def _command(
+    request: EngineRequest, answer: Prediction, chunk: int, speculating: Speculating | None
+) -> str:
     """`plan predict` of this deployment."""
     options = {
-        "--model": request.model.name,
+        "--model": answer.model,
         "--topology": request.cluster.name,
         "--engine": request.engine,
         "--tp": answer.degrees["tensor"],
@@ -125,6 +140,12 @@ def _command(request: EngineRequest, answer: Prediction, chunk: int) -> str:
     }
     if request.hit_fraction:
         options["--hit-rate"] = f"{request.hit_fraction:.12g}"
+    if answer.overlap != OVERLAPS[0]:
+        options["--overlap"] = answer.overlap
+    if speculating:
+        options["--draft"] = speculating.kind
+        options["--lookahead"] = speculating.n_drafted
+        options["--acceptance"] = f"{speculating.acceptance:.12g}"
     words = [str(word) for pair in options.items() for word in pair]
     return shlex.join(["plan", "predict", *words])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,13 @@ from planner.engine_results import (
     EnginePlan,
 )
 from planner.errors import NoPlanError, OutOfTimeError
-from planner.estimates.serving.choices import EngineChoices, choices
-from planner.estimates.serving.request import PREFERENCES, EngineRequest
+from planner.estimates.serving.choices import EngineChoices, choices_of
+from planner.estimates.serving.request import (
+    OVERLAPS,
+    PREFERENCES,
+    AskedDrafting,
+    EngineRequest,
+)
 from planner.explain import RELIEF
 from planner.predicting import Machines
 from planner.programs.deployment import PosedProgram
@@ -54,6 +60,9 @@ def plan_engine(
     objective: str = "cost",
     confidence: float = 0.0,
     prefer: str = PREFERENCES[0],
+    variants: Sequence[Architecture] = (),
+    overlaps: Sequence[str] = OVERLAPS[:1],
+    drafting: AskedDrafting | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> EnginePlan:
@@ -64,8 +73,8 @@ def plan_engine(
         cluster: devices; any number of them may be used, node after node.
         engine: `vllm`, `sglang` or `trtllm`.
         hit_fraction: share of the input that the prefix cache already has.
-        targets: `min_batch` counts the sequences of all attention ranks; a demand and a loss of
-            quality cannot be asked for.
+        targets: `min_batch` counts the sequences of all attention ranks; a demand cannot be
+            asked for, and a loss of quality is one of variants.
         weights_formats: to choose from; as published where left out.
         kv_formats: to choose from; 16 bits where left out.
         batches: sequences on one attention rank to choose from.
@@ -74,6 +83,10 @@ def plan_engine(
             cases; 0 plans against what is predicted.
         prefer: `objective`, or `simplest`: of all plans that lose less of the objective than its
             error, the one with fewest devices, then stages, ranks and groups of experts.
+        variants: models that may be served in the model's place, as they say themselves.
+        overlaps: `none`, `two-batch`: two micro-batches that hide each other's messages, where
+            tokens are exchanged between experts.
+        drafting: drafts that a deployment may use, or leave.
 
     Raises:
         RequestError: the request cannot be read; all problems are listed.
@@ -81,11 +94,10 @@ def plan_engine(
         OutOfTimeError: the time limit ended before a first plan.
         SolverError: an answer failed its verification.
     """
-    machines = machines_of(cluster, engine)
-    request = engine_request(
+    return asked_of(
         model,
         cluster,
-        machines.kernels,
+        engine,
         workload=workload,
         hit_fraction=hit_fraction,
         targets=targets,
@@ -97,24 +109,47 @@ def plan_engine(
         confidence=confidence,
         prefer=prefer,
         options=options,
-    )
-    return _Planner(model=model, machines=machines, request=request).plan(on_progress)
+        variants=variants,
+        overlaps=overlaps,
+        drafting=drafting,
+    ).plan(on_progress)
+
+
+def asked_of(
+    model: Architecture,
+    cluster: ClusterSpec,
+    engine: str,
+    *,
+    variants: Sequence[Architecture] = (),
+    **asked: Any,  # noqa: ANN401
+) -> EnginePlanner:
+    """A request, all of whose arguments are those of `plan_engine`, with all that it names.
+
+    Raises:
+        RequestError: the request cannot be read; all problems are listed.
+    """
+    machines = machines_of(cluster, engine)
+    request = engine_request(model, cluster, machines.kernels, variants=variants, **asked)
+    names = {one.name for one in request.variants}
+    served = (model, *(one for one in variants if one.name in names))
+    return EnginePlanner(models=served, machines=machines, request=request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Planner:
-    """A request with all that it names."""
+class EnginePlanner:
+    """A request with all that it names; `models` are those of the request, in its order."""
 
-    model: Architecture
+    models: tuple[Architecture, ...]
     machines: Machines
     request: EngineRequest
 
     def choices(self, memory_scale: float = 1.0) -> EngineChoices:
         clock = clock_of(self.machines)
-        return choices(self.model, clock, self.request, memory_scale=memory_scale)
+        return choices_of(self.models, clock, self.request, memory_scale=memory_scale)
 
     def describe(self, found: EngineChoices, column: int) -> EngineDeployment:
-        return describe_choice(self.model, self.machines, self.request, found, column)
+        model = self.models[int(found.model_index[column])]
+        return describe_choice(model, self.machines, self.request, found, column)
 
     def plan(self, on_progress: Callable[[Progress], None] | None) -> EnginePlan:
         """Enumerate, solve, describe, judge."""
@@ -161,7 +196,7 @@ class _Planner:
         return EngineConflict(
             request=self.request,
             obstacles=obstacles,
-            command=command_of(self.model, self.request, changes) if changes else "",
+            command=command_of(self.models[0], self.request, changes) if changes else "",
             n_candidates=found.n_considered,
             verified=(
                 "each limit of the conflict was left out in turn, and a plan was found",

@@ -9,18 +9,18 @@ weights rejects that it could be (`docs/decisions/0003-time-model.md`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.equations import pipelines, roofline
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, Pass
 from planner.layouts.kinds import layer_kinds
 from planner.layouts.layer import head_work, layer_work, microbatch
 from planner.layouts.table import LayoutTable
-from planner.layouts.work import Message
+from planner.layouts.work import WEIGHT_GATHER, Message
 from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec
 from planner.topology.meshes import MeshTable
 
@@ -73,50 +73,32 @@ def step_times(
 
     Source: [Pope2022] §2-3; the form of the roofline and the overhead are fitted.
     """
-    formats = _Formats(
-        weight_bytes=_column(weights_formats),
-        kv_bytes=None if kv_formats is None else _column(kv_formats),
-        peak_flop_per_s=None if peak_flop_per_s is None else _column(peak_flop_per_s),
-    )
-    stage = _stage(model, machine, layouts, shape, work, n_sequences, formats)
+    formats = _formats(model, machine, weights_formats, kv_formats, peak_flop_per_s)
+    batch = np.atleast_2d(np.asarray(n_sequences, dtype=float))
+    stage = stage_work(model, machine, layouts, shape, work, batch)
+    times = _in_formats(machine, stage, formats)
     exponent = machine.device.roofline_exponent
     by_compute, by_weights = roofline.roofline_shares(
-        stage.compute_s, stage.weights_s, exponent=exponent
+        times.compute_s, times.weights_s, exponent=exponent
     )
-    total = by_compute + by_weights + stage.attention_s + stage.network_s + stage.overhead_s
+    total = by_compute + by_weights + times.attention_s + times.network_s + times.overhead_s
     return StepTimes(
-        compute_s=_passed(shape, by_compute),
-        weights_s=_passed(shape, by_weights),
-        attention_s=_passed(shape, stage.attention_s),
-        network_s=_passed(shape, stage.network_s),
-        overhead_s=_passed(shape, stage.overhead_s),
-        total_s=_passed(shape, total),
+        compute_s=_passed(stage, by_compute),
+        weights_s=_passed(stage, by_weights),
+        attention_s=_passed(stage, times.attention_s),
+        network_s=_passed(stage, times.network_s),
+        overhead_s=_passed(stage, times.overhead_s),
+        total_s=_passed(stage, total),
     )
 
 
-def pass_times(
-    model: ModelSpec,
-    machine: Machine,
-    layouts: LayoutTable,
-    shape: Geometry,
-    *,
-    work: Pass,
-    n_sequences: FloatArray,
-    weights_formats: FloatArray,
-    kv_formats: FloatArray | None = None,
-    peak_flop_per_s: FloatArray | None = None,
-) -> FloatArray:
+def pass_times(machine: Machine, stage: StageWork, formats: Formats) -> FloatArray:
     """`step_times(...).total_s` alone, in half the time, (N, B) [s]."""
-    formats = _Formats(
-        weight_bytes=_column(weights_formats),
-        kv_bytes=None if kv_formats is None else _column(kv_formats),
-        peak_flop_per_s=None if peak_flop_per_s is None else _column(peak_flop_per_s),
-    )
-    stage = _stage(model, machine, layouts, shape, work, n_sequences, formats)
+    times = _in_formats(machine, stage, formats)
     norm = roofline.smooth_roofline_s(
-        stage.compute_s, stage.weights_s, exponent=machine.device.roofline_exponent
+        times.compute_s, times.weights_s, exponent=machine.device.roofline_exponent
     )
-    return _passed(shape, norm + stage.attention_s + stage.network_s + stage.overhead_s)
+    return _passed(stage, norm + times.attention_s + times.network_s + times.overhead_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,70 +113,202 @@ class _Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Formats:
-    """What number formats cost, each (N, 1) or (1, 1)."""
+class Formats:
+    """What number formats cost, each (N, 1) or (1, 1).
+
+    Args:
+        weight_bytes, kv_bytes: of one number.
+        peak_flop_per_s: of the matrix products.
+    """
 
     weight_bytes: FloatArray
-    kv_bytes: FloatArray | None
-    peak_flop_per_s: FloatArray | None
+    kv_bytes: FloatArray
+    peak_flop_per_s: FloatArray
 
 
-def _column(values: FloatArray) -> FloatArray:
+def _formats(
+    model: ModelSpec,
+    machine: Machine,
+    weights_formats: FloatArray,
+    kv_formats: FloatArray | None,
+    peak_flop_per_s: FloatArray | None,
+) -> Formats:
+    kv = FORMAT_BYTES[model.kv_format] if kv_formats is None else kv_formats
+    peak = peak_of(machine.device, model.activation_format)
+    return Formats(
+        weight_bytes=_column(weights_formats),
+        kv_bytes=_column(kv),
+        peak_flop_per_s=_column(peak if peak_flop_per_s is None else peak_flop_per_s),
+    )
+
+
+def _column(values: FloatArray | float) -> FloatArray:
     return np.asarray(values, dtype=float).reshape(-1, 1)
 
 
-def _stage(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindWork:
+    """What a stage does in its layers of one kind, whatever the number formats.
+
+    Args:
+        n_layers: of the kind.
+        matmul_flop: of one layer.
+        attention_s: arithmetic of attention in one layer.
+        kv_s_per_byte: traffic of one layer's cache, at one byte a number.
+        gathers: gathers of one layer's weights, at one byte a number.
+    """
+
+    n_layers: FloatArray
+    matmul_flop: FloatArray
+    attention_s: FloatArray
+    kv_s_per_byte: FloatArray
+    gathers: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageWork:
+    """One stage and one micro-batch of N layouts, before their number formats are said.
+
+    Formats change what bytes and products take, never what is done: this is worked out once
+    for all of them.
+
+    Args:
+        mesh, n_stages, n_microbatches: of each layout, (N, 1).
+        kinds: the layers; what is there is of shape (N, 1), (1, B) or (N, B).
+        head_flop: of the logits.
+        weights_s_per_byte: traffic of all weights, at one byte a number.
+        network_s: all messages but the gathers of weights.
+        overhead_s: of layers, hops of messages included.
+    """
+
+    mesh: IntArray
+    n_stages: FloatArray
+    n_microbatches: IntArray
+    kinds: tuple[KindWork, ...]
+    head_flop: FloatArray
+    weights_s_per_byte: FloatArray
+    network_s: FloatArray
+    overhead_s: FloatArray
+
+    def take(self, rows: IntArray) -> StageWork:
+        """Some of the layouts."""
+        if len(rows) == len(self.mesh):
+            return self
+
+        def of(values: FloatArray) -> FloatArray:
+            return values if len(values) == 1 else values[rows]
+
+        return StageWork(
+            mesh=self.mesh[rows],
+            n_stages=self.n_stages[rows],
+            n_microbatches=self.n_microbatches[rows],
+            kinds=tuple(
+                KindWork(
+                    n_layers=of(kind.n_layers),
+                    matmul_flop=of(kind.matmul_flop),
+                    attention_s=of(kind.attention_s),
+                    kv_s_per_byte=of(kind.kv_s_per_byte),
+                    gathers=tuple(message.take(rows) for message in kind.gathers),
+                )
+                for kind in self.kinds
+            ),
+            head_flop=of(self.head_flop),
+            weights_s_per_byte=of(self.weights_s_per_byte),
+            network_s=of(self.network_s),
+            overhead_s=of(self.overhead_s),
+        )
+
+
+ONE_BYTE = np.ones((1, 1))
+
+
+def stage_work(
     model: ModelSpec,
     machine: Machine,
     layouts: LayoutTable,
     shape: Geometry,
     work: Pass,
-    n_sequences: FloatArray,
-    formats: _Formats,
-) -> _Stage:
-    batch = np.atleast_2d(np.asarray(n_sequences, dtype=float))
+    batch: FloatArray,
+) -> StageWork:
+    """What one stage does for one micro-batch; `batch` is (1, B) or (N, B) sequences."""
     device = machine.device
-    activation_peak = np.array([[peak_of(device, model.activation_format)]])
-    matmul_peak = activation_peak if formats.peak_flop_per_s is None else formats.peak_flop_per_s
-
-    def arithmetic(flop: FloatArray, peak: FloatArray) -> FloatArray:
-        return roofline.compute_s(flop, peak_flop_per_s=peak, fraction=device.compute_fraction)
-
-    def traffic(n_bytes: FloatArray) -> FloatArray:
-        return roofline.transfer_s(
-            n_bytes, bytes_per_s=device.hbm_bytes_per_s, fraction=device.hbm_fraction
-        )
-
-    head = head_work(model, shape, n_sequences=batch, weight_bytes_per_number=formats.weight_bytes)
-    compute = arithmetic(head.matmul_flop, matmul_peak)
-    weights = traffic(head.weight_bytes)
-    attention: FloatArray = np.zeros((1, 1))
+    peak = peak_of(device, model.activation_format)
+    head = head_work(model, shape, n_sequences=batch, weight_bytes_per_number=ONE_BYTE)
+    weights = _traffic_s(device, head.weight_bytes)
     network = _stage_handover_s(model, machine, layouts, shape, work, batch)
     overhead: FloatArray = np.zeros((1, 1))
+    kinds = []
     for kind in layer_kinds(model, shape.n_stages):
         layer = layer_work(
             model,
             shape,
             kind.within(work),
             n_sequences=batch,
-            weight_bytes_per_number=formats.weight_bytes,
-            kv_bytes_per_number=formats.kv_bytes,
+            weight_bytes_per_number=ONE_BYTE,
+            kv_bytes_per_number=ONE_BYTE,
             has_experts=kind.has_experts,
         )
-        transfers, hops = _network(machine.network, layouts, layer.messages)
-        compute = compute + kind.n_layers * arithmetic(layer.matmul_flop, matmul_peak)
-        weights = weights + kind.n_layers * traffic(layer.weight_bytes)
-        attention = attention + kind.n_layers * roofline.sharp_roofline_s(
-            arithmetic(layer.attention_flop, activation_peak), traffic(layer.kv_bytes)
-        )
+        gathers = tuple(each for each in layer.messages if each.kind == WEIGHT_GATHER)
+        others = tuple(each for each in layer.messages if each.kind != WEIGHT_GATHER)
+        transfers, hops = _network(machine.network, layouts.mesh[:, None], others)
+        _, first_hops = _network(machine.network, layouts.mesh[:, None], gathers)
+        weights = weights + kind.n_layers * _traffic_s(device, layer.weight_bytes)
         network = network + kind.n_layers * transfers
-        overhead = overhead + kind.n_layers * (device.layer_overhead_s + hops)
-    return _Stage(
-        compute_s=compute,
-        weights_s=weights,
-        attention_s=attention,
+        overhead = overhead + kind.n_layers * (device.layer_overhead_s + (first_hops + hops))
+        kinds.append(
+            KindWork(
+                n_layers=kind.n_layers,
+                matmul_flop=layer.matmul_flop,
+                attention_s=_arithmetic_s(device, layer.attention_flop, peak),
+                kv_s_per_byte=_traffic_s(device, layer.kv_bytes),
+                gathers=gathers,
+            )
+        )
+    return StageWork(
+        mesh=layouts.mesh[:, None],
+        n_stages=shape.n_stages,
+        n_microbatches=shape.n_microbatches,
+        kinds=tuple(kinds),
+        head_flop=head.matmul_flop,
+        weights_s_per_byte=weights,
         network_s=network,
         overhead_s=overhead,
+    )
+
+
+def _in_formats(machine: Machine, stage: StageWork, formats: Formats) -> _Stage:
+    """The times of a stage in number formats."""
+    device, peak = machine.device, formats.peak_flop_per_s
+    compute = _arithmetic_s(device, stage.head_flop, peak)
+    attention: FloatArray = np.zeros((1, 1))
+    network = stage.network_s
+    for kind in stage.kinds:
+        compute = compute + kind.n_layers * _arithmetic_s(device, kind.matmul_flop, peak)
+        attention = attention + kind.n_layers * roofline.sharp_roofline_s(
+            kind.attention_s, kind.kv_s_per_byte * formats.kv_bytes
+        )
+        if any((message.n_devices > 1).any() for message in kind.gathers):
+            priced = tuple(
+                replace(message, n_bytes=message.n_bytes * formats.weight_bytes)
+                for message in kind.gathers
+            )
+            network = network + kind.n_layers * _network(machine.network, stage.mesh, priced)[0]
+    return _Stage(
+        compute_s=compute,
+        weights_s=stage.weights_s_per_byte * formats.weight_bytes,
+        attention_s=attention,
+        network_s=network,
+        overhead_s=stage.overhead_s,
+    )
+
+
+def _arithmetic_s(device: DeviceSpec, flop: FloatArray, peak: FloatArray | float) -> FloatArray:
+    return roofline.compute_s(flop, peak_flop_per_s=peak, fraction=device.compute_fraction)
+
+
+def _traffic_s(device: DeviceSpec, n_bytes: FloatArray) -> FloatArray:
+    return roofline.transfer_s(
+        n_bytes, bytes_per_s=device.hbm_bytes_per_s, fraction=device.hbm_fraction
     )
 
 
@@ -207,27 +321,35 @@ def peak_of(device: DeviceSpec, number_format: str) -> float:
     return next(peaks[name] for name in (number_format, "bf16", "fp16") if name in peaks)
 
 
-def _passed(shape: Geometry, stage_s: FloatArray) -> FloatArray:
+def _passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:
     """A stage's time to the pass's; without a pipeline they are the same."""
-    if (shape.n_stages * shape.n_microbatches == 1).all():
+    if (stage.n_stages * stage.n_microbatches == 1).all():
         return stage_s
     return pipelines.flushed_pipeline_s(
-        stage_s, n_stages=shape.n_stages, n_microbatches=shape.n_microbatches
+        stage_s, n_stages=stage.n_stages, n_microbatches=stage.n_microbatches
     )
 
 
 def _network(
-    network: NetworkTable, layouts: LayoutTable, messages: tuple[Message, ...]
+    network: NetworkTable, mesh: IntArray, messages: tuple[Message, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Seconds of all transfers of a layer, and of all their hops."""
-    mesh = layouts.mesh[:, None]
-    transfers = np.zeros((len(layouts), 1))
-    hops = np.zeros((len(layouts), 1))
+    """Seconds of all transfers of a layer, and of all their hops.
+
+    Only layouts in which several devices meet are looked at: most messages are of a few.
+    """
+    n_batches = max(message.n_bytes.shape[1] for message in messages)
+    transfers = np.zeros((len(mesh), n_batches))
+    hops = np.zeros((len(mesh), max(message.n_devices.shape[1] for message in messages)))
     for message in messages:
-        if not (message.n_devices > 1).any():
-            continue
-        transfer, latency = network.message_s(message, mesh)
-        transfers, hops = transfers + transfer, hops + latency
+        rows = np.flatnonzero((message.n_devices > 1).any(axis=1))
+        if len(rows) == len(mesh):
+            transfer, latency = network.message_s(message, mesh)
+            transfers += transfer
+            hops += latency
+        elif len(rows):
+            transfer, latency = network.message_s(message.take(rows), mesh[rows])
+            transfers[rows] += transfer
+            hops[rows] += latency
     return transfers, hops
 
 

@@ -66,6 +66,15 @@ class LayoutTable:
             sliced=self.sliced[rows],
         )
 
+    def distinct(self) -> tuple[LayoutTable, IntArray]:
+        """Each layout once, and which of them every row is."""
+        names = ("mesh", "stored", "gathered", "attention", "n_microbatches", "data", "sliced")
+        columns = [getattr(self, name) for name in names]
+        sizes = [int(column.max(initial=0)) + 1 for column in columns]
+        keys = np.ravel_multi_index(columns, sizes)
+        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+        return self.take(first), same.reshape(-1)
+
     def columns(self) -> LayoutTable:
         """The same layouts with a trailing axis, to broadcast against batches."""
         return LayoutTable(

@@ -7,8 +7,10 @@ numbers of all devices add up to the unsharded model wherever the dimensions div
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 
@@ -44,6 +46,21 @@ class Message:
     def received_bytes(self) -> FloatArray:
         """What the busiest device takes in: V (k − 1)/k [bytes]."""
         return self.n_bytes * (1.0 - 1.0 / self.n_devices)
+
+    def take(self, rows: IntArray) -> Message:
+        """The message of some layouts."""
+
+        def of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return values if len(values) == 1 else values[rows]
+
+        return Message(
+            purpose=self.purpose,
+            kind=self.kind,
+            group=of(self.group),
+            n_devices=of(self.n_devices),
+            n_bytes=of(self.n_bytes),
+            is_half_of_all_reduce=self.is_half_of_all_reduce,
+        )
 
 
 def only_where(message: Message, rows: BoolArray) -> Message:

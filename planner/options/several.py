@@ -32,20 +32,30 @@ class AskedSurvey:
 def read_survey(written: WrittenSurvey) -> tuple[AskedSurvey, tuple[Problem, ...]]:
     """Read all options of `plan compare` or `plan pareto`; see `reading.read`."""
     asked, problems = read(written)
-    faults = Faults()
-    by = faults.read("--by", written.by, one_of("way to divide", ("weights", "formats")))
-    keywords = {**asked.keywords(), "by": by or ""}
+    axes, axis_problems = read_axes(written, Y_AXES)
+    keywords = {**asked.keywords(), **axes}
     if isinstance(written, WrittenPareto):
         del keywords["objective"]
+    survey = AskedSurvey(
+        models=names_of(written.model), topologies=names_of(written.topology), keywords=keywords
+    )
+    return survey, (*problems, *axis_problems)
+
+
+def read_axes(
+    written: WrittenSurvey, y_axes: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+    """What makes cases, and of a frontier its axes, as arguments; and what is wrong with them."""
+    faults = Faults()
+    by = faults.read("--by", written.by, one_of("way to divide", ("weights", "formats")))
+    keywords: dict[str, Any] = {"by": by or ""}
+    if isinstance(written, WrittenPareto):
         keywords["x"] = faults.read("--x", written.x, one_of("axis", X_AXES)) or X_AXES[0]
-        keywords["y"] = faults.read("--y", written.y, one_of("axis", Y_AXES)) or Y_AXES[0]
+        keywords["y"] = faults.read("--y", written.y, one_of("axis", y_axes)) or y_axes[0]
         alpha = faults.read("--alpha", written.alpha, _alpha)
         keywords["alpha"] = DEFAULT_ALPHA if alpha is None else alpha
         faults.problems += _misplaced(written)
-    survey = AskedSurvey(
-        models=_names(written.model), topologies=_names(written.topology), keywords=keywords
-    )
-    return survey, (*problems, *faults.problems)
+    return keywords, tuple(faults.problems)
 
 
 def _alpha(text: str) -> float:
@@ -55,7 +65,8 @@ def _alpha(text: str) -> float:
     return value
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_of(text: str) -> tuple[str, ...]:
+    """Names of a list that commas divide, each once."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
 

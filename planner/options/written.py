@@ -101,7 +101,12 @@ class Written:
         _text(_SEARCH, "FORMATS", "Formats that weights and KV cache may take, like bf16,fp8."),
     ] = ()
     draft: Annotated[
-        str | None, _text(_SEARCH, "NAME|FILE", "Draft model that decode may use, or leave.")
+        str | None,
+        _text(
+            _SEARCH,
+            "NAME|FILE",
+            "Draft model that decode may use, or leave; of an engine mtp, eagle or medusa.",
+        ),
     ] = None
     acceptance: Annotated[
         str | None, _text(_SEARCH, "P", "Probability that a drafted token is accepted. [0.8]")
@@ -170,10 +175,26 @@ class WrittenPlan(Written):
         str | None,
         _text(_SEARCH, "NAME", "Plan for vllm, sglang or trtllm, by its measured kernels."),
     ] = None
+    variants: Annotated[
+        tuple[str, ...],
+        _text(
+            _SERVE,
+            "NAME|FILE,…",
+            "Variants of the model that may be served in its place; all: every one that is known.",
+        ),
+    ] = ()
     chunk: Annotated[
         str | None,
         _text(_SEARCH, "TOKENS", "Most tokens of a pass to choose from, of an engine."),
     ] = None
+    overlap: Annotated[
+        tuple[str, ...],
+        _text(
+            _SEARCH,
+            "HOW",
+            "none,two-batch: an engine may hide messages behind another micro-batch. [none]",
+        ),
+    ] = ()
     hit_rate: Annotated[
         str | None, _text(_SERVE, "FRACTION", "Input that an engine's prefix cache already has.")
     ] = None
@@ -192,15 +213,20 @@ class WrittenPlan(Written):
     ] = None
 
 
-OF_ENGINES = ("--chunk", "--hit-rate", "--confidence", "--prefer")
+OF_ENGINES = ("--chunk", "--overlap", "--hit-rate", "--confidence", "--prefer")
 """Options of `plan` that mean nothing without `--engine`."""
 
 _NAMES = "NAME|FILE,…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenSurvey(Written):
+class WrittenSurvey(WrittenPlan):
     """Options of the commands that answer with several plans."""
+
+    engine: Annotated[
+        str | None,
+        _text(_SEARCH, "NAME,…", "Plan for vllm, sglang or trtllm, by their measured kernels."),
+    ] = None
 
     model: Annotated[str, _text(_SERVE, _NAMES, "Models to serve; see `plan models`.")] = (
         DEFAULT_MODEL
@@ -226,7 +252,12 @@ class WrittenPareto(WrittenSurvey):
     gap: Annotated[str, Parameter(show=False)] = "0"
     x: Annotated[str, _text(_SEARCH, "WHAT", "What to keep short: latency or ttft.")] = "latency"
     y: Annotated[
-        str, _text(_SEARCH, "WHAT", "What to set against it: cost, rent or throughput.")
+        str,
+        _text(
+            _SEARCH,
+            "WHAT",
+            "What to set against it: cost, rent or throughput; of an engine device-throughput.",
+        ),
     ] = "cost"
     alpha: Annotated[
         str, _text(_SEARCH, "NUMBER", "The preferred point has the largest speed^alpha / price.")
@@ -308,7 +339,7 @@ def valued(written: type) -> tuple[str, ...]:
 
 
 FLAGS = frozenset(flags(Written))
-REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table"})
+REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap"})
 VALUED = valued(Written)
 
 

@@ -14,14 +14,16 @@ is the rent of all replicas over the demand.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.candidates import PHASES, CandidateTable, fitting, usable_bytes
 from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.quantities import Coefficients, Quantities
 from planner.specs.request import Request
 from planner.topology.packing import n_places
 
@@ -53,7 +55,7 @@ class PosedProgram:
     arm: IntArray
     batch: IntArray
     variant: IntArray
-    quantities: dict[str, tuple[FloatArray, FloatArray]]
+    quantities: Mapping[str, Coefficients]
     tie_breaker: str | None
     n_unfit: int
     last_tie_breaker: str | None = None
@@ -89,11 +91,13 @@ def pose(
     if demand is not None:
         columns = _with_replicas(columns, table, request)
     quantities = _quantities(table, request, columns)
+    column_bytes, context_bytes = columns.held_bytes * GIB, table.contexts.weight_bytes * GIB
+    quantities = quantities.with_those({"memory": lambda: (context_bytes, column_bytes)})
     if demand is not None:
-        quantities |= _for_demand(quantities, table, request, columns)
+        quantities = quantities.with_those(_for_demand(quantities, table, request, columns))
     elif request.targets.demand_tokens_per_s is not None:
-        quantities["capacity"] = _capacity(quantities, table, request, columns, without)
-    quantities["memory"] = (table.contexts.weight_bytes * GIB, columns.held_bytes * GIB)
+        capacity = _capacity(quantities, table, request, columns, without)
+        quantities = quantities.with_those({"capacity": lambda: capacity})
     context_objective, column_objective = quantities[objective]
     program = LayoutProgram(
         slots=PHASES if demand is None else (*PHASES, REPLICA_SLOT),
@@ -101,8 +105,8 @@ def pose(
         column_context=table.context[columns.arm],
         column_slot=columns.slot,
         column_objective=column_objective,
-        context_bytes=table.contexts.weight_bytes * GIB,
-        column_bytes=columns.held_bytes * GIB,
+        context_bytes=context_bytes,
+        column_bytes=column_bytes,
         capacity_bytes=np.full(len(table.contexts), room * GIB),
         limits=_limits(request, quantities, without),
     )
@@ -137,28 +141,38 @@ class _Columns:
 def _columns(table: CandidateTable, room: float) -> _Columns:
     """All candidates that fit; prefill holds its working set beside the decode batch."""
     decodes = [(DECODE, i, way.candidates) for i, way in enumerate(table.variants)]
-    parts, n_unfit = [], 0
-    for slot, variant, source in [(PREFILL, 0, table.prefill), *decodes]:
-        fits = fitting(table, source, room) & np.isfinite(source.pass_s)
-        arm, index = np.nonzero(fits)
-        held = source.kv_bytes[arm, index]
-        if slot == PREFILL:
-            held = held + source.working_bytes[arm, index]
-        place = np.full(len(arm), slot), np.full(len(arm), variant)
-        parts.append((arm, source.batches[index], *place, source.pass_s[arm, index], held))
-        n_unfit += int(np.count_nonzero(np.isfinite(source.pass_s)) - len(arm))
-    arm, batch, slot_of, variant_of, pass_s, held_bytes = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    return _Columns(
-        arm=arm,
-        batch=batch,
-        slot=slot_of,
-        variant=variant_of,
-        pass_s=pass_s,
-        held_bytes=held_bytes,
+    sources = [(PREFILL, 0, table.prefill), *decodes]
+    places, n_unfit = [], 0
+    for _, _, source in sources:
+        finite = np.isfinite(source.pass_s)
+        places.append(np.flatnonzero(fitting(table, source, room) & finite))
+        n_unfit += int(np.count_nonzero(finite) - len(places[-1]))
+    ends = np.cumsum([len(at) for at in places])
+    n_columns = int(ends[-1])
+    columns = _Columns(
+        arm=np.empty(n_columns, dtype=np.int64),
+        batch=np.empty(n_columns, dtype=np.int64),
+        slot=np.zeros(n_columns, dtype=np.int64),
+        variant=np.zeros(n_columns, dtype=np.int64),
+        pass_s=np.empty(n_columns),
+        held_bytes=np.empty(n_columns),
         n_unfit=n_unfit,
     )
+    # written in place: there are millions, and memory that is new costs more than arithmetic
+    for (slot, variant, source), at, end in zip(sources, places, ends.tolist(), strict=True):
+        here = slice(end - len(at), end)
+        arm, index = np.divmod(at, len(source.batches))
+        columns.arm[here] = arm
+        source.batches.take(index, out=columns.batch[here], mode="clip")
+        source.pass_s.ravel().take(at, out=columns.pass_s[here], mode="clip")
+        source.kv_bytes.ravel().take(at, out=columns.held_bytes[here], mode="clip")
+        if slot == PREFILL:
+            columns.held_bytes[here] += source.working_bytes.ravel()[at]
+            continue
+        columns.slot[here] = slot
+        if variant:
+            columns.variant[here] = variant
+    return columns
 
 
 def _with_replicas(columns: _Columns, table: CandidateTable, request: Request) -> _Columns:
@@ -187,9 +201,7 @@ def _rooms(table: CandidateTable, request: Request) -> IntArray:
     return n_places(request.cluster, table.machine.meshes)[table.contexts.mesh]
 
 
-def _quantities(
-    table: CandidateTable, request: Request, columns: _Columns
-) -> dict[str, tuple[FloatArray, FloatArray]]:
+def _quantities(table: CandidateTable, request: Request, columns: _Columns) -> Quantities:
     """All that may be limited or minimised, each linear in contexts and columns.
 
     The device time of a request is t_prefill/B_prefill + steps × t_decode/B_decode: with the
@@ -197,33 +209,44 @@ def _quantities(
     time of a round over the tokens that it yields.
     """
     workload, contexts = request.workload, table.contexts
-    sizes = columns.batch.astype(float)
-    no_context, no_column = np.zeros(len(contexts)), np.zeros(len(sizes))
+    no_context, no_column = np.zeros(len(contexts)), np.zeros(len(columns.arm))
     n_devices = contexts.n_devices.astype(float)
     rent = n_devices * request.cluster.usd_per_hour
     is_decode = columns.slot == DECODE
-    n_passes = np.where(is_decode, float(workload.n_decode_steps), 1.0)
-    token_s = columns.pass_s * n_passes / sizes / workload.n_output_tokens
-    usd = token_s * rent[table.context[columns.arm]] / 3600.0
-    milliseconds = columns.pass_s * MS
-    return {
-        "cost": (no_context, usd * USD_PER_MTOKEN),
-        "decode_cost": (no_context, np.where(is_decode, usd * USD_PER_MTOKEN, 0.0)),
-        "latency": (no_context, np.where(is_decode, milliseconds, 0.0)),
-        "ttft": (no_context, np.where(is_decode, 0.0, milliseconds)),
-        "throughput": (no_context, token_s * MS),
-        "rent": (rent, no_column),
-        "devices": (n_devices, no_column),
-        "batch": (no_context, np.where(is_decode, -sizes, 0.0)),
-    }
+
+    @cache
+    def token_s() -> FloatArray:
+        n_passes = np.where(is_decode, float(workload.n_decode_steps), 1.0)
+        return np.asarray(columns.pass_s * n_passes / columns.batch / workload.n_output_tokens)
+
+    @cache
+    def usd_per_mtoken() -> FloatArray:
+        usd = token_s() * rent[table.context[columns.arm]] / 3600.0
+        return np.asarray(usd * USD_PER_MTOKEN)
+
+    def milliseconds(rows: BoolArray) -> FloatArray:
+        return np.where(rows, columns.pass_s * MS, 0.0)
+
+    return Quantities(
+        {
+            "cost": lambda: (no_context, usd_per_mtoken()),
+            "decode_cost": lambda: (no_context, np.where(is_decode, usd_per_mtoken(), 0.0)),
+            "latency": lambda: (no_context, milliseconds(is_decode)),
+            "ttft": lambda: (no_context, milliseconds(~is_decode)),
+            "throughput": lambda: (no_context, token_s() * MS),
+            "rent": lambda: (rent, no_column),
+            "devices": lambda: (n_devices, no_column),
+            "batch": lambda: (no_context, np.where(is_decode, -columns.batch.astype(float), 0.0)),
+        }
+    )
 
 
 def _for_demand(
-    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    quantities: Quantities,
     table: CandidateTable,
     request: Request,
     columns: _Columns,
-) -> dict[str, tuple[FloatArray, FloatArray]]:
+) -> dict[str, Callable[[], Coefficients]]:
     """What changes with a demand: money and devices are those of all replicas.
 
     `demand` is the replicas' worth of device time that the demand takes, less those beyond
@@ -240,15 +263,15 @@ def _for_demand(
     _, token_ms = quantities["throughput"]
     busy = token_ms / MS * demand
     return {
-        "cost": (no_context, np.asarray(rent / 3600.0 / demand * USD_PER_MTOKEN)),
-        "rent": (no_context, rent),
-        "devices": (no_context, n_devices),
-        "demand": (no_context, busy - np.where(is_replicas, n_replicas - 1.0, 0.0)),
+        "cost": lambda: (no_context, np.asarray(rent / 3600.0 / demand * USD_PER_MTOKEN)),
+        "rent": lambda: (no_context, rent),
+        "devices": lambda: (no_context, n_devices),
+        "demand": lambda: (no_context, busy - np.where(is_replicas, n_replicas - 1.0, 0.0)),
     }
 
 
 def _capacity(
-    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    quantities: Quantities,
     table: CandidateTable,
     request: Request,
     columns: _Columns,
@@ -268,7 +291,7 @@ def _capacity(
 
 def _limits(
     request: Request,
-    quantities: dict[str, tuple[FloatArray, FloatArray]],
+    quantities: Quantities,
     without: Collection[str],
 ) -> tuple[Limit, ...]:
     targets = request.targets

@@ -1,8 +1,8 @@
 """The layout program of an engine's deployments.
 
-One slot, `serving`. A context is a choice of formats and a way to cut the model; a column is a
-batch and a chunk in it. Units as in `programs.deployment`: milliseconds, GiB, US dollars per
-million tokens.
+One slot, `serving`. A context is a model, a choice of formats and a way to cut the model; a
+column is a batch and a chunk in it, with or without drafts and overlap. Units as in
+`programs.deployment`: milliseconds, GiB, US dollars per million tokens.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from planner.programs.layout import LayoutProgram, Limit
 
 SLOTS = ("serving",)
 SIMPLICITY = "simplicity"
+PER_DEVICE = "device-throughput"
 
 
 def pose_engine(
@@ -40,6 +41,7 @@ def pose_engine(
     """
     table = choices.table
     keys = (
+        choices.model_index,
         table.format_index,
         table.n_stages,
         table.n_data,
@@ -95,6 +97,7 @@ def _quantities(
         "latency": (nothing, milliseconds),
         "ttft": (nothing, choices.ttft_high_s * MS),
         "throughput": (nothing, milliseconds / in_flight),
+        PER_DEVICE: (nothing, milliseconds / in_flight * table.n_devices),
         "rent": (devices * rent, none),
         "devices": (devices, none),
         "batch": (nothing, -in_flight),

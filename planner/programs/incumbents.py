@@ -44,12 +44,18 @@ def incumbents(
     """
     columns, group = left
     context = group // program.n_slots
+    visits = np.argsort(lower, kind="stable")[:MOST_VISITS]
+    if len(visits) < program.n_contexts:  # sorting the columns of the others would be in vain
+        visited = np.zeros(program.n_contexts, dtype=np.bool_)
+        visited[visits] = True
+        here = np.flatnonzero(visited[context])
+        columns, context = columns[here], context[here]
     if not (context[1:] >= context[:-1]).all():
         order = np.argsort(context, kind="stable")
         columns, context = columns[order], context[order]
     ends = np.searchsorted(context, np.arange(program.n_contexts + 1))
     found: list[tuple[float, Assignment]] = []
-    for k in np.argsort(lower, kind="stable")[:MOST_VISITS].tolist():
+    for k in visits.tolist():
         if lower[k] > (ceiling(found[n_best - 1][0]) if len(found) >= n_best else np.inf):
             break
         here = columns[ends[k] : ends[k + 1]]

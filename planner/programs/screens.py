@@ -102,16 +102,20 @@ class Field:
             self.columns, self.group = (stay if first else self.columns[stay]), group
 
 
-def screen(program: LayoutProgram, *, n_best: int = 1) -> Screening:
+def screen(program: LayoutProgram, *, n_best: int = 1, known: float = np.inf) -> Screening:
     """Reduce a program without losing the best assignment of any of its `n_best` best contexts.
 
     Args:
         program: all its values finite, capacities and limits aside.
         n_best: how many contexts must survive with their best, for runners-up.
+        known: the objective of a plan that is known elsewhere: only better ones are kept, or as
+            good ones, and there may be none.
     """
     field = Field(program)
     rows = rows_of(program)
     field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))
+    if np.isfinite(known):  # first, so that the others have little to look at
+        _reject_beyond(field, ceiling(known))
     for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
         alone = row.column.min(initial=0.0) >= 0.0
         reject_over(field, row, rest=np.zeros(field.n_groups) if alone else None)

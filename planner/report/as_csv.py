@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from planner.estimates.serving.request import EngineRequest
 from planner.surveys import OWN, Curve, Frontier
 
 _Columns = tuple[tuple[str, Callable[[Any], object]], ...]
@@ -50,6 +51,28 @@ _OF_ECONOMICS: _Columns = (
     ("n_drafted", lambda p: p.deployment.draft.n_drafted if p.deployment.draft else 0),
     ("used_bytes", lambda p: p.deployment.used_bytes),
 )
+_OF_ENGINES: _Columns = (
+    ("tpot_s", lambda p: p.deployment.planned_tpot_s),
+    ("user_tokens_per_s", lambda p: 1 / p.deployment.planned_tpot_s),
+    ("ttft_s", lambda p: p.deployment.planned_ttft_s),
+    ("usd_per_token", lambda p: p.deployment.usd_per_token),
+    ("usd_per_hour", lambda p: p.deployment.usd_per_hour),
+    ("output_tokens_per_s", lambda p: p.deployment.output_tokens_per_s),
+    ("device_tokens_per_s", lambda p: p.deployment.device_tokens_per_s),
+    ("n_devices", lambda p: p.deployment.n_devices),
+    ("served_model", lambda p: p.deployment.model),
+    ("n_tensor", lambda p: p.deployment.n_tensor),
+    ("n_data", lambda p: p.deployment.n_data),
+    ("n_stages", lambda p: p.deployment.n_stages),
+    ("n_expert_parallel", lambda p: p.deployment.n_expert_parallel),
+    ("weights_format", lambda p: p.deployment.weights_format),
+    ("kv_format", lambda p: p.deployment.kv_format),
+    ("batch", lambda p: p.deployment.batch),
+    ("chunk_tokens", lambda p: p.deployment.chunk_tokens),
+    ("overlap", lambda p: p.deployment.overlap),
+    ("n_drafted", lambda p: p.deployment.n_drafted),
+    ("used_bytes", lambda p: p.deployment.used_bytes),
+)
 _OF_POINTS: _Columns = (
     ("x", lambda p: p.x),
     ("y", lambda p: p.y),
@@ -63,10 +86,22 @@ def frontiers_csv(curves: Sequence[Curve]) -> str:
     """All points of all curves; a curve without points has no row."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    heads = ("model", "topology", "weights", "x_name", "y_name", "status", "preferred")
+    heads: tuple[str, ...] = (
+        "model",
+        "topology",
+        "weights",
+        "x_name",
+        "y_name",
+        "status",
+        "preferred",
+    )
     found = [(curve, curve.frontier) for curve in curves if curve.frontier is not None]
     own = all(frontier.cost_model == OWN for _, frontier in found)
-    columns = (*(_OF_LAYOUTS if own else _OF_ECONOMICS), *_OF_POINTS)
+    served = any(isinstance(frontier.request, EngineRequest) for _, frontier in found)
+    kind = _OF_ENGINES if served else _OF_LAYOUTS if own else _OF_ECONOMICS
+    columns = (*kind, *_OF_POINTS)
+    if served:
+        heads = ("engine", *heads)
     writer.writerow([*heads, *(name for name, _ in columns)])
     for curve, frontier in found:
         writer.writerows(_rows(curve, frontier, columns))
@@ -74,9 +109,14 @@ def frontiers_csv(curves: Sequence[Curve]) -> str:
 
 
 def _rows(curve: Curve, frontier: Frontier, columns: _Columns) -> list[list[object]]:
-    case = curve.case
-    weights = case.weights or ",".join(frontier.request.weights_formats)
-    known = [case.model, case.topology, weights, frontier.x_name, frontier.y_name]
+    case, request = curve.case, frontier.request
+    engine = []
+    if isinstance(request, EngineRequest):
+        formats, engine = tuple(one.weights for one in request.formats), [case.engine]
+    else:
+        formats = request.weights_formats
+    weights = case.weights or ",".join(dict.fromkeys(formats))
+    known = [*engine, case.model, case.topology, weights, frontier.x_name, frontier.y_name]
     return [
         [*known, frontier.proof.status, int(i == frontier.preferred)]
         + [value(point) for _, value in columns]

@@ -50,7 +50,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Plan: ("n_assumed",),
     Frontier: ("at_target", "n_assumed"),
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
-    EngineDeployment: ("summary", "n_devices"),
+    EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
     Audit: ("excess",),
     OperationLine: ("total_s",),
 }

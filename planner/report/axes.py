@@ -32,6 +32,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         title="cost of decoding per million tokens", drawn=lambda v: v * 1e6, before="$"
     ),
     "rent": Quantity(title="rent per hour", drawn=lambda v: v, before="$"),
+    "device-throughput": Quantity(title="output tokens/s of a device", drawn=lambda v: v),
     "throughput": Quantity(title="output tokens/s of all users", drawn=lambda v: v),
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.engine_results import EnginePlan
 from planner.report.economics import request_rows
+from planner.report.engine_requests import engine_rows
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import case_label, cases_text
@@ -35,6 +37,9 @@ def comparison_text(comparison: Comparison, width: int) -> str:
 def _request_lines(plan: AnyPlan, width: int, without: set[str]) -> list[str]:
     if isinstance(plan, Plan):
         return request_lines(plan.request, width, without=without)
+    if isinstance(plan, EnginePlan):
+        without = without | {"engine", "formats"} if "model" in without else without
+        return labelled([row for row in engine_rows(plan.request) if row[0] not in without], width)
     return labelled(request_rows(plan, without=without), width)
 
 
@@ -54,10 +59,10 @@ def _tables(rows: Sequence[Row], width: int) -> list[str]:
     cases = [row.case for row in rows]
     names = [case_label(row.case, cases) for row in rows]
     found = [row.plan for row in rows if row.plan]
-    requests = [plan.request for plan in found if isinstance(plan, Plan)]
+    requests = [plan.request for plan in found if isinstance(plan, Plan | EnginePlan)]
     what = run_heads([plan.deployment for plan in found], requests) if found else []
-    has_prefill = len(requests) == len(found)
-    how = [head for head in _DOES if has_prefill or head != "TTFT"]
+    knows_prefill = len(requests) == len(found)
+    how = [head for head in _DOES if knows_prefill or head != "TTFT"]
     run = [_cells(what, row.plan) if row.plan else () for row in rows]
     does = [(*_cells(how, row.plan), *_limits(row)) if row.plan else () for row in rows]
     reasons = [f"no plan: {row.reason}" for row in rows]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from planner.engine_results import EngineAlternative, EngineDeployment, EnginePlan
+from planner.report.engine_requests import engine_rows
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
-from planner.report.words import amount, limit_label, limit_text, plural, target_texts
+from planner.report.words import limit_label, limit_text, plural
 from planner.results import LimitUse
 from planner.units import show
 
@@ -26,7 +27,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
     best = plan.deployment
     sections = (
         "\n".join([*wrapped(best.summary, width), *wrapped(_headline(best), width)]),
-        section("request", labelled(_request_rows(plan), width)),
+        section("request", labelled(engine_rows(plan.request), width)),
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
@@ -43,29 +44,15 @@ def _headline(best: EngineDeployment) -> str:
     return f"{times}, {show(best.output_tokens_per_s, 'token/s')}, {cost}, {rent}"
 
 
-def _request_rows(plan: EnginePlan) -> list[tuple[str, str]]:
-    request = plan.request
-    hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
-    work = request.workload
-    planned = "what is predicted"
-    if request.confidence:
-        planned = f"the upper end of what holds in {percent(request.confidence)} of cases"
-    formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
-    return [
-        ("engine", request.engine),
-        ("model", request.model.title),
-        ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
-        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
-        ("formats", " or ".join(formats)),
-        ("targets", ", ".join(target_texts(request.targets)) or "none"),
-        ("objective", request.objective),
-        ("times", planned),
-    ]
-
-
 def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     best = plan.deployment
-    rows = [
+    rows = []
+    if best.variant:
+        asked = next(one for one in plan.request.variants if one.name == best.variant)
+        lost = percent(best.quality_loss_fraction)
+        words = f"{asked.title} in place of {plan.request.model.title}: loses {lost}"
+        rows.append(("model", f"{words}; {asked.quality}"))
+    rows += [
         ("TPOT", f"{between(best.tpot_s)}, prompts of the others included"),
         ("TTFT", f"{between(best.ttft_s)}, without a queue"),
     ]

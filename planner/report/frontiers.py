@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import hypot, log
 
+from planner.estimates.serving.request import EngineRequest
+from planner.report.engine_requests import engine_rows
 from planner.report.lines import columns, labelled, percent, section, wrapped
-from planner.report.outlines import cell, headline_of, run_heads
+from planner.report.outlines import cell, has_prefill, headline_of, run_heads
 from planner.report.survey_words import (
     ECONOMICS_WORDS,
     at_target,
@@ -24,7 +26,7 @@ from planner.report.survey_words import (
 )
 from planner.report.terminal import request_lines
 from planner.report.words import plural, target_texts
-from planner.results import Deployment
+from planner.specs.request import Request
 from planner.specs.spans import span_text
 from planner.surveys import OWN, Curve, Frontier
 from planner.units import show
@@ -32,7 +34,8 @@ from planner.units import show
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many
 
-_DOES = ("TPOT", "speed", "TTFT", "cost", "rent", "tokens/s")
+_PER_DEVICE = "tokens/s a device"
+_DOES = ("TPOT", "speed", "TTFT", "cost", "rent", "tokens/s", _PER_DEVICE)
 _OF_ONE_AXIS = {"rent": "rent", "throughput": "tokens/s"}
 _FIRST_TO_GO = ("speed", "weights", "prefill", "TTFT", "cost")  # where a line would be too long
 _PREFERRED, _CHEAPEST = "*", "o"
@@ -80,6 +83,12 @@ def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:
 def _request_lines(curves: Sequence[Curve], first: Frontier, width: int) -> list[str]:
     """What all curves share; of a single one, everything."""
     left_out = {"objective"} if len(curves) == 1 else {"objective", "model", "pool", "weights"}
+    if isinstance(first.request, EngineRequest):
+        if len(curves) > 1:
+            left_out |= {"engine", "formats"}
+        return labelled(
+            [row for row in engine_rows(first.request) if row[0] not in left_out], width
+        )
     if first.cost_model != OWN:
         return labelled(_economics_rows(first, left_out), width)
     return request_lines(first.request, width, without=left_out)
@@ -88,6 +97,7 @@ def _request_lines(curves: Sequence[Curve], first: Frontier, width: int) -> list
 def _economics_rows(frontier: Frontier, left_out: set[str]) -> list[tuple[str, str]]:
     """What was asked of the other cost model, which knows no prefill."""
     request, counted = frontier.request, frontier.cost_model
+    assert isinstance(request, Request)
     rows = [
         ("cost model", ECONOMICS_WORDS),
         ("model", request.model.title),
@@ -121,8 +131,10 @@ def _table(frontier: Frontier, shown: list[int], marks: Mapping[int, str], width
     """A line a point, with as many columns as there is room for."""
     other = set(_OF_ONE_AXIS.values()) - {_OF_ONE_AXIS.get(frontier.y_name)}
     deployments = [point.deployment for point in frontier.points]
-    if not isinstance(deployments[0], Deployment):
+    if not has_prefill(deployments[0]):
         other.add("TTFT")
+    if frontier.y_name != "device-throughput":
+        other.add(_PER_DEVICE)
     does = [head for head in _DOES if head not in other]
     heads = [*does, *run_heads(deployments, [frontier.request])]
     for spare in ("", *(head for head in _FIRST_TO_GO if head.lower() != frontier.x_name)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.economics_results import EconomicsDeployment
+from planner.engine_results import EngineDeployment
+from planner.estimates.serving.request import EngineRequest
 from planner.report.words import headline, plural
 from planner.results import Deployment, PhasePlan
 from planner.specs.request import Request
@@ -14,9 +16,16 @@ from planner.units import show
 _Cell = Callable[[AnyDeployment], str]
 
 
+def tpot_of(deployment: AnyDeployment) -> float:
+    """Time per output token; of an engine, what is planned against [s]."""
+    if isinstance(deployment, EngineDeployment):
+        return deployment.planned_tpot_s
+    return deployment.tpot_s
+
+
 def speed_text(deployment: AnyDeployment) -> str:
     """`43.9 token/s`, of each user."""
-    return show(1 / deployment.tpot_s, "token/s")
+    return show(1 / tpot_of(deployment), "token/s")
 
 
 def phase_text(phase: PhasePlan) -> str:
@@ -29,6 +38,10 @@ def headline_of(deployment: AnyDeployment) -> str:
     if isinstance(deployment, Deployment):
         return headline(deployment)
     cost = show(deployment.usd_per_token, "USD/token")
+    if isinstance(deployment, EngineDeployment):
+        times = (deployment.planned_tpot_s, deployment.planned_ttft_s)
+        tpot, ttft = (show(time_s, "s") for time_s in times)
+        return f"TPOT {tpot}, TTFT {ttft}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
     return f"TPOT {show(deployment.tpot_s, 's')}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
 
 
@@ -40,16 +53,22 @@ def devices_text(deployment: AnyDeployment) -> str:
     """`8 TP 8`, `4 2×2×1`: how many, and how they are cut."""
     if isinstance(deployment, Deployment):
         return f"{deployment.n_devices} {deployment.mesh.label}"
+    if isinstance(deployment, EngineDeployment):
+        return f"{deployment.n_devices} {deployment.label}".rstrip()
     return f"{deployment.n_devices} {deployment.layout.label}"
 
 
 def drafted_text(deployment: AnyDeployment) -> str:
     """Tokens that are drafted before a pass; `no` without a draft."""
+    if isinstance(deployment, EngineDeployment):
+        return str(deployment.n_drafted or "no")
     return str(deployment.draft.n_drafted) if deployment.draft else "no"
 
 
 def details(deployment: AnyDeployment) -> list[str]:
     """What runs, in a few lines."""
+    if isinstance(deployment, EngineDeployment):
+        return [deployment.summary]
     drafted = ""
     if deployment.draft:
         drafted = f", {deployment.draft.n_drafted} drafted by {deployment.draft.model}"
@@ -69,7 +88,7 @@ def details(deployment: AnyDeployment) -> list[str]:
 
 
 _OF_BOTH: Mapping[str, _Cell] = {
-    "TPOT": lambda best: show(best.tpot_s, "s"),
+    "TPOT": lambda best: show(tpot_of(best), "s"),
     "speed": speed_text,
     "cost": lambda best: show(best.usd_per_token, "USD/token"),
     "rent": lambda best: show(best.usd_per_hour, "USD/h"),
@@ -87,35 +106,75 @@ _OF_LAYOUTS: Mapping[str, Callable[[Deployment], str]] = {
 _OF_ECONOMICS: Mapping[str, Callable[[EconomicsDeployment], str]] = {
     "batch": lambda best: str(best.batch),
 }
+_OF_ENGINES: Mapping[str, Callable[[EngineDeployment], str]] = {
+    "TTFT": lambda best: show(best.planned_ttft_s, "s"),
+    "tokens/s a device": lambda best: show(best.device_tokens_per_s, "1"),
+    "model": lambda best: best.model,
+    "KV": lambda best: best.kv_format,
+    "batch": lambda best: f"{best.batch}{' a rank' if best.n_data > 1 else ''}",
+    "chunk": lambda best: str(best.chunk_tokens),
+    "overlap": lambda best: best.overlap,
+}
 LAYOUT_HEADS = ("devices", "weights", "KV", "prefill", "decode", "drafted")
 ECONOMICS_HEADS = ("devices", "weights", "batch", "drafted")
 
 
-def run_heads(deployments: Sequence[AnyDeployment], requests: Sequence[Request]) -> list[str]:
+def has_prefill(deployment: AnyDeployment) -> bool:
+    """Whether what counts a deployment knows its time to first token."""
+    return not isinstance(deployment, EconomicsDeployment)
+
+
+def run_heads(
+    deployments: Sequence[AnyDeployment], requests: Sequence[Request | EngineRequest]
+) -> list[str]:
     """The columns that say what to run: those in which there was something to choose.
 
     Args:
         deployments: all of one cost model.
         requests: what was asked for; nothing where that is not known.
     """
+    engines = [one for one in deployments if isinstance(one, EngineDeployment)]
+    asked = [request for request in requests if isinstance(request, Request)]
+    if engines:
+        return _engine_heads(engines, [one for one in requests if isinstance(one, EngineRequest)])
     if isinstance(deployments[0], EconomicsDeployment):
         heads = list(ECONOMICS_HEADS)
     else:
         heads = list(LAYOUT_HEADS)
         chosen = {one.kv_format for one in deployments if isinstance(one, Deployment)}
-        if len(chosen) < 2 and all(len(request.kv_formats) < 2 for request in requests):
+        if len(chosen) < 2 and all(len(request.kv_formats) < 2 for request in asked):
             heads.remove("KV")
-    if all(one.draft is None for one in deployments) and not any(
-        request.speculation for request in requests
+    if all(drafted_text(one) == "no" for one in deployments) and not any(
+        request.speculation for request in asked
     ):
         heads.remove("drafted")
     return heads
+
+
+def _engine_heads(
+    deployments: Sequence[EngineDeployment], requests: Sequence[EngineRequest]
+) -> list[str]:
+    """The columns of an engine's deployments in which there was something to choose."""
+    chosen = {
+        "model": any(request.variants for request in requests),
+        "devices": True,
+        "weights": True,
+        "KV": len({one.kv_format for one in deployments}) > 1
+        or any(len({one.cache for one in request.formats}) > 1 for request in requests),
+        "batch": True,
+        "chunk": True,
+        "overlap": any(len(request.overlaps) > 1 for request in requests),
+        "drafted": any(request.drafting for request in requests),
+    }
+    return [head for head, is_chosen in chosen.items() if is_chosen]
 
 
 def cell(head: str, deployment: AnyDeployment) -> str:
     """What stands below a head."""
     if head in _OF_BOTH:
         return _OF_BOTH[head](deployment)
+    if isinstance(deployment, EngineDeployment):
+        return _OF_ENGINES[head](deployment)
     if isinstance(deployment, Deployment):
         return _OF_LAYOUTS[head](deployment)
     return _OF_ECONOMICS[head](deployment)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from planner.report.chart import Line, chart, swatch
-from planner.report.outlines import cell, headline_of, run_heads
+from planner.report.outlines import cell, has_prefill, headline_of, run_heads
 from planner.report.survey_words import (
     at_target,
     axis_targets,
@@ -24,7 +24,6 @@ from planner.report.survey_words import (
     survey_title,
 )
 from planner.report.words import plural
-from planner.results import Deployment
 from planner.surveys import Curve
 
 _STYLE = """\
@@ -197,8 +196,7 @@ def _points(line: Line, i: int) -> Iterable[str]:
     yield f"<details><summary>{swatch(i)} {escape(counted)}</summary>"
     yield '<div class="scroll"><table>'
     deployments = [point.deployment for point in frontier.points]
-    has_prefill = isinstance(deployments[0], Deployment)
-    does = [head for head in _DOES if has_prefill or head != "TTFT"]
+    does = [head for head in _DOES if has_prefill(deployments[0]) or head != "TTFT"]
     heads = (*does, *run_heads(deployments, [frontier.request]), "tokens/s")
     yield _row(("", *heads), "th")
     for j, best in enumerate(deployments):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.estimates.serving.request import EngineRequest
+from planner.report.engine_requests import engine_rows
 from planner.report.lines import percent
 from planner.report.outlines import speed_text
 from planner.report.words import PREFILL_WORDS, plural
 from planner.specs.spans import span_text
-from planner.surveys import OWN, Case, Frontier, FrontierPoint
+from planner.surveys import OWN, RATES, Case, Frontier, FrontierPoint
 from planner.units import show
 
 AXIS_WORDS = {
@@ -17,6 +19,7 @@ AXIS_WORDS = {
     "cost": "cost per token",
     "rent": "rent per hour",
     "throughput": "throughput",
+    "device-throughput": "throughput of a device",
 }
 
 
@@ -27,6 +30,7 @@ def case_label(case: Case, cases: Sequence[Case]) -> str:
         (case.topology, {one.topology for one in cases}),
         (case.weights, {one.weights for one in cases}),
         (f"{case.kv} KV", {one.kv for one in cases}),
+        (case.engine, {one.engine for one in cases}),
     )
     told = [text for text, seen in parts if len(seen) > 1]
     return ", ".join(told) or f"{case.model} on {case.topology}"
@@ -35,7 +39,9 @@ def case_label(case: Case, cases: Sequence[Case]) -> str:
 def cases_text(cases: Sequence[Case]) -> str:
     """All models and pools: `llama-3.1-70b on h100-nvl8-x4, h200-nvl8-x4`."""
     models = ", ".join(dict.fromkeys(case.model for case in cases))
-    return f"{models} on {', '.join(dict.fromkeys(case.topology for case in cases))}"
+    engines = ", ".join(dict.fromkeys(case.engine for case in cases if case.engine))
+    under = f" under {engines}" if engines else ""
+    return f"{models} on {', '.join(dict.fromkeys(case.topology for case in cases))}{under}"
 
 
 def survey_title(cases: Sequence[Case], frontier: Frontier) -> str:
@@ -52,6 +58,8 @@ def shared_words(frontier: Frontier) -> list[str]:
     """What is the same for all cases, defaults included."""
     request, counted = frontier.request, frontier.cost_model
     workload = request.workload
+    if isinstance(request, EngineRequest):
+        return ["; ".join(f"{name} {text}" for name, text in engine_rows(request))]
     if counted.name != OWN.name:
         return [
             f"cost model {ECONOMICS_WORDS}; memory {counted.memory}; "
@@ -69,7 +77,10 @@ def shared_words(frontier: Frontier) -> list[str]:
 def preferred_text(frontier: Frontier) -> str:
     """Why a point is preferred."""
     speed = "speed" if frontier.x_name == "latency" else "(1/TTFT)"
-    price = "price" if frontier.y_name != "throughput" else "time of all devices per token"
+    price = {
+        "throughput": "time of all devices per token",
+        "device-throughput": "device time per token",
+    }.get(frontier.y_name, "price")
     return f"preferred: the most {speed}^{frontier.alpha:g} / {price}"
 
 
@@ -95,7 +106,7 @@ def axis_targets(frontier: Frontier) -> list[tuple[bool, float, str]]:
 
 def best_text(frontier: Frontier) -> str:
     """What is best of the points within the targets."""
-    return "the most throughput" if frontier.y_name == "throughput" else "the cheapest"
+    return "the most throughput" if frontier.y_name in RATES else "the cheapest"
 
 
 def end_text(frontier: Frontier, point: FrontierPoint) -> str:
@@ -119,8 +130,10 @@ def proof_text(frontier: Frontier) -> str:
     )
     if proof.status != "optimal":
         return f"{counted}; time ended before the proof: a point may be {percent(gap)} off"
+    recounted = "recounted by an independent scalar model"
+    if isinstance(frontier.request, EngineRequest):
+        recounted = "evaluated again by itself"
     return (
         f"{counted}; no deployment lies below the staircase, as {proof.solver} proves on the "
-        f"{plural(proof.n_solved, 'candidate')} that the screens left; every point recounted by "
-        "an independent scalar model"
+        f"{plural(proof.n_solved, 'candidate')} that the screens left; every point {recounted}"
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from planner.specs.mixers import Mixer, Recurrence
 from planner.specs.provenance import Provenance
+from planner.specs.variants import Variant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,25 +113,6 @@ class LayerClass:
         mixed = self.mixer.n_params(d_model) if self.mixer else 0
         fed = self.ffn.n_active_params(d_model) if self.ffn else 0
         return mixed + fed + self.n_norm_params + self.n_other_params
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """What a model was made from, where it is a pruned, distilled or quantised one.
-
-    Args:
-        of: the model that it stands in for.
-        how: `pruned`, `distilled`, `quantized`, `diffusion`.
-        quality: what is known of its quality beside that model's, with the source.
-        n_denoising_steps: passes that a block of tokens takes, of a diffusion decoder.
-        n_block_tokens: tokens of such a block.
-    """
-
-    of: str
-    how: str
-    quality: str
-    n_denoising_steps: int | None = None
-    n_block_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from planner.specs.records import (
     TwoRegimes,
     WindowShape,
 )
+from planner.specs.variants import Variant
 
 
 def build_device(file: schemas.DeviceFile) -> DeviceSpec:
@@ -174,6 +175,17 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         mtp=_mtp(file.mtp) if file.mtp else None,
         quality_losses={name: loss.value for name, loss in file.quality.items()},
         kv_quality_losses={name: loss.value for name, loss in file.kv_quality.items()},
+        variant=_variant(file.variant) if file.variant else None,
+    )
+
+
+def _variant(variant: schemas.Variant) -> Variant:
+    loss = variant.quality_loss
+    return Variant(
+        of=variant.of.value,
+        how=variant.how.value,
+        quality=f"{variant.quality.value} ({variant.quality.source})",
+        quality_loss_fraction=loss.value if loss else None,
     )
 
 

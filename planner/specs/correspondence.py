@@ -44,6 +44,7 @@ def architecture_of(model: ModelSpec) -> Architecture:
         n_params_published=model.n_params_published,
         provenance=model.provenance,
         is_parallel_block=model.is_parallel,
+        variant=model.variant,
     )
 
 
@@ -146,6 +147,7 @@ def model_spec_of(
         mla=_mla(attention) if is_latent else None,
         window=_window(architecture),
         mtp=_mtp(architecture),
+        variant=architecture.variant,
     )
 
 

@@ -38,6 +38,18 @@ def list_clusters() -> tuple[Listing, ...]:
     return _list(Kind.CLUSTER, "cluster")
 
 
+def variants_of(name: str) -> tuple[str, ...]:
+    """Names of the models that can be named and say that they are variants of this one."""
+    found = []
+    for path in files(Kind.MODEL):
+        table, problems = read_table(path, shown_path(path))
+        said = table.get("variant") if not problems else None
+        of = said.get("of") if isinstance(said, dict) else None
+        if (of.get("value") if isinstance(of, dict) else of) == name:
+            found.append(path.stem)
+    return tuple(dict.fromkeys(found))
+
+
 def _list(kind: Kind, section: str) -> tuple[Listing, ...]:
     listings = []
     for path in files(kind):

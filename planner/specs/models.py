@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.specs.provenance import Provenance
+from planner.specs.variants import Variant
 
 FORMAT_BYTES: Mapping[str, float] = {
     "fp32": 4.0,
@@ -107,6 +108,7 @@ class ModelSpec:
         quality_losses: of weights formats, the share of a benchmark's score that is lost
             against the published one, where that is known [1].
         kv_quality_losses: likewise of formats of the KV cache, against `kv_format`.
+        variant: what it was made from, if it stands in for another model.
     """
 
     name: str
@@ -135,6 +137,7 @@ class ModelSpec:
     mtp: MtpShape | None = None
     quality_losses: Mapping[str, float] = field(default_factory=dict)
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
+    variant: Variant | None = None
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`

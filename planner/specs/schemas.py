@@ -22,6 +22,7 @@ from planner.specs.values import (
     FlopPerSecond,
     Format,
     Fraction,
+    How,
     Loss,
     Network,
     Number,
@@ -266,8 +267,16 @@ class Check(Strict):
     tolerance: Fraction = DEFAULT_TOLERANCE
 
 
+class Variant(Section):
+    of: Sourced[Text]
+    how: Sourced[How]
+    quality: Sourced[Text]
+    quality_loss: Sourced[Loss] | None = None
+
+
 class ModelFile(Strict):
     model: ModelHead
+    variant: Variant | None = None
     shape: Shape
     moe: Moe | None = None
     mla: Mla | None = None

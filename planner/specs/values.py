@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from planner.specs.records import FORMAT_BYTES
+from planner.specs.variants import HOWS
 from planner.units import UnitError, parse, show
 
 BLOCKS = ("parallel", "serial")
@@ -148,6 +149,7 @@ Number = Annotated[float, BeforeValidator(_quantity("1", example="7e9"))]
 Count = Annotated[int, BeforeValidator(_count)]
 SpareCount = Annotated[int, BeforeValidator(_spare_count)]
 FfnMatrices = Annotated[int, BeforeValidator(_gating)]
+How = Annotated[str, BeforeValidator(_one_of("way to make a variant", HOWS))]
 Text = Annotated[str, BeforeValidator(_line)]
 Date = Annotated[str, BeforeValidator(_date)]
 Format = Annotated[str, BeforeValidator(_one_of("number format", FORMAT_BYTES))]

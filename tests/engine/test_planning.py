@@ -17,7 +17,7 @@ from planner.engine.asking import clock_of, engine_request, machines_of
 from planner.engine.planning import plan_engine
 from planner.engine_results import EnginePlan
 from planner.errors import NoPlanError, RequestError, SolverError
-from planner.estimates.serving.choices import choices
+from planner.estimates.serving.choices import choices, choices_of
 from planner.estimates.serving.deployments import ServedFormats, deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
@@ -350,10 +350,10 @@ def test_arrays_that_say_otherwise_are_found_out(monkeypatch):
     from planner.engine import planning
 
     def wrong(*args: object, **kwargs: object) -> object:
-        found = choices(*args, **kwargs)
+        found = choices_of(*args, **kwargs)
         return replace(found, tpot_s=found.tpot_s * 1.001)
 
-    monkeypatch.setattr(planning, "choices", wrong)
+    monkeypatch.setattr(planning, "choices_of", wrong)
     with pytest.raises(SolverError, match="TPOT"):
         planned("qwen3-8b", "h100-nvl8-x1")
 

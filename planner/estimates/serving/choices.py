@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -13,11 +14,12 @@ from planner.estimates.serving.deployments import (
     has_experts,
     is_valid,
 )
+from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
-from planner.estimates.serving.request import EngineRequest
-from planner.estimates.serving.serving import Serving, Traffic, serving_times
+from planner.estimates.serving.request import OVERLAPS, EngineRequest
+from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
 from planner.specs.architecture import Architecture
 
 ROWS_AT_ONCE = 1 << 15
@@ -39,6 +41,8 @@ class EngineChoices:
         tpot_high_s, ttft_high_s: what is planned against, by the confidence asked for.
         fixed_bytes: weights and workspace of the fullest device.
         moving_bytes: activations and caches beside them, with the whole batch.
+        n_drafted: tokens drafted at once; 0 without drafts.
+        model_index: which of the request's models each serves.
         limit_bytes: what the engine may take of a device.
         n_considered: deployments that break no rule of the engine, whether they fit or not.
     """
@@ -52,6 +56,8 @@ class EngineChoices:
     ttft_high_s: FloatArray
     fixed_bytes: FloatArray
     moving_bytes: FloatArray
+    n_drafted: IntArray
+    model_index: IntArray
     limit_bytes: float
     n_considered: int
 
@@ -130,24 +136,27 @@ def choices(
     *,
     memory_scale: float = 1.0,
 ) -> EngineChoices:
-    """Time all deployments whose batch fits.
+    """Time all deployments of one of the request's models whose batch fits.
 
     Args:
         clock: kernels of the pool's devices under the engine.
         memory_scale: factor on what the engine may take of a device; those beyond are left out.
     """
-    cuts = degrees(model, request)
+    names = [one.name for one in request.models]
+    which = names.index(model.name)
+    cuts, ways = degrees(model, request), _drafts(model, request)
     parts, n_considered = [], 0
-    for index in range(len(request.formats)):
+    for index in _formats_of(request, which):
         table = _with_batches(cuts, index, request)
-        n_considered += len(table)
+        n_considered += len(table) * len(ways)
         for first in range(0, len(table), ROWS_AT_ONCE):
             rows = np.arange(first, min(first + ROWS_AT_ONCE, len(table)))
-            parts.append(_timed(model, clock, request, table.take(rows), memory_scale))
+            block = table.take(rows)
+            parts += [_timed(model, clock, request, block, memory_scale, way) for way in ways]
     if not parts:
-        parts = [_timed(model, clock, request, cuts, memory_scale)]
+        parts = [_timed(model, clock, request, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
-    tpot, ttft, tpot_error, ttft_error, fixed, moving = columns
+    tpot, ttft, tpot_error, ttft_error, fixed, moving, n_drafted = columns
     beyond = sigmas(request.confidence)
     return EngineChoices(
         table=_joined([p[0] for p in parts]),
@@ -159,9 +168,50 @@ def choices(
         ttft_high_s=ttft * (1.0 + beyond * ttft_error),
         fixed_bytes=fixed,
         moving_bytes=moving,
+        n_drafted=n_drafted.astype(np.int64),
+        model_index=np.full(len(tpot), which),
         limit_bytes=clock.device.hbm_bytes * clock.engine.memory_fraction,
         n_considered=n_considered,
     )
+
+
+def choices_of(
+    models: Sequence[Architecture],
+    clock: KernelClock,
+    request: EngineRequest,
+    *,
+    memory_scale: float = 1.0,
+) -> EngineChoices:
+    """Those of all models of the request, one after the other."""
+    found = [choices(each, clock, request, memory_scale=memory_scale) for each in models]
+    if len(found) == 1:
+        return found[0]
+    arrays = {
+        field.name: np.concatenate([getattr(each, field.name) for each in found])
+        for field in fields(EngineChoices)
+        if field.name not in ("table", "limit_bytes", "n_considered")
+    }
+    return EngineChoices(
+        table=_joined([each.table for each in found]),
+        limit_bytes=found[0].limit_bytes,
+        n_considered=sum(each.n_considered for each in found),
+        **arrays,
+    )
+
+
+def _formats_of(request: EngineRequest, which: int) -> list[int]:
+    """Formats of the request that one of its models may take."""
+    known = request.models[which].weights_formats
+    return [i for i, one in enumerate(request.formats) if not known or one.weights in known]
+
+
+def _drafts(model: Architecture, request: EngineRequest) -> list[Drafts | None]:
+    """Ways to decode: without drafts, and with each number of them, if the model can be drafted."""
+    asked = request.drafting
+    if asked is None or not has_drafter(model, asked.kind):
+        return [rounds_of(model, None, 0, 0.0)]
+    rounds = (drafts_of(model, asked.kind, n, asked.acceptance) for n in asked.lookaheads)
+    return [None, *rounds]
 
 
 def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> DeploymentTable:
@@ -171,7 +221,7 @@ def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> 
     )
     batch, chunk = batch[batch < chunk], chunk[batch < chunk]
     row = np.repeat(np.arange(len(cuts)), len(batch))
-    return deployments(
+    plain = deployments(
         formats=request.formats,
         n_tensor=cuts.n_tensor[row],
         n_data=cuts.n_data[row],
@@ -181,6 +231,13 @@ def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> 
         chunk_tokens=np.tile(chunk, len(cuts)),
         format_index=np.full(len(row), index),
     )
+    kinds = []
+    if OVERLAPS[0] in request.overlaps:
+        kinds.append(plain)
+    if OVERLAPS[1] in request.overlaps:  # where there are messages to hide, and two batches
+        able = plain.take(plain.exchanges & (plain.batch >= 2))
+        kinds.append(replace(able, overlaps=np.ones(len(able), dtype=np.bool_)))
+    return kinds[0] if len(kinds) == 1 else _joined(kinds)
 
 
 def _timed(
@@ -189,8 +246,12 @@ def _timed(
     request: EngineRequest,
     table: DeploymentTable,
     memory_scale: float,
+    drafts: Drafts | None,
 ) -> tuple[DeploymentTable, tuple[FloatArray, ...]]:
-    """Rows that fit, with TPOT, TTFT, their errors, and bytes; all have the same formats."""
+    """Rows that fit, with TPOT, TTFT, their errors, bytes, and tokens drafted.
+
+    All have the same formats, and draft alike.
+    """
     traffic, engine = traffic_of(request), clock.engine
     formats = table.formats[int(table.format_index[0]) if len(table) else 0]
 
@@ -203,13 +264,14 @@ def _timed(
     moving = bytes_of.activation_bytes + table.batch * bytes_of.sequence_bytes
     fits = fixed + moving <= bytes_of.limit_bytes * memory_scale
     table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
+    n_drafted = np.full(len(table), drafts.n_drafted if drafts and drafts.n_passes else 0)
     if not len(table):
-        return table, (*(np.zeros(0) for _ in range(4)), fixed, moving)
+        return table, (*(np.zeros(0) for _ in range(4)), fixed, moving, n_drafted)
     recording = RecordingClock(clock=clock)
     serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
-    times = serving_times(serving, table, traffic)
-    errors = serving_errors(times, recording, engine)
-    return table, (times.tpot_s, times.ttft_s, *errors, fixed, moving)
+    times = serving_times(serving, table, traffic, drafts=drafts)
+    errors = serving_errors(times, recording, engine, yields=drafts.yields if drafts else 1.0)
+    return table, (times.tpot_s, times.ttft_s, *errors, fixed, moving, n_drafted)
 
 
 def _joined(tables: list[DeploymentTable]) -> DeploymentTable:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.equations.speculation import expected_tokens
+from planner.estimates.serving.serving import Drafts
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 
 KINDS = ("mtp", "eagle", "medusa")
@@ -34,6 +36,56 @@ def drafter_of(model: Architecture, kind: str) -> Architecture:
         FeedForward(d_ff=4 * model.d_model, n_matrices=2),
     )
     return _of_layer(model, replace(first, name="drafter", n_layers=1, ffn=dense))
+
+
+def has_drafter(model: Architecture, kind: str) -> bool:
+    """Whether a model can be drafted so: multi-token prediction takes a layer trained for it.
+
+    Diffusion decoders have no next token that a draft could propose.
+    """
+    if model.variant and model.variant.n_denoising_steps:
+        return False
+    return kind != "mtp" or model.predictors is not None
+
+
+def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float) -> Drafts:
+    """A round of drafting and checking.
+
+    Args:
+        n_drafted: tokens of a round, at least one.
+        acceptance: probability that one is accepted.
+
+    Raises:
+        ValueError: as `drafter_of`.
+    """
+    return Drafts(
+        n_drafted=n_drafted,
+        yields=expected_tokens(n_drafted, acceptance),
+        drafter=drafter_of(model, kind),
+        n_passes=1 if kind == "medusa" else n_drafted,
+    )
+
+
+def rounds_of(
+    model: Architecture, kind: str | None, n_drafted: int, acceptance: float
+) -> Drafts | None:
+    """What one decode pass checks and gives, if it is more than a token each.
+
+    A diffusion decoder passes over a block of tokens as often as it has denoising steps, and
+    proposes nothing ahead: the block is checked whole, and gives a share of its tokens a pass.
+
+    Args:
+        kind: what drafts, or None.
+    """
+    variant = model.variant
+    if variant and variant.n_denoising_steps and variant.n_block_tokens:
+        return Drafts(
+            n_drafted=variant.n_block_tokens - 1,
+            yields=variant.n_block_tokens / variant.n_denoising_steps,
+            drafter=model,
+            n_passes=0,
+        )
+    return drafts_of(model, kind, n_drafted, acceptance) if kind and n_drafted else None
 
 
 def _of_layer(model: Architecture, layer: LayerClass) -> Architecture:

@@ -79,11 +79,15 @@ def pass_error(timed: PassTime, clock: RecordingClock, host_s: float) -> FloatAr
 
 
 def serving_errors(
-    times: ServingTimes, clock: RecordingClock, engine: EngineSpec
+    times: ServingTimes, clock: RecordingClock, engine: EngineSpec, *, yields: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Relative standard deviations of TPOT and of TTFT (N,), without drafts."""
+    """Relative standard deviations of TPOT and of TTFT (N,).
+
+    Args:
+        yields: tokens that a decode pass gives, more than one with drafts.
+    """
     decode = pass_error(times.decode, clock, engine.decode_host_s)
     prefill = pass_error(times.prefill, clock, engine.prefill_host_s)
-    read = times.tpot_s - times.itl_s
-    tpot = np.hypot(decode * times.itl_s, prefill * read) / times.tpot_s
+    passed = times.itl_s / yields
+    tpot = np.hypot(decode * passed, prefill * (times.tpot_s - passed)) / times.tpot_s
     return np.asarray(tpot), prefill

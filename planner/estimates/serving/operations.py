@@ -58,6 +58,10 @@ STATIC = "_static"
 quantises them, so that the product has neither a quantising kernel nor its launch."""
 
 
+KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
+"""Formats that something may be served in."""
+
+
 def number_bytes(number_format: str) -> float:
     """Bytes of one stored number, its share of scales included."""
     return FORMAT_BYTES[number_format.removesuffix(STATIC)]

@@ -18,12 +18,48 @@ CHUNKS = (2048, 4096, 8192, 16384)
 """Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""
 
 
+OVERLAPS = ("none", "two-batch")
+"""Whether two micro-batches hide each other's messages."""
+
+LOOKAHEADS = (1, 2, 3, 4)
+"""Tokens drafted at once to choose from; `assumed`."""
+
+ACCEPTANCE = 0.8
+"""Probability that a drafted token is accepted, where nothing is said; `assumed` [1]."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedModel:
-    """Names of a model."""
+    """A model that may be served.
+
+    Args:
+        name, title: its names.
+        weights_formats: of its weights to choose from.
+        quality_loss_fraction: what it loses of the quality of the model that is asked for, if it
+            is a variant of that.
+        quality: where that is known from.
+    """
 
     name: str
     title: str
+    weights_formats: tuple[str, ...] = ()
+    quality_loss_fraction: float = 0.0
+    quality: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedDrafting:
+    """Speculative decoding that a deployment may use, or leave.
+
+    Args:
+        kind: `mtp`, `eagle` or `medusa`.
+        acceptance: probability that a drafted token is accepted.
+        lookaheads: tokens drafted at once to choose from.
+    """
+
+    kind: str
+    acceptance: float
+    lookaheads: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +92,9 @@ class EngineRequest:
             0 plans against what is predicted.
         prefer: one of `PREFERENCES`: the best objective, or the simplest of all that are no
             worse than it by more than the error.
+        variants: models that may be served in the model's place.
+        overlaps: of `OVERLAPS`, to choose from; two batches only where tokens are exchanged.
+        drafting: what may be drafted, if anything.
     """
 
     model: AskedModel
@@ -71,3 +110,11 @@ class EngineRequest:
     confidence: float
     prefer: str
     options: SolverOptions
+    variants: tuple[AskedModel, ...] = ()
+    overlaps: tuple[str, ...] = OVERLAPS[:1]
+    drafting: AskedDrafting | None = None
+
+    @property
+    def models(self) -> tuple[AskedModel, ...]:
+        """The model and its variants."""
+        return (self.model, *self.variants)

@@ -77,7 +77,7 @@ class Drafts:
         n_drafted: proposed in a round.
         yields: tokens that a round gives on average.
         drafter: what proposes: one layer after the other, as multi-token prediction does.
-        n_passes: passes of the drafter in a round.
+        n_passes: passes of the drafter in a round; none of diffusion decoders.
     """
 
     n_drafted: int
@@ -258,6 +258,8 @@ def _drafting_s(
     serving: Serving, table: DeploymentTable, decoding: PassShape, drafts: Drafts
 ) -> FloatArray:
     """Passes of the drafter in one round (N,) [s]."""
+    if not drafts.n_passes:
+        return np.zeros(len(table))
     one = PassShape(n_decoding=decoding.n_decoding, context=decoding.context)
     timed = pass_time(drafts.drafter, table, one, serving.formats, serving.clock)
     return drafts.n_passes * timed.total_s

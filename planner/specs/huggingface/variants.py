@@ -6,9 +6,11 @@ Configs do not say it. Beside `NAME_config.json` the file is `NAME_variant.toml`
     of = "llama-3.3-70b"
     how = "pruned"
     quality = "97 % of its MMLU"
+    quality_loss = "3%"
     source = "model card"
 
-and for diffusion decoders `n_denoising_steps` and `n_block_tokens`.
+of which the loss, a share of a benchmark's score, may be left out where none is known; and for
+diffusion decoders `n_denoising_steps` and `n_block_tokens`.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.errors import Problem
-from planner.specs.architecture import Variant
 from planner.specs.tables import Table, is_count, literal, read_table
-
-HOWS = ("pruned", "distilled", "quantized", "diffusion")
+from planner.specs.variants import HOWS, Variant
+from planner.units import UnitError, parse
 
 _CONFIG, _FILE = "config.json", "variant.toml"
 _TEXTS = ("of", "how", "quality", "source")
+_LOSS = "quality_loss"
 _COUNTS = ("n_denoising_steps", "n_block_tokens")
 
 
@@ -62,6 +64,8 @@ def _faults(table: Table) -> list[tuple[str, object, str, str]]:
             faults.append((key, value, "is not text", ""))
         elif key == "how" and value not in HOWS:
             faults.append((key, value, "is no way to make a variant", known))
+    if _LOSS in table and _loss(table) is None:
+        faults.append((_LOSS, table[_LOSS], "is no share below 1", 'write `"3%"`'))
     for key in _COUNTS:
         if key in table and not is_count(table[key]):
             faults.append((key, table[key], "is not a positive whole number", ""))
@@ -72,9 +76,18 @@ def _faults(table: Table) -> list[tuple[str, object, str, str]]:
     faults += [
         (key, value, "unknown key", "")
         for key, value in table.items()
-        if key not in (*_TEXTS, *_COUNTS)
+        if key not in (*_TEXTS, *_COUNTS, _LOSS)
     ]
     return faults
+
+
+def _loss(table: Table) -> float | None:
+    """The share that is lost; None where it cannot be read, or is not there."""
+    try:
+        loss = parse(str(table[_LOSS]), "1", allow_zero=True)
+    except (KeyError, UnitError):
+        return None
+    return loss if 0.0 <= loss < 1.0 else None
 
 
 def _variant(table: Table) -> Variant:
@@ -84,4 +97,5 @@ def _variant(table: Table) -> Variant:
         quality=f"{table['quality']} ({table['source']})",
         n_denoising_steps=table.get("n_denoising_steps"),
         n_block_tokens=table.get("n_block_tokens"),
+        quality_loss_fraction=_loss(table),
     )

@@ -1,0 +1,54 @@
+"""What a frontier over the deployments of an engine is traced over, its words and its judge."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from planner.engine.describing import judge
+from planner.engine.planning import EnginePlanner
+from planner.engine_results import EngineConflict, EngineDeployment
+from planner.programs.deployment import PosedProgram
+from planner.programs.engine import pose_engine
+from planner.programs.layout import Assignment
+from planner.surveys import CostModel
+
+
+class EngineCandidates:
+    """The deployments of an engine for a request without targets on the axes.
+
+    Args:
+        planner: the request with all that it names; its objective is set against speed.
+    """
+
+    def __init__(self, planner: EnginePlanner) -> None:
+        self._planner = planner
+        self._choices = planner.choices()
+        self.cost_model = CostModel(name=planner.request.engine)
+
+    @cached_property
+    def posed(self) -> PosedProgram:
+        """The choices as a program; there has to be one."""
+        request = self._planner.request
+        return pose_engine(self._choices, request, objective=request.objective)
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self._choices)
+
+    @property
+    def n_considered(self) -> int:
+        return self._choices.n_considered
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """What never reached the program, by reason."""
+        return {"memory": self.n_considered - len(self._choices)}
+
+    def conflict(self) -> EngineConflict:
+        """Why there is no deployment at all."""
+        return self._planner.conflict()
+
+    def described(self, assignment: Assignment) -> tuple[EngineDeployment, tuple[str, ...]]:
+        """The deployment of an assignment, evaluated by itself, and the checks that it passed."""
+        deployment = self._planner.describe(self._choices, assignment.columns[0])
+        return deployment, judge(self._planner.request, deployment)

@@ -1,0 +1,46 @@
+"""What was asked of an engine's deployments, in words."""
+
+from __future__ import annotations
+
+from planner.estimates.serving.request import OVERLAPS, AskedModel, EngineRequest
+from planner.report.lines import percent
+from planner.report.words import amount, target_texts
+from planner.specs.spans import span_text
+
+
+def engine_rows(request: EngineRequest) -> list[tuple[str, str]]:
+    """What was asked, with every default that is worth saying."""
+    hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
+    work = request.workload
+    planned = "what is predicted"
+    if request.confidence:
+        planned = f"the upper end of what holds in {percent(request.confidence)} of cases"
+    formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
+    drafting = request.drafting
+    drafts = ""
+    if drafting:
+        drafts = (
+            f"none, or {span_text(drafting.lookaheads)} tokens by {drafting.kind}, each accepted "
+            f"with probability {drafting.acceptance:g}"
+        )
+    rows = [
+        ("engine", request.engine),
+        ("model", request.model.title),
+        ("variants", "; ".join(_variant_text(one) for one in request.variants)),
+        ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
+        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
+        ("formats", " or ".join(formats)),
+        ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
+        ("drafts", drafts),
+        ("objective", request.objective),
+        ("times", planned),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _variant_text(one: AskedModel) -> str:
+    lost = percent(one.quality_loss_fraction)
+    return (
+        f"{one.title}, which loses {lost if one.quality_loss_fraction < 1 else 'nobody knows what'}"
+    )

@@ -1,0 +1,30 @@
+"""Models that stand in for another one: pruned, distilled, quantised, or decoded by diffusion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HOWS = ("pruned", "distilled", "quantized", "diffusion")
+"""Ways to make a variant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """What a model was made from, where it is a pruned, distilled or quantised one.
+
+    Args:
+        of: the model that it stands in for.
+        how: `pruned`, `distilled`, `quantized`, `diffusion`.
+        quality: what is known of its quality beside that model's, with the source.
+        quality_loss_fraction: share of a benchmark's score that it loses against that model;
+            None where no number is known [1].
+        n_denoising_steps: passes that a block of tokens takes, of a diffusion decoder.
+        n_block_tokens: tokens of such a block.
+    """
+
+    of: str
+    how: str
+    quality: str
+    n_denoising_steps: int | None = None
+    n_block_tokens: int | None = None
+    quality_loss_fraction: float | None = None
