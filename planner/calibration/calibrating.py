@@ -71,7 +71,7 @@ def calibrate(
     if problems:
         raise RequestError(problems)
     admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
-    tables, few = _joined(admitted.tables)
+    tables, few = joined(admitted.tables)
     if not tables:
         raise RequestError(_nothing(paths, (*admitted.refused, *few), device, engine))
     fitted = []
@@ -103,7 +103,7 @@ def _read(path: Path, device: DeviceSpec, engine: str) -> Reading:
     if not path.exists():
         raise RequestError([Problem(where=str(path), fact="no such file or folder")])
     if is_silicon(path):
-        return read_silicon(path, engine)
+        return read_silicon(path, engine, device.peak_flop_per_s)
     if is_infersim(path):
         return read_infersim(path, device.name, dict(device.peak_flop_per_s))
     if path.is_dir():
@@ -114,7 +114,7 @@ def _read(path: Path, device: DeviceSpec, engine: str) -> Reading:
     return read_plain(path)
 
 
-def _joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
+def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
     """One table for each family and format, whatever files they came from."""
     kinds: dict[tuple[str, str], list[Measured]] = {}
     for one in tables:

@@ -6,16 +6,20 @@ the quantisation of their inputs. Source: [AIConfigurator2026].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
+from planner.calibration.silicon_blocks import READERS, Origin
 from planner.calibration.tables import Measured, Reading, Refused, columns_of
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import Problem, RequestError
 
 Table = dict[str, np.ndarray]
+
+NO_PEAKS: Mapping[str, float] = MappingProxyType({})
 
 ENGINES = ("trtllm", "sglang", "vllm")
 LEAST_SIDE = 256
@@ -43,8 +47,13 @@ def is_silicon(path: Path) -> bool:
     return path.suffix == ".parquet" or any(path.rglob("*.parquet")) if path.exists() else False
 
 
-def read_silicon(path: Path, engine: str) -> Reading:
+def read_silicon(path: Path, engine: str, peaks: Mapping[str, float] = NO_PEAKS) -> Reading:
     """Rows of a Parquet file, or of all those in a folder that are of an engine.
+
+    Args:
+        path: file or folder.
+        engine: whose kernels are read.
+        peaks: of the device, by number format; blocks hold products of several formats.
 
     Raises:
         RequestError: the package that reads Parquet is not installed.
@@ -54,8 +63,15 @@ def read_silicon(path: Path, engine: str) -> Reading:
         named = [part for part in one.parts if part in ENGINES]
         if named and named[-1] != engine:
             continue
-        reader = _READERS.get(one.stem)
-        if reader is None:
+        reader, blocks = _READERS.get(one.stem), READERS.get(one.stem)
+        if blocks is not None:
+            origin = Origin(file=str(one), engine=engine, peaks=peaks)
+            found = tuple(blocks(_columns(one), origin))
+            reading += Reading(
+                tables=tuple(part for part in found if isinstance(part, Measured)),
+                refused=tuple(part for part in found if isinstance(part, Refused)),
+            )
+        elif reader is None:
             reason = f"`{one.stem}` is of no operation that is fitted from these tables"
             reading += Reading(refused=(Refused(file=str(one), line=0, reason=reason),))
         else:
