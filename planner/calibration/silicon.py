@@ -47,13 +47,20 @@ def is_silicon(path: Path) -> bool:
     return path.suffix == ".parquet" or any(path.rglob("*.parquet")) if path.exists() else False
 
 
-def read_silicon(path: Path, engine: str, peaks: Mapping[str, float] = NO_PEAKS) -> Reading:
+def read_silicon(
+    path: Path,
+    engine: str,
+    peaks: Mapping[str, float] = NO_PEAKS,
+    *,
+    programs: frozenset[str] = frozenset(),
+) -> Reading:
     """Rows of a Parquet file, or of all those in a folder that are of an engine.
 
     Args:
         path: file or folder.
         engine: whose kernels are read.
         peaks: of the device, by number format; blocks hold products of several formats.
+        programs: names of kernels to read of tables of experts that hold several.
 
     Raises:
         RequestError: the package that reads Parquet is not installed.
@@ -65,7 +72,7 @@ def read_silicon(path: Path, engine: str, peaks: Mapping[str, float] = NO_PEAKS)
             continue
         reader, blocks = _READERS.get(one.stem), READERS.get(one.stem)
         if blocks is not None:
-            origin = Origin(file=str(one), engine=engine, peaks=peaks)
+            origin = Origin(file=str(one), engine=engine, peaks=peaks, programs=programs)
             found = tuple(blocks(_columns(one), origin))
             reading += Reading(
                 tables=tuple(part for part in found if isinstance(part, Measured)),

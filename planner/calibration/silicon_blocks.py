@@ -9,7 +9,7 @@ Source: [AIConfigurator2026]; docs/decisions/0012-experts-and-blocks.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +31,14 @@ class Origin:
         file: as the user knows it.
         engine: whose kernels.
         peaks: datasheet FLOP/s by number format, of the device.
+        programs: names of the engine's kernels to read of tables that hold several; all that are
+            not rare if empty.
     """
 
     file: str
     engine: str
     peaks: Mapping[str, float]
+    programs: frozenset[str] = frozenset()
 
 
 _EXPERTS: Mapping[str, tuple[str, str, float, float]] = {
@@ -54,7 +57,12 @@ _WITHOUT_GATE = {(8192, 5120), (2048, 5120), (2688, 1856), (4096, 2688), (1024, 
 LEAST_OF_MOST = 0.1
 """Kernels with fewer rows than this share of the most common one's are left out."""
 
-_WEIGHTS = {"bfloat16": ("bf16", 2.0), "fp8_block": ("fp8", 1.0), "nvfp4": ("nvfp4", 0.5625)}
+_WEIGHTS = {
+    # name in the tables: formats whose peak bounds the products, the first known; bytes
+    "bfloat16": (("bf16",), 2.0),
+    "fp8_block": (("fp8", "bf16"), 1.0),
+    "nvfp4": (("nvfp4", "fp4", "mxfp4"), 0.5625),
+}
 _CACHES = {"bfloat16": ("bf16", 2.0), "fp8": ("fp8", 1.0)}
 
 
@@ -94,10 +102,10 @@ def experts(table: Table, origin: Origin) -> Found:
     whole = table["num_experts"] % table["moe_ep_size"] == 0
     for name, (form, peak, weight_bytes, input_bytes) in _EXPERTS.items():
         named = (table["moe_dtype"] == name) & whole
-        chosen = named & np.array(gate, dtype=bool) & _common(table, named)
+        chosen = named & np.array(gate, dtype=bool) & _programs(table, named, origin.programs)
         rows = np.flatnonzero(chosen)
         if named.sum() > len(rows):
-            what = "of rare kernels, or of shapes without a gate"
+            what = "of other kernels, or of shapes without a gate"
             reason = f"experts {form}: {named.sum() - len(rows)} rows {what}, are left out"
             yield Refused(file=origin.file, line=0, reason=reason)
         stay, hit = routed(
@@ -180,13 +188,13 @@ def block(family: str) -> Callable[[Table, Origin], Found]:
         if family == "sparse_block_prefill":
             known &= table["isl"] >= SHORTEST_SPARSE
             known &= np.array(["dense_mha" not in str(one) for one in table["kernel_source"]])
-        for weights, (product, weight_bytes) in _WEIGHTS.items():
+        for weights, (products, weight_bytes) in _WEIGHTS.items():
             for cache, (_, cache_bytes) in _CACHES.items():
                 chosen = (
                     known & (table["gemm_type"] == weights) & (table["kv_cache_dtype"] == cache)
                 )
                 if chosen.any():
-                    rates = origin.peaks.get(product, origin.peaks.get("bf16", 0.0))
+                    rates = _peak(origin, products)
                     bytes_of = {"weight_bytes": weight_bytes, "cache_bytes": cache_bytes}
                     form = f"{weights}+{cache}".replace("bfloat16", "bf16")
                     yield from _block(table, chosen, origin, (family, form), rates, bytes_of)
@@ -217,7 +225,7 @@ def _block(
         },
     }
     if index:
-        columns["index_flop_per_s"] = origin.peaks.get("fp8", origin.peaks.get("bf16", 0.0))
+        columns["index_flop_per_s"] = _peak(origin, ("fp8", "bf16"))
     if family.endswith("decode"):
         columns |= {"context": (table["isl"] + table["step"])[rows]}
         columns |= {"cache_bytes": bytes_of["cache_bytes"]}
@@ -232,6 +240,11 @@ def _block(
     )
     whole = columns_of(len(rows), **columns)
     yield from _kept(table, rows, origin, (family, form, "bf16"), whole, orders)
+
+
+def _peak(origin: Origin, formats: Sequence[str]) -> float:
+    """Datasheet peak of the first format that the device has; infinite of none [FLOP/s]."""
+    return next((origin.peaks[name] for name in formats if name in origin.peaks), np.inf)
 
 
 def recurrence(kind: str) -> Callable[[Table, Origin], Found]:
@@ -293,9 +306,12 @@ def _pairs(table: Table, one: str, other: str) -> list[tuple[int, int]]:
     return list(zip(table[one].tolist(), table[other].tolist(), strict=True))
 
 
-def _common(table: Table, named: BoolArray) -> BoolArray:
-    """Rows of kernels that are not rare among those named."""
+def _programs(table: Table, named: BoolArray, asked: frozenset[str]) -> BoolArray:
+    """Rows of the kernels asked for where they have any, or of those that are not rare."""
     sources = np.array([str(one) for one in table["kernel_source"]])
+    wanted = np.isin(sources, sorted(asked))
+    if (named & wanted).any():
+        return wanted
     usual = np.char.find(sources, "min_latency") < 0
     names, counts = np.unique(sources[named & usual], return_counts=True)
     if not len(names):

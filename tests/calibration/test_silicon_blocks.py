@@ -114,7 +114,31 @@ def test_experts_are_read_as_sharded_with_the_rows_that_stay(write):
     assert list(table.columns["rows"]) == [64 * 8 / 4, 128 * 8 / 4]
     assert list(table.columns["n_hit"]) == [64, 64]
     assert set(table.columns) <= {*FAMILIES["experts"].dimensions, *FAMILIES["experts"].optional}
-    assert any("2 rows of rare kernels" in one.reason for one in reading.refused)
+    assert any("2 rows of other kernels" in one.reason for one in reading.refused)
+
+
+def test_of_several_kernels_those_that_are_named_are_read(write):
+    path = write(
+        "moe_perf",
+        {
+            "kernel_source": ["a"] * 8 + ["b"] * 4,
+            "moe_dtype": "bfloat16",
+            "num_tokens": [*range(1, 9), *range(1, 5)],
+            "hidden_size": 4096,
+            "inter_size": 1536,
+            "topk": 8,
+            "num_experts": 128,
+            "moe_tp_size": 1,
+            "moe_ep_size": 1,
+            "distribution": "power_law_1.2",
+            "latency": [0.5] * 12,
+        },
+    )
+    rows = {
+        names: read_silicon(path, "vllm", PEAKS, programs=frozenset(names)).tables[0].n_rows
+        for names in ((), ("b",), ("a",), ("unknown",))
+    }
+    assert rows == {(): 12, ("b",): 4, ("a",): 8, ("unknown",): 12}
 
 
 def test_a_block_has_the_widths_of_its_model_and_the_peaks_of_its_formats(write):

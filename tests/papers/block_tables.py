@@ -46,7 +46,7 @@ def main() -> None:
                 sources = {kernel.fit.source for kernel in kernels.values()}
                 for table in tables(asked.silicon / chip.folder, engine, sources, device):
                     kernel = kernels.get((table.family, table.format))
-                    if kernel is not None:
+                    if kernel is not None and f", {engine} " in kernel.fit.source:
                         line = judged(table, kernel, device, fits=asked.fit)
                         print(f"{chip.name:10}{engine:7} {line}", flush=True)
 
@@ -55,8 +55,10 @@ def tables(folder: Path, engine: str, sources: set[str], device: DeviceSpec) -> 
     """Rows that physics allows, of the files that sources name; one table a kernel."""
     reading = Reading()
     for operation, version in sorted(files(engine, sources)):
+        programs = frozenset(re.findall(r"\w+", " ".join(sources)))
         for path in folder.glob(f"*/{engine}/{version}*/{operation}.parquet"):
-            reading += read_silicon(path, engine, device.peak_flop_per_s)
+            peaks = device.peak_flop_per_s
+            reading += read_silicon(path, engine, peaks, programs=programs)
     admitted = admit(reading, device.peak_flop_per_s, device.hbm_bytes_per_s)
     return joined(admitted.tables)[0]
 
