@@ -117,6 +117,13 @@ def test_experts_are_read_as_sharded_with_the_rows_that_stay(write):
     assert any("2 rows of other kernels" in one.reason for one in reading.refused)
 
 
+@pytest.mark.parametrize("operation", ["moe_perf", "gdn_perf", "dsa_context_module_perf"])
+def test_a_file_that_is_called_so_and_is_not_says_what_it_lacks(write, operation):
+    reading = read_silicon(write(operation, {"latency": [1.0]}), "vllm", PEAKS)
+    assert reading.tables == ()
+    assert "has no column" in reading.refused[0].reason
+
+
 def test_of_several_kernels_those_that_are_named_are_read(write):
     path = write(
         "moe_perf",
