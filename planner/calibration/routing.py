@@ -4,7 +4,8 @@ Tables name the distribution that routing was drawn from, not the draw. Balanced
 experts in turn, so it is rebuilt exactly, and of it the first device is timed; of a power law the
 busiest of all devices is timed, and the mean of several draws is taken.
 
-Source: the collector of [AIConfigurator2026], by its documentation; docs/decisions/0012.
+Source: the collector of [AIConfigurator2026], as documented;
+docs/decisions/0012-experts-and-blocks.md.
 """
 
 from __future__ import annotations
