@@ -34,6 +34,10 @@ LEAST_OF_MOST = 0.1
 def experts(table: Table, origin: Origin) -> Found:
     """Fused experts: routing is rebuilt; shapes without a gate and rare kernels are left out."""
     gate = [pair not in _WITHOUT_GATE for pair in _pairs(table, "hidden_size", "inter_size")]
+    known = sorted({*table["kernel_source"].astype(str).tolist()})
+    if origin.programs and not origin.programs & {*known}:
+        reason = f"none of the kernels asked for is in it, so all are read: {', '.join(known)}"
+        yield Refused(file=origin.file, line=0, reason=reason)
     whole = table["num_experts"] % table["moe_ep_size"] == 0
     for name, (form, peak, weight_bytes, input_bytes) in _EXPERTS.items():
         named = (table["moe_dtype"] == name) & whole

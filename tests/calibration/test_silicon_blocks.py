@@ -146,6 +146,8 @@ def test_of_several_kernels_those_that_are_named_are_read(write):
         for names in ((), ("b",), ("a",), ("unknown",))
     }
     assert rows == {(): 12, ("b",): 4, ("a",): 8, ("unknown",): 12}
+    told = read_silicon(path, "vllm", PEAKS, programs=frozenset({"unknown"})).refused
+    assert told[0].reason.endswith("so all are read: a, b")
 
 
 def test_a_block_has_the_widths_of_its_model_and_the_peaks_of_its_formats(write):
