@@ -19,6 +19,7 @@ from planner.describe import describe
 from planner.errors import Problem, RequestError
 from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
+from planner.estimates.observed import Observed, impossible
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
 from planner.programs.deployment import USD_PER_MTOKEN, pose
@@ -36,6 +37,7 @@ from planner.specs.request import (
     command_of,
     make_request,
 )
+from planner.topology.meshes import mesh_table
 from planner.verdict import referee_verdict
 
 DEFAULT_OPTIONS = SolverOptions()
@@ -73,7 +75,7 @@ def audit(
         options: how to solve.
 
     Raises:
-        RequestError: neither batch nor utilization, or both; or an amount that cannot be.
+        RequestError: neither batch nor utilization, or both; or what no such devices can do.
     """
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or model.weights_formats[0]
@@ -91,6 +93,18 @@ def audit(
         assert utilization_fraction is not None
         tokens_per_s = utilization_fraction * peak / token_flop
         batch = max(1, round(tokens_per_s / speed_tokens_per_s))
+    _check_physics(
+        Observed(
+            model=replace(model, kv_format=kv_format or model.kv_format),
+            cluster=cluster,
+            n_devices=used,
+            weights_format=weights,
+            batch=batch,
+            speed_tokens_per_s=speed_tokens_per_s,
+            n_context_tokens=workload.mean_decode_context,
+            is_share=utilization_fraction is not None,
+        )
+    )
     tokens_per_s = batch * speed_tokens_per_s
     seen = Observation(
         n_devices=used,
@@ -139,6 +153,12 @@ def _problems(
         fact = f"`{cluster.name}` has {cluster.n_devices} devices"
         problems.append(Problem(where="--devices", value=str(used), fact=fact))
     return problems
+
+
+def _check_physics(seen: Observed) -> None:
+    problems = impossible(seen)
+    if problems:
+        raise RequestError(problems)
 
 
 def _audited(request: Request, seen: Observation, speculation: Speculation | None) -> Audit:
@@ -206,9 +226,9 @@ def _title(name: str, found: Deployment) -> str:
 
 
 def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
-    """The machine with meshes of exactly so many devices, if there are any."""
-    rows = np.flatnonzero(machine.meshes.n_devices == n_devices)
-    meshes = machine.meshes.take(rows) if len(rows) else machine.meshes
+    """The machine with all meshes of exactly so many devices, long pipelines among them."""
+    meshes = mesh_table(request.cluster, max_stages=request.model.n_layers)
+    meshes = meshes.take(np.flatnonzero(meshes.n_devices == n_devices))
     return replace(machine, meshes=meshes, network=network_table(meshes, request.cluster.fabric))
 
 

@@ -46,6 +46,7 @@ def calibrate(
             version=written.engine_version,
             n_sms=n_sms,
             source=written.source,
+            programs=[one.strip() for one in (written.kernels or "").split(",") if one.strip()],
             on_fit=lambda what, n_rows: line.tell(lambda _: f"fitting {what} to {n_rows} rows"),
         )
     finally:

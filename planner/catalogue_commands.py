@@ -1,20 +1,21 @@
-"""`plan models` and `plan topologies`: what can be planned with, listed and described."""
+"""`plan models`, `plan topologies`, `plan devices`: what can be planned with, and what it is."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
 from planner.errors import RequestError
 from planner.options.arguments import Arguments
-from planner.report.paint import width, write
+from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
+    from planner.specs.records import DeviceSpec
 
 FOUND = 0
 
@@ -75,6 +76,34 @@ def topologies(name: _Name = None, /, *, said: _Said) -> int:
 
         text = cluster_text(load_cluster(name, asked_by="plan topologies"), width())
     write(text, sys.stdout)
+    return FOUND
+
+
+def devices(
+    name: _Name = None,
+    /,
+    *,
+    json: Annotated[bool, Parameter(help="Print them as JSON, in SI units.", negative=())] = False,
+    said: _Said,
+) -> int:
+    """List devices, or describe one."""
+    from planner.specs.listing import list_devices
+    from planner.specs.reading import load_device
+
+    said.check()
+    found: list[DeviceSpec] = []
+    for one in [name] if name is not None else [item.name for item in list_devices()]:
+        with suppress(RequestError) if name is None else nullcontext():
+            found.append(load_device(one, asked_by="plan devices"))
+    if json:
+        from planner.report.as_json import devices_json, dumps
+
+        write_data(dumps(devices_json(found)), sys.stdout)
+    else:
+        from planner.report.devices import device_text, devices_text
+
+        text = devices_text(found, width()) if name is None else device_text(found[0])
+        write(text, sys.stdout)
     return FOUND
 
 

@@ -19,7 +19,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from planner.audit_command import audit
 from planner.calibrate_command import calibrate
-from planner.catalogue_commands import models, topologies
+from planner.catalogue_commands import devices, models, topologies
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -52,7 +52,8 @@ usage: plan [OPTIONS]
        plan predict [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
-       plan topologies [NAME]"""
+       plan topologies [NAME]
+       plan devices [NAME] [--json]"""
 _NOTHING_ASKED = WrittenPlan()
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
@@ -140,6 +141,7 @@ def _app() -> App:
     app.command(calibrate)
     app.command(models)
     app.command(topologies)
+    app.command(devices)
     app.command(install_completion, name="--install-completion")
     return app
 

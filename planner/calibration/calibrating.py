@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,7 @@ def calibrate(
     version: str = "",
     n_sms: int = 0,
     source: str = "",
+    programs: Iterable[str] = (),
     on_fit: Callable[[str, int], None] | None = None,
 ) -> Calibration:
     """Fit the closed forms to tables of measured kernels.
@@ -56,6 +57,7 @@ def calibrate(
         version: of the engine.
         n_sms: multiprocessors of the device; 0 leaves out the forms that count tiles.
         source: where the rows come from, as the file shall say; the names of the files if empty.
+        programs: names of the engine's kernels to read of tables that hold several for a format.
         on_fit: called before each fit with the family and the number of its rows.
 
     Raises:
@@ -65,13 +67,13 @@ def calibrate(
     problems: list[Problem] = []
     for path in paths:
         try:
-            read += _read(path, device, engine)
+            read += _read(path, device, engine, frozenset(programs))
         except RequestError as error:
             problems += error.problems
     if problems:
         raise RequestError(problems)
     admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
-    tables, few = _joined(admitted.tables)
+    tables, few = joined(admitted.tables)
     if not tables:
         raise RequestError(_nothing(paths, (*admitted.refused, *few), device, engine))
     fitted = []
@@ -99,11 +101,11 @@ def calibrate(
     )
 
 
-def _read(path: Path, device: DeviceSpec, engine: str) -> Reading:
+def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str]) -> Reading:
     if not path.exists():
         raise RequestError([Problem(where=str(path), fact="no such file or folder")])
     if is_silicon(path):
-        return read_silicon(path, engine)
+        return read_silicon(path, engine, device.peak_flop_per_s, programs=programs)
     if is_infersim(path):
         return read_infersim(path, device.name, dict(device.peak_flop_per_s))
     if path.is_dir():
@@ -114,7 +116,7 @@ def _read(path: Path, device: DeviceSpec, engine: str) -> Reading:
     return read_plain(path)
 
 
-def _joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
+def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
     """One table for each family and format, whatever files they came from."""
     kinds: dict[tuple[str, str], list[Measured]] = {}
     for one in tables:

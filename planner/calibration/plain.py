@@ -41,6 +41,10 @@ def read_plain(path: Path) -> Reading:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         fact = f"cannot be read as CSV: {str(error).lower()}"
         raise SpecError([Problem(where=shown, fact=fact)]) from None
+    unlike = _unlike(path, text)
+    if unlike:
+        fact, remedy = unlike
+        raise SpecError([Problem(where=shown, fact=fact, remedy=remedy)])
     header = [cell.strip() for cell in text[0]] if text else []
     problems = [
         Problem(where=shown, value=word, fact="is no column of it", remedy=_remedy())
@@ -58,6 +62,17 @@ def read_plain(path: Path) -> Reading:
     if problems or not tables:
         raise SpecError(problems or [Problem(where=shown, fact="has no rows")])
     return Reading(tables=tuple(tables))
+
+
+def _unlike(path: Path, text: list[list[str]]) -> tuple[str, str] | None:
+    """What a file is instead of a table, and what to do about it; None if it may be one."""
+    first = next((row for row in text if any(cell.strip() for cell in row)), None)
+    example = "its first line is like `family,format,m,n,k,weight_bytes,input_bytes,latency_us`"
+    if first is None:
+        return "is empty", example
+    if path.suffix in (".json", ".jsonl") or first[0].lstrip()[:1] in ("{", "["):
+        return "is JSON, which is not read", f"write it as CSV: {example}"
+    return None
 
 
 def _tables(rows: list[Row], shown: str, problems: list[Problem]) -> list[Measured]:

@@ -6,16 +6,21 @@ the quantisation of their inputs. Source: [AIConfigurator2026].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
+from planner.calibration.silicon_blocks import READERS
+from planner.calibration.silicon_rows import Origin
 from planner.calibration.tables import Measured, Reading, Refused, columns_of
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import Problem, RequestError
 
 Table = dict[str, np.ndarray]
+
+NO_PEAKS: Mapping[str, float] = MappingProxyType({})
 
 ENGINES = ("trtllm", "sglang", "vllm")
 LEAST_SIDE = 256
@@ -43,8 +48,20 @@ def is_silicon(path: Path) -> bool:
     return path.suffix == ".parquet" or any(path.rglob("*.parquet")) if path.exists() else False
 
 
-def read_silicon(path: Path, engine: str) -> Reading:
+def read_silicon(
+    path: Path,
+    engine: str,
+    peaks: Mapping[str, float] = NO_PEAKS,
+    *,
+    programs: frozenset[str] = frozenset(),
+) -> Reading:
     """Rows of a Parquet file, or of all those in a folder that are of an engine.
+
+    Args:
+        path: file or folder.
+        engine: whose kernels are read.
+        peaks: of the device, by number format; blocks hold products of several formats.
+        programs: names of kernels to read of tables of experts that hold several.
 
     Raises:
         RequestError: the package that reads Parquet is not installed.
@@ -54,14 +71,28 @@ def read_silicon(path: Path, engine: str) -> Reading:
         named = [part for part in one.parts if part in ENGINES]
         if named and named[-1] != engine:
             continue
-        reader = _READERS.get(one.stem)
-        if reader is None:
-            reason = f"`{one.stem}` is of no operation that is fitted from these tables"
+        try:
+            reading += _read(one, engine, peaks, programs)
+        except KeyError as error:
+            reason = f"has no column {error}, so it is no table of `{one.stem}`"
             reading += Reading(refused=(Refused(file=str(one), line=0, reason=reason),))
-        else:
-            tables = tuple(reader(_columns(one), str(one)))
-            reading += Reading(tables=tables)
     return reading
+
+
+def _read(path: Path, engine: str, peaks: Mapping[str, float], programs: frozenset[str]) -> Reading:
+    """Rows of one file; of an operation without a reader, the reason why there are none."""
+    reader, blocks = _READERS.get(path.stem), READERS.get(path.stem)
+    if reader is not None:
+        return Reading(tables=tuple(reader(_columns(path), str(path))))
+    if blocks is None:
+        reason = f"`{path.stem}` is of no operation that is fitted from these tables"
+        return Reading(refused=(Refused(file=str(path), line=0, reason=reason),))
+    origin = Origin(file=str(path), engine=engine, peaks=peaks, programs=programs)
+    found = tuple(blocks(_columns(path), origin))
+    return Reading(
+        tables=tuple(part for part in found if isinstance(part, Measured)),
+        refused=tuple(part for part in found if isinstance(part, Refused)),
+    )
 
 
 def _columns(path: Path) -> Table:

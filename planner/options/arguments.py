@@ -13,7 +13,9 @@ from typing import TypeVar
 from planner.errors import Problem, RequestError
 from planner.options.written import REPEATED, SURVEYS, WORDS, WrittenPlan, flags, valued
 
-COMMANDS = ("models", "topologies")
+COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
+"""Commands that take a name, and their options, which take no value."""
+
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
 
 _EXAMPLES = {
@@ -83,15 +85,15 @@ def tidy(argv: list[str]) -> Arguments:
 
 
 def _command(argv: list[str]) -> Arguments:
-    """`plan models [NAME]`: one word at most, no options."""
+    """`plan models [NAME]`: one word at most, beside the command's options."""
     said = Arguments(tokens=argv[:1])
     command = f"plan {argv[0]}"
     for token in argv[1:]:
-        if token in STANDING:
+        if token in (*STANDING, *COMMANDS[argv[0]]):
             said.tokens.append(token)
         elif token.startswith("-"):
             said.problems.append(Problem(where=token, fact=f"is no option of `{command}`"))
-        elif len(said.tokens) > 1:
+        elif any(not word.startswith("-") for word in said.tokens[1:]):
             said.problems.append(Problem(where=token, fact=f"`{command}` takes one name"))
         else:
             said.tokens.append(token)

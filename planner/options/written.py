@@ -363,6 +363,10 @@ class WrittenCalibration:
     source: Annotated[
         str, _text(_TABLES, "TEXT", "Where the rows come from; default: the names of the files.")
     ] = ""
+    kernels: Annotated[
+        str | None,
+        _text(_TABLES, "NAMES", "Of an engine's kernels of experts; default: all but rare ones."),
+    ] = None
     output: Annotated[
         str | None, _text(_OUTPUT, "FILE", "Write the constants as a kernel file.")
     ] = None

@@ -8,6 +8,7 @@ problems    what is wrong with a request
 failures    out of time, a failed check, a defect
 catalogue   models, one or all
 pools       topologies, one or all
+devices     devices, one or all
 frontiers   frontiers: their points, what proves them
 comparison  plans of several cases, side by side
 page        frontiers as a page of HTML

@@ -19,7 +19,14 @@ from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
-from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
+from planner.specs.records import (
+    ClusterSpec,
+    DeviceSpec,
+    LinkedFabric,
+    ModelSpec,
+    NodesFabric,
+    TorusFabric,
+)
 from planner.specs.spans import spans
 from planner.surveys import Comparison, Curve, Frontier
 
@@ -28,7 +35,7 @@ Json = dict[str, Any]
 PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1"
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
-PREDICTION = "planner.prediction/1"
+PREDICTION, DEVICES = "planner.prediction/1", "planner.devices/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
@@ -100,6 +107,10 @@ def comparison_json(comparison: Comparison) -> Json:
 
 def audit_json(audit: Audit) -> Json:
     return {"schema": AUDIT, **_record(audit)}
+
+
+def devices_json(devices: Sequence[DeviceSpec]) -> Json:
+    return {"schema": DEVICES, "devices": [_record(device) for device in devices]}
 
 
 def economics_json(plan: EconomicsPlan) -> Json:

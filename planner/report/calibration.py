@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.report.lines import columns, percent, section, wrapped
+from planner.report.words import plural
 from planner.units import show
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def calibration_text(answer: Calibration, width: int, *, names_refused: bool = F
     n_rows = sum(one.table.n_rows for one in answer.fitted)
     title = (
         f"{answer.device.title} under {answer.table.engine}: "
-        f"{len(answer.fitted)} kernels fitted to {n_rows} rows, {len(answer.refused)} refused"
+        f"{plural(len(answer.fitted), 'kernel')} fitted to {plural(n_rows, 'row')}, "
+        f"{len(answer.refused)} refused"
     )
     parts = [
         title,

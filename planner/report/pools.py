@@ -40,13 +40,14 @@ def cluster_text(cluster: ClusterSpec, width: int) -> str:
             section("pool", labelled(pool, width)),
             section("network, one way", figure_lines(network, provenance)),
             section("parts", labelled(parts, width)),
-            section("device", figure_lines(_device(device), provenance)),
+            section("device", figure_lines(device_figures(device), provenance)),
             assumed_text(provenance),
         )
     )
 
 
-def _device(device: DeviceSpec) -> Figures:
+def device_figures(device: DeviceSpec) -> Figures:
+    """Label, value and key of the source of everything that a device's file says."""
     peaks = [
         (f"peak {name}", show(rate, "FLOP/s"), f"peak.{name}")
         for name, rate in device.peak_flop_per_s.items()

@@ -22,7 +22,7 @@ def request_text(error: RequestError, width: int) -> str:
     """The whole message of an error."""
     n_reasons = len(error.problems)
     reasons = f", for {n_reasons} reasons" if n_reasons > 1 else ""
-    hints = [f"hint: {hint}" for hint in error.hint.splitlines() if hint]
+    hints = [line for hint in error.hint.splitlines() if hint for line in _hint(hint, width)]
     parts = [f"error: the request cannot be read{reasons}", _body(error.problems, width)]
     return "\n\n".join(filter(None, (*parts, "\n".join(hints))))
 
@@ -39,6 +39,12 @@ def _body(problems: Sequence[Problem], width: int) -> str:
         else:
             lines += [f"  {text}", *(f"      {line}" for line in wrapped(said, width - 6))]
     return "\n".join(lines)
+
+
+def _hint(hint: str, width: int) -> list[str]:
+    """A hint in lines; one that is a command stays in one, to be copied."""
+    text = f"hint: {hint}"
+    return [text] if "`plan " in hint else wrapped(text, width)
 
 
 def literal(problem: Problem) -> str:

@@ -20,6 +20,7 @@ from planner.report.as_json import (
     COMPARISON,
     CONFLICT,
     DERIVED,
+    DEVICES,
     ECONOMICS,
     ENGINE,
     ENGINE_CONFLICT,
@@ -31,6 +32,7 @@ from planner.report.as_json import (
     RANGES,
 )
 from planner.results import Conflict, Plan
+from planner.specs.records import DeviceSpec
 from planner.surveys import Comparison, Curve
 
 Schema = dict[str, Any]
@@ -86,6 +88,13 @@ def frontiers_schema() -> Schema:
     curves: Schema = {"type": "array", "items": _type(Curve, definitions)}
     properties: dict[str, Schema] = {"schema": {"const": FRONTIERS}, "curves": curves}
     return _titled(FRONTIERS, _object(properties), definitions)
+
+
+def devices_schema() -> Schema:
+    definitions: dict[str, Schema] = {}
+    devices: Schema = {"type": "array", "items": _type(DeviceSpec, definitions)}
+    properties: dict[str, Schema] = {"schema": {"const": DEVICES}, "devices": devices}
+    return _titled(DEVICES, _object(properties), definitions)
 
 
 def error_schema() -> Schema:

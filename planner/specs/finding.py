@@ -27,7 +27,7 @@ class Kind(Enum):
 
     MODEL = ("model", "models", "plan models")
     CLUSTER = ("topology", "topologies", "plan topologies")
-    DEVICE = ("device", "topologies/devices", "")
+    DEVICE = ("device", "topologies/devices", "plan devices")
     KERNELS = ("kernel table", "kernels", "")
     ENGINE = ("engine", "engines", "")
 

@@ -38,6 +38,11 @@ def list_clusters() -> tuple[Listing, ...]:
     return _list(Kind.CLUSTER, "cluster")
 
 
+def list_devices() -> tuple[Listing, ...]:
+    """Devices that can be named, those of the working folder first."""
+    return _list(Kind.DEVICE, "device")
+
+
 def variants_of(name: str) -> tuple[str, ...]:
     """Names of the models that can be named and say that they are variants of this one."""
     found = []

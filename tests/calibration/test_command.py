@@ -15,7 +15,7 @@ def test_errors_constants_and_refused_rows_are_printed(capsys, plain):
     path = plain(scale=lambda place: 0.1 if place == 5 else 1.0)
     code, out, _ = run(capsys, path, "--device", "h20", "--engine=own")
     assert code == 0
-    assert "1 kernels fitted to 29 rows, 1 refused" in out
+    assert "1 kernel fitted to 29 rows, 1 refused" in out
     assert f"{path}:7  gemm fp8: " in out
     assert "left out" in out
     assert "floor_s 6" in out

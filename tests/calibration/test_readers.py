@@ -77,7 +77,7 @@ def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
         "latency": [0.02, 0.04, 0.01, 0.01, 0.01, 0.01],
     }
     parquet.write_table(pa.table(rows), folder / "generation_attention_perf.parquet")
-    parquet.write_table(pa.table({"x": [1]}), folder / "moe_perf.parquet")
+    parquet.write_table(pa.table({"x": [1]}), folder / "mlp_perf.parquet")
     reading = read_silicon(tmp_path, "vllm")
     (table,) = reading.tables
     assert (table.family, table.format, table.peak_format) == ("decode_attention", "bf16", "bf16")
@@ -85,7 +85,7 @@ def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
     assert list(table.columns["context"]) == [1024, 2048]
     assert list(table.columns["n_kv_heads"]) == [8, 4]
     assert list(table.lines) == [1, 2]
-    assert "moe_perf" in reading.refused[0].reason
+    assert "mlp_perf" in reading.refused[0].reason
     assert read_silicon(tmp_path, "sglang").tables == ()
 
 

@@ -145,6 +145,7 @@ def test_help_names_every_group_and_command_even_beside_mistakes(plan, line):
         "output",
         "models",
         "topologies",
+        "devices",
         "--latency-target TIME",
         "[palm-540b]",
     ):

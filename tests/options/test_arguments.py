@@ -63,6 +63,14 @@ def test_all_faults_are_found():
     assert len(faults("paln", "--batch", "--bacth", "4", "--json=1", "stray")) == 5
 
 
+def test_devices_may_be_asked_for_as_json_beside_one_name():
+    assert tidy(["devices", "--json", "h20"]).tokens == ["devices", "--json", "h20"]
+    assert faults("devices", "--json", "h20", "h200") == [
+        ("h200", "", "`plan devices` takes one name")
+    ]
+    assert faults("devices", "--html") == [("--html", "", "is no option of `plan devices`")]
+
+
 @pytest.mark.parametrize("command", ["models", "topologies"])
 def test_a_list_takes_one_name_and_no_options(command):
     assert tidy([command, "palm-540b"]).tokens == [command, "palm-540b"]

@@ -212,6 +212,87 @@ class TestPicture:
 
 
 @pytest.mark.parametrize(
+    ("seen", "options", "said"),
+    [
+        # 141 GB on 85; 35 passes of 141 GB a second from 3.35 TB/s
+        (
+            {"speed_tokens_per_s": 35.0, "batch": 8, "n_devices": 1},
+            {"--devices", "--speed"},
+            "weights of 141 GB take 1.66 times that",
+        ),
+        # 800 · 3500 · 141 GFLOP a token of 8 · 990 TFLOP/s
+        ({"speed_tokens_per_s": 3500.0, "batch": 400}, {"--speed"}, "2496 % MFU"),
+        ({"speed_tokens_per_s": 500.0, "batch": 1}, {"--speed"}, "2.61 times what the memory"),
+        ({"speed_tokens_per_s": 1.0, "batch": 2000}, {"--batch"}, "of 2080 tokens each"),
+        (
+            {"speed_tokens_per_s": 50.0, "utilization_fraction": 0.9},
+            {"--utilization", "--speed"},
+            "of 2080 tokens each",
+        ),
+    ],
+)
+def test_what_no_devices_can_do_is_refused_with_its_margin_and_the_nearest_that_some_can(
+    monkeypatch, seen, options, said
+):
+    """The nearest is accepted, and whatever is a hundredth beyond it is not."""
+    monkeypatch.setattr("planner.audit._audited", lambda request, observed, _: observed)
+    workload = Workload(n_input_tokens=2048, n_output_tokens=64)
+    with pytest.raises(RequestError) as caught:
+        audited(workload=workload, **seen)
+    problems = caught.value.problems
+    assert {problem.where for problem in problems} == options
+    assert any(said in problem.fact for problem in problems)
+    keys = {
+        "--speed": "speed_tokens_per_s",
+        "--batch": "batch",
+        "--utilization": "utilization_fraction",
+        "--devices": "n_devices",
+    }
+    found = re.findall(r"`(--\w+) ([\d.e+]+)", problems[-1].remedy)
+    option, value = found[0]
+    mended = {**seen, keys[option]: float(value)}
+    if "--devices" in options:
+        mended["n_devices"] = 2
+    for name in ("batch", "n_devices"):
+        if name in mended:
+            mended[name] = int(mended[name])
+    assert audited(workload=workload, **mended).mfu_fraction < 1
+    key = keys[option]
+    beyond = mended[key] + 1 if key == "batch" else mended[key] * 1.01
+    if "--devices" not in options:
+        with pytest.raises(RequestError):
+            audited(workload=workload, **{**mended, key: beyond})
+
+
+def test_a_number_of_devices_that_no_mesh_has_names_the_nearest():
+    with pytest.raises(RequestError, match="no mesh of `tpu-v4-4x8x8` has as many") as caught:
+        audit(
+            load_model("palm-62b"),
+            load_cluster("tpu-v4-4x8x8"),
+            speed_tokens_per_s=5.0,
+            batch=4,
+            n_devices=12,
+        )
+    (problem,) = caught.value.problems
+    assert problem.remedy == "nearest: `--devices 8` or `--devices 16`"
+
+
+def test_a_long_pipeline_is_compared_with_meshes_of_as_many_devices():
+    """80 layers on 11 stages: ten would be as fast, but eleven run."""
+    found = audit(
+        load_model("llama-3-70b"),
+        load_cluster("h100-nvl8-x4"),
+        speed_tokens_per_s=9.0,
+        batch=8,
+        n_devices=11,
+        weights_format="bf16",
+        workload=WORKLOAD,
+    )
+    assert found.possible is not None
+    assert found.possible.mesh.n_devices == 11
+
+
+@pytest.mark.parametrize(
     ("seen", "option"),
     [
         ({"speed_tokens_per_s": 0.0, "batch": 8}, "--speed"),

@@ -16,6 +16,7 @@ from planner.report.as_json import (
     audit_json,
     comparison_json,
     conflict_json,
+    devices_json,
     dumps,
     economics_json,
     engine_conflict_json,
@@ -29,6 +30,7 @@ from planner.report.schema import (
     audit_schema,
     comparison_schema,
     conflict_schema,
+    devices_schema,
     economics_schema,
     engine_conflict_schema,
     engine_schema,
@@ -37,6 +39,7 @@ from planner.report.schema import (
     plan_schema,
     prediction_schema,
 )
+from planner.specs.reading import load_device
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (
     ECONOMICS_ALONE,
@@ -67,6 +70,7 @@ GENERATED = {
     "audit": audit_schema,
     "economics": economics_schema,
     "prediction": prediction_schema,
+    "devices": devices_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
 }
@@ -98,6 +102,7 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("frontiers", frontiers_json([ECONOMICS_CURVE])),
         ("comparison", comparison_json(ECONOMICS_COMPARISON)),
         ("prediction", prediction_json(PREDICTION)),
+        ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
     ],
@@ -201,6 +206,7 @@ def test_the_text_passes_through_any_terminal():
         ("audit", audit_json(AUDIT)),
         ("economics", economics_json(ECONOMICS_PLAN)),
         ("prediction", prediction_json(PREDICTION)),
+        ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
     ],

@@ -60,6 +60,15 @@ def test_two_hints_are_two_lines():
     assert text(TOPOLOGY, hint="one\ntwo").endswith("\n\nhint: one\nhint: two")
 
 
+def test_a_long_hint_wraps_unless_it_is_a_command_to_copy():
+    names = ", ".join(f"family_{i}" for i in range(30))
+    lines = text(TOPOLOGY, hint=f"understood are {names}", width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines).endswith(f"hint: understood are {names}")
+    command = "`plan " + "--model x " * 20 + "`"
+    assert text(TOPOLOGY, hint=command, width=80).splitlines()[-1] == f"hint: {command}"
+
+
 def test_what_cannot_be_printed_is_replaced_and_what_is_endless_is_cut():
     strange = Problem(where="--model", value="\x1b[31m\n\udcff" + "y" * 500, fact="no such model")
     shown = text(strange)

@@ -71,7 +71,7 @@ PRODUCTS = (
             "d_expert",
             *_FORMATS,
         ),
-        optional=("n_up",),
+        optional=("n_up", "rows", "n_hit"),
         parameters=(
             FLOOR,
             Parameter(name="routing_s", start=1e-5, low=0.0, high=2e-4),
