@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
-from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
+from planner.engine_results import EngineAudit, EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
@@ -30,6 +30,7 @@ FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION = "planner.prediction/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
+ENGINE_AUDIT = "planner.engine-audit/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -52,6 +53,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
     EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
     Audit: ("excess",),
+    EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
     OperationLine: ("total_s",),
 }
 """What records compute from their fields and a reader should not have to."""
@@ -100,6 +102,10 @@ def comparison_json(comparison: Comparison) -> Json:
 
 def audit_json(audit: Audit) -> Json:
     return {"schema": AUDIT, **_record(audit)}
+
+
+def engine_audit_json(audit: EngineAudit) -> Json:
+    return {"schema": ENGINE_AUDIT, **_record(audit)}
 
 
 def economics_json(plan: EconomicsPlan) -> Json:
