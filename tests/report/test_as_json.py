@@ -18,6 +18,7 @@ from planner.report.as_json import (
     conflict_json,
     dumps,
     economics_json,
+    engine_audit_json,
     engine_conflict_json,
     engine_json,
     error_json,
@@ -30,6 +31,7 @@ from planner.report.schema import (
     comparison_schema,
     conflict_schema,
     economics_schema,
+    engine_audit_schema,
     engine_conflict_schema,
     engine_schema,
     error_schema,
@@ -44,7 +46,7 @@ from tests.report.economics_examples import (
     ECONOMICS_CURVE,
     ECONOMICS_PLAN,
 )
-from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
+from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
@@ -69,6 +71,7 @@ GENERATED = {
     "prediction": prediction_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
+    "engine-audit": engine_audit_schema,
 }
 
 
@@ -100,6 +103,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("prediction", prediction_json(PREDICTION)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("engine-audit", engine_audit_json(ENGINE_AUDIT)),
+        ("frontiers", frontiers_json([ENGINE_CURVE])),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
