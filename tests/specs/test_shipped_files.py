@@ -54,7 +54,7 @@ def test_a_model_loads_and_its_parameters_are_those_published(name):
     [("llama-3.1-minitron-4b-width", 1 - 60.5 / 65.3), ("llama-3.1-minitron-4b-depth", 0.1011)],
 )
 def test_a_variant_names_its_model_and_what_it_loses(name, loss):
-    """MMLU of 60.5 and of 58.7, where Llama 3.1 8B has 65.3."""
+    """MMLU of 60.5 and of 58.7, where Llama 3.1 8B is taken to have 65.3."""
     variant = load_model(name).variant
     assert variant is not None
     assert variant.of in MODELS
