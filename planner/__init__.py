@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.comparing import compare, frontiers
+    from planner.engine.auditing import audit_engine
     from planner.engine.planning import plan_engine
-    from planner.engine_results import EngineConflict, EnginePlan
+    from planner.engine_comparing import compare_engines, engine_frontiers
+    from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
     from planner.errors import (
         NoPlanError,
         OutOfTimeError,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
-    from planner.pareto import frontier
+    from planner.pareto import engine_frontier, frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "plan": "planner.planning",
     "plan_engine": "planner.engine.planning",
+    "audit_engine": "planner.engine.auditing",
+    "compare_engines": "planner.engine_comparing",
+    "engine_frontier": "planner.pareto",
+    "engine_frontiers": "planner.engine_comparing",
+    "EngineAudit": "planner.engine_results",
     "EnginePlan": "planner.engine_results",
     "EngineConflict": "planner.engine_results",
     "frontier": "planner.pareto",
@@ -82,6 +89,7 @@ __all__ = [
     "Curve",
     "Deployment",
     "DeviceSpec",
+    "EngineAudit",
     "EngineConflict",
     "EnginePlan",
     "Frontier",
@@ -98,7 +106,11 @@ __all__ = [
     "SpecError",
     "Targets",
     "Workload",
+    "audit_engine",
     "compare",
+    "compare_engines",
+    "engine_frontier",
+    "engine_frontiers",
     "frontier",
     "frontiers",
     "load_architecture",

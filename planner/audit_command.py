@@ -35,6 +35,10 @@ MEANINGLESS = (
     "gap",
     "cost_model",
     "memory",
+    "variants",
+    "overlap",
+    "confidence",
+    "prefer",
 )
 """Options of `plan` that an audit has no use for."""
 
@@ -49,12 +53,20 @@ def audit(
     """Say how far a running deployment is from what its pool could do, and what would help."""
     from planner.audit import audit as find
     from planner.options.drafts import drafted
+    from planner.options.misplaced import without_engine
     from planner.options.paths import with_paths
     from planner.options.reading import read, read_drafting, read_pool
     from planner.report.audit import audit_line, audit_text
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
 
+    if written.engine is not None:
+        from planner.engine_audit_command import audit_engine
+
+        seen, seen_problems = _seen(written)
+        said.problems += [*_misplaced(written), *seen_problems]
+        return audit_engine(written, said, seen)
+    said.problems += without_engine(written)
     asked, problems = read(Written(**_of_plan(written)))
     drafting, draft_problems = read_drafting(written)
     price, _, pool_problems = read_pool(written)
@@ -115,10 +127,11 @@ def _of_plan(written: WrittenAudit) -> dict[str, Any]:
 def _misplaced(written: WrittenAudit) -> list[Problem]:
     usual = WrittenAudit()
     fact = "means nothing to an audit"
+    degrees = () if written.engine is None else ("tp", "pp", "ep", "dp")
     return [
         Problem(where="--" + name.replace("_", "-"), value=str(getattr(written, name)), fact=fact)
         for name in MEANINGLESS
-        if getattr(written, name) != getattr(usual, name)
+        if name not in degrees and getattr(written, name) != getattr(usual, name)
     ]
 
 

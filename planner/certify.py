@@ -9,7 +9,7 @@ lowered to the bounds of whatever the screens rejected.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planner.errors import SolverError
 from planner.estimates.candidates import CandidateTable
@@ -92,8 +92,14 @@ def _reached(objective: str, deployment: Deployment) -> float:
     return values[objective]
 
 
+def _n_too_large(table: CandidateTable) -> int:
+    """Candidates whose weights alone do not fit."""
+    n_decodes = len(table.variants) * len(table.decode.batches)
+    return table.n_too_large * (len(table.prefill.batches) + n_decodes)
+
+
 def certificate(
-    table: CandidateTable,
+    tables: Sequence[CandidateTable],
     posed: PosedProgram,
     request: Request,
     found: Found,
@@ -104,6 +110,10 @@ def certificate(
 ) -> Certificate:
     """The proof in numbers, in SI units.
 
+    Args:
+        tables: the candidates, of every model that was chosen among.
+        posed: the program of all of them.
+
     Raises:
         SolverError: what was optimised is not what the deployment comes to.
     """
@@ -113,8 +123,7 @@ def certificate(
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
         raise SolverError(f"{request.objective} {objective!r} is {reached!r} in the deployment")
     bound = in_si(request.objective, min(solution.bound, solution.objective, screened.bound))
-    n_decodes = len(table.variants) * len(table.decode.batches)
-    n_too_large = table.n_too_large * (len(table.prefill.batches) + n_decodes)
+    n_too_large = sum(map(_n_too_large, tables))
     rejected = [("weights", n_too_large), ("memory", posed.n_unfit)]
     rejected += [(name, n_columns) for name, (n_columns, _) in screened.rejected.items()]
     return Certificate(

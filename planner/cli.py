@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from planner.results import Conflict, Plan
     from planner.specs.records import ClusterSpec, ModelSpec
 
+_Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
+
 FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
@@ -100,11 +102,11 @@ def plan(
     if written.engine is not None:
         return plan_engine(written, said)
     said.problems += without_engine(written)
-    model, cluster, asked = _request(written, said)
+    model, cluster, asked, variants = _request(written, said)
     if written.cost_model == "economics":
         return _plan_economics(written, model, cluster, asked)
     try:
-        best = _find(model, cluster, asked)
+        best = _find(model, cluster, asked, variants)
     except NoPlanError as error:
         raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
     if written.json:
@@ -171,7 +173,7 @@ def _run(words: list[str]) -> int:
     return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
 
 
-def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec, Asked]:
+def _request(written: WrittenPlan, said: Arguments) -> _Request:
     """Everything that was asked for, or everything that is wrong with it.
 
     Raises:
@@ -194,6 +196,7 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     asked = replace(asked, speculation=drafted(drafting, found))
+    variants = _variants(written, model, found)
     if cluster and price is not None:
         cluster = repriced(cluster, price)
     if model and allowed:
@@ -207,7 +210,26 @@ def _request(written: Written, said: Arguments) -> tuple[ModelSpec, ClusterSpec,
     found.check()
     assert model is not None
     assert cluster is not None
-    return model, cluster, asked
+    return model, cluster, asked, variants
+
+
+def _variants(
+    written: WrittenPlan, model: ModelSpec | None, found: Arguments
+) -> tuple[ModelSpec, ...]:
+    """Models that may be served in the model's place."""
+    if model is None or not written.variants:
+        return ()
+    from planner.options.variants import loaded, named
+    from planner.specs.quality import variant_problems
+    from planner.specs.reading import load_model
+
+    if written.cost_model == "economics":
+        fact = "are chosen among by `--cost-model layouts`, or an `--engine`"
+        found.problems.append(Problem(where="--variants", fact=fact, remedy="leave it out"))
+        return ()
+    variants = loaded(named(written.variants, model.name, found), load_model, found)
+    found.problems += variant_problems(model, variants)
+    return variants
 
 
 def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> int:
@@ -238,14 +260,16 @@ def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, as
     return FOUND
 
 
-def _find(model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> Plan:
+def _find(
+    model: ModelSpec, cluster: ClusterSpec, asked: Asked, variants: tuple[ModelSpec, ...]
+) -> Plan:
     from planner.planning import plan as find
     from planner.report.progress import ProgressLine
 
     line = ProgressLine(sys.stderr, objective=asked.objective)
     news = line if sys.stderr.isatty() else None
     try:
-        return find(model, cluster, **asked.keywords(), on_progress=news)
+        return find(model, cluster, **asked.keywords(), variants=variants, on_progress=news)
     finally:
         line.clear()
 

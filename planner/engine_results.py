@@ -159,6 +159,50 @@ class EnginePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineAudit:
+    """How far what an engine runs is from its prediction, and that from what the pool could do.
+
+    Args:
+        request: of the best plans: the formats that run, any other choice.
+        observed_tpot_s: time per output token that a user sees.
+        observed_usd_per_token: rent over output tokens.
+        predicted: what runs, by its own evaluation.
+        same_devices: the fastest for as many sequences on no more devices, `None` if none is.
+        equal_speed: the cheapest that is as fast as observed, `None` if none is.
+        equal_cost: the fastest that costs no more than observed, `None` if none does.
+        command: the plan at the observed speed; empty where there is none.
+    """
+
+    request: EngineRequest
+    observed_tpot_s: float
+    observed_usd_per_token: float
+    predicted: EngineDeployment
+    same_devices: EngineDeployment | None
+    equal_speed: EngineDeployment | None
+    equal_cost: EngineDeployment | None
+    command: str
+
+    @property
+    def prediction_factor(self) -> float:
+        """Observed time of a token over the predicted one."""
+        return self.observed_tpot_s / self.predicted.tpot_s.value
+
+    @property
+    def errors_off(self) -> float:
+        """By how many standard deviations of the prediction it is missed; above 0 it is slower."""
+        expected = self.predicted.tpot_s
+        beyond = self.observed_tpot_s - expected.value
+        return beyond / (expected.high - expected.value)
+
+    @property
+    def cost_factor(self) -> float | None:
+        """Observed cost over the least at its speed; below one, the estimates are beaten."""
+        if self.equal_speed is None:
+            return None
+        return self.observed_usd_per_token / self.equal_speed.usd_per_token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConflict:
     """Limits that no deployment of the engine keeps together; none can be left out.
 

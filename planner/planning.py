@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
 from planner.describe import describe
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.errors import NoPlanError, OutOfTimeError, RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
-from planner.estimates.degrees import check_degrees
+from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine
 from planner.explain import explain, gains
-from planner.programs.deployment import PosedProgram, pose
-from planner.results import Alternative, Plan
+from planner.programs.deployment import pose
+from planner.programs.layout import Assignment
+from planner.programs.several import Joined, joined
+from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search, time_left
 from planner.solvers.solution import Progress, Status
+from planner.specs.quality import among_variants, usual_formats, variant_problems
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_WORKLOAD,
@@ -45,6 +49,7 @@ def plan(
     prefill: str | None = None,
     objective: str = "cost",
     speculation: Speculation | None = None,
+    variants: Sequence[ModelSpec] = (),
     options: SolverOptions = DEFAULT_OPTIONS,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Plan:
@@ -63,6 +68,8 @@ def plan(
             former with a target on the time per output token, the latter without.
         objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`.
         speculation: a draft model that decode may use; none without it.
+        variants: models that may be served in the model's place, as their files say; those that
+            lose more quality than the targets allow are left out.
         options: backend, time limit, gap, threads, seed.
         on_progress: called with incumbent and bound while the solver works.
 
@@ -89,18 +96,89 @@ def plan(
     )
     machine = machine_of(cluster, model)
     check_degrees(request, machine)
-    table = table_of(request, machine)
-    posed = pose(table, request, objective=objective)
+    among = _Among.of([request, *_variants_of(request, variants)])
     left = time_left(options, began_s)
-    found = search(posed, left, on_progress=_progress_in_si(on_progress, objective))
+    found = search(among.whole.posed, left, on_progress=_progress_in_si(on_progress, objective))
     if found.solution.status is Status.INFEASIBLE:
-        raise NoPlanError(explain(request, machine))
+        raise NoPlanError(_conflict(among, machine))
     if found.assignment is None:
         raise OutOfTimeError(
             time_limit_s=options.time_limit_s or 0.0,
             bound=in_si(objective, found.solution.bound),
         )
-    return _answer(request, table, posed, found, began_s)
+    return _answer(among, found, began_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Among:
+    """The request, and those of variants, with their candidates, as one program."""
+
+    requests: tuple[Request, ...]
+    tables: tuple[CandidateTable, ...]
+    whole: Joined
+
+    @classmethod
+    def of(cls, requests: Sequence[Request]) -> _Among:
+        tables = [table_of(one, machine_of(one.cluster, one.model)) for one in requests]
+        posed = [
+            pose(table, one, objective=one.objective)
+            for table, one in zip(tables, requests, strict=True)
+        ]
+        return cls(requests=tuple(requests), tables=tuple(tables), whole=joined(posed))
+
+    def described(self, assignment: Assignment) -> Deployment:
+        which, own = self.whole.part_of(assignment)
+        request = self.requests[which]
+        deployment = describe(self.tables[which], self.whole.parts[which], request, own)
+        return replace(deployment, variant=request.model.name) if which else deployment
+
+    def verified(self, assignment: Assignment, deployment: Deployment) -> tuple[str, ...]:
+        """The checks that a deployment passed by the referee."""
+        which, own = self.whole.part_of(assignment)
+        posed, request = self.whole.parts[which], self.requests[which]
+        return referee_verdict(self.tables[which], posed, request, own, deployment)
+
+    def gains(self, found: Found, began_s: float) -> Mapping[str, tuple[float, float | None]]:
+        """Of each limit, loosened by itself, the most that any of the models gains."""
+        each = [
+            gains(table, request, found.solution, began_s)
+            for table, request in zip(self.tables, self.requests, strict=True)
+        ]
+        known: dict[str, tuple[float, float | None]] = {}
+        for name, (relief, _) in each[0].items():
+            shares = [one[name][1] for one in each]
+            told = [share for share in shares if share is not None]
+            known[name] = relief, max(told) if len(told) == len(shares) else None
+        return known
+
+
+def _variants_of(request: Request, variants: Sequence[ModelSpec]) -> Iterator[Request]:
+    """The request with each variant in the model's place, in the formats that it may take.
+
+    Raises:
+        RequestError: a model is no variant of this one.
+    """
+    problems = list(variant_problems(request.model, variants))
+    if problems:
+        raise RequestError(problems)
+    usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))
+    for one in among_variants(request.model, variants, request.targets):
+        good = usual_formats(one, request.targets)
+        weights = good if usual else tuple(f for f in request.weights_formats if f in good)
+        caches = tuple(name for name in request.kv_formats if name in one.kv_formats)
+        own = replace(request, model=one, weights_formats=weights, kv_formats=caches)
+        if weights and caches and not degree_problems(own, machine_of(own.cluster, one)):
+            yield own
+
+
+def _conflict(among: _Among, machine: Machine) -> Conflict:
+    """Why the model has no plan; its variants have none either."""
+    conflict = explain(among.requests[0], machine)
+    others = [one.model.name for one in among.requests[1:]]
+    if not others:
+        return conflict
+    also = f"no variant has a plan either: {', '.join(others)}"
+    return replace(conflict, verified=(*conflict.verified, also))
 
 
 def _progress_in_si(
@@ -121,21 +199,16 @@ def _progress_in_si(
     return told
 
 
-def _answer(
-    request: Request,
-    table: CandidateTable,
-    posed: PosedProgram,
-    found: Found,
-    began_s: float,
-) -> Plan:
+def _answer(among: _Among, found: Found, began_s: float) -> Plan:
     """Describe, verify, certify."""
     assert found.assignment is not None
-    best = describe(table, posed, request, found.assignment)
-    verified = referee_verdict(table, posed, request, found.assignment, best)
+    best = among.described(found.assignment)
+    verified = among.verified(found.assignment, best)
+    request = among.requests[among.whole.part_of(found.assignment)[0]]
     objective = found.solution.objective
     alternatives = tuple(
         Alternative(
-            deployment=describe(table, posed, request, assignment),
+            deployment=among.described(assignment),
             objective=value,
             loss_fraction=(value - objective) / abs(objective) if objective else 0.0,
         )
@@ -145,10 +218,10 @@ def _answer(
         request=request,
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(request, best, gains(table, request, found.solution, began_s)),
+        limits=limit_uses(request, best, among.gains(found, began_s)),
         certificate=certificate(
-            table,
-            posed,
+            among.tables,
+            among.whole.posed,
             request,
             found,
             deployment=best,
@@ -160,4 +233,16 @@ def _answer(
             *request.cluster.provenance,
             *request.cluster.device.provenance,
         ),
+        asked_model=among.requests[0].model.name if len(among.requests) > 1 else "",
+        variants=tuple(_considered(one.model) for one in among.requests[1:]),
+    )
+
+
+def _considered(model: ModelSpec) -> Considered:
+    assert model.variant is not None
+    return Considered(
+        name=model.name,
+        title=model.title,
+        quality_loss_fraction=model.variant.quality_loss_fraction,
+        quality=model.variant.quality,
     )

@@ -211,6 +211,7 @@ class Deployment:
         n_replicas: copies of all this, each on a mesh of its own.
         demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
             them.
+        variant: name of the model that is served, where it stands in for the one asked for.
     """
 
     mesh: Mesh
@@ -228,6 +229,7 @@ class Deployment:
     draft: DraftPlan | None = None
     n_replicas: int = 1
     demand_tokens_per_s: float | None = None
+    variant: str = ""
 
     @property
     def n_devices(self) -> int:
@@ -272,7 +274,8 @@ class Deployment:
         """The plan in one line."""
         n_devices, n_replicas = self.mesh.n_devices, self.n_replicas
         return (
-            (f"{n_replicas} replicas of " if n_replicas > 1 else "")
+            (f"{self.variant}: " if self.variant else "")
+            + (f"{n_replicas} replicas of " if n_replicas > 1 else "")
             + f"{n_devices} device{'s' * (n_devices > 1)} {self.mesh.label}, "
             f"{self.weights_format} weights, "
             f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
@@ -364,8 +367,35 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """A variant that could have been served in the model's place.
+
+    Args:
+        name, title: its names.
+        quality_loss_fraction: what it loses of the model's quality; None where nobody says [1].
+        quality: where that is known from.
+    """
+
+    name: str
+    title: str
+    quality_loss_fraction: float | None
+    quality: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The answer to a request."""
+    """The answer to a request.
+
+    Args:
+        request: of the model that the plan serves, the one asked for or a variant.
+        deployment: the plan.
+        alternatives: the best of other ways to use the pool, the nearest first.
+        limits: what the plan uses of each.
+        certificate: the proof.
+        provenance: where the constants come from.
+        asked_model: the model that was asked for, where there were variants to choose from.
+        variants: these.
+    """
 
     request: Request
     deployment: Deployment
@@ -373,6 +403,8 @@ class Plan:
     limits: tuple[LimitUse, ...]
     certificate: Certificate
     provenance: tuple[Provenance, ...]
+    asked_model: str = ""
+    variants: tuple[Considered, ...] = ()
 
     @property
     def n_assumed(self) -> int:

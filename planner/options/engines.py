@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import Problem
+from planner.estimates.serving.drafting import KINDS
 from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.request import (
     ACCEPTANCE,
@@ -90,6 +91,7 @@ def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:
     """Drafts that a deployment may use; their options mean nothing without one."""
     acceptance = faults.read("--acceptance", written.acceptance, lambda text: parse(text, "1"))
     lookaheads = faults.read("--lookahead", written.lookahead, batches)
+    kind = faults.read("--draft", written.draft, one_of("drafter of an engine", KINDS))
     if written.draft is None:
         fact, remedy = "means nothing without `--draft`", "write `--draft eagle`"
         faults.problems += [
@@ -102,7 +104,7 @@ def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:
         ]
         return None
     return AskedDrafting(
-        kind=written.draft,
+        kind=kind or KINDS[0],
         acceptance=ACCEPTANCE if acceptance is None else acceptance,
         lookaheads=lookaheads or LOOKAHEADS,
     )

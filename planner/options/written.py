@@ -272,7 +272,7 @@ class WrittenPareto(WrittenSurvey):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAudit(Written):
+class WrittenAudit(WrittenPlan):
     """Options of `plan audit`: what runs, as its owner sees it."""
 
     speed: Annotated[
@@ -302,6 +302,19 @@ class WrittenAudit(Written):
         str | None, _text(_OUTPUT, "FILE", "Draw it beside the frontier: one page, nothing else.")
     ] = None
 
+    tp: Annotated[
+        str | None, _text(_SERVE, "N", "Devices that share the heads, of an engine. [1]")
+    ] = None
+    pp: Annotated[str | None, _text(_SERVE, "N", "Pipeline stages, of an engine. [1]")] = None
+    ep: Annotated[
+        str | None, _text(_SERVE, "N", "Groups of experts, of an engine. [tp·dp if dp > 1]")
+    ] = None
+    dp: Annotated[str | None, _text(_SERVE, "N", "Attention ranks, of an engine. [1]")] = None
+
+    variants: Annotated[tuple[str, ...], Parameter(show=False)] = ()
+    overlap: Annotated[tuple[str, ...], Parameter(show=False)] = ()
+    confidence: Annotated[str | None, Parameter(show=False)] = None
+    prefer: Annotated[str | None, Parameter(show=False)] = None
     latency_target: Annotated[str | None, Parameter(show=False)] = None
     ttft_target: Annotated[str | None, Parameter(show=False)] = None
     max_cost: Annotated[str | None, Parameter(show=False)] = None
@@ -309,10 +322,6 @@ class WrittenAudit(Written):
     min_batch: Annotated[str | None, Parameter(show=False)] = None
     demand: Annotated[str | None, Parameter(show=False)] = None
     max_quality_loss: Annotated[str | None, Parameter(show=False)] = None
-    tp: Annotated[str | None, Parameter(show=False)] = None
-    pp: Annotated[str | None, Parameter(show=False)] = None
-    ep: Annotated[str | None, Parameter(show=False)] = None
-    dp: Annotated[str | None, Parameter(show=False)] = None
     objective: Annotated[str, Parameter(show=False)] = "cost"
     allow_formats: Annotated[tuple[str, ...], Parameter(show=False)] = ()
     prefill: Annotated[str | None, Parameter(show=False)] = None

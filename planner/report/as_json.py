@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
-from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
+from planner.engine_results import EngineAudit, EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
@@ -37,6 +37,7 @@ FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION, DEVICES = "planner.prediction/1", "planner.devices/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
+ENGINE_AUDIT = "planner.engine-audit/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -59,6 +60,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
     EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
     Audit: ("excess",),
+    EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
     OperationLine: ("total_s",),
 }
 """What records compute from their fields and a reader should not have to."""
@@ -111,6 +113,10 @@ def audit_json(audit: Audit) -> Json:
 
 def devices_json(devices: Sequence[DeviceSpec]) -> Json:
     return {"schema": DEVICES, "devices": [_record(device) for device in devices]}
+
+
+def engine_audit_json(audit: EngineAudit) -> Json:
+    return {"schema": ENGINE_AUDIT, **_record(audit)}
 
 
 def economics_json(plan: EconomicsPlan) -> Json:

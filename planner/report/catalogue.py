@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.report.lines import columns, section, wrapped
+from planner.report.lines import columns, percent, section, wrapped
 from planner.report.words import amount, plural
 from planner.specs.records import FORMAT_BYTES, ModelSpec, Provenance
 from planner.units import show
@@ -109,8 +109,16 @@ def model_text(model: ModelSpec) -> str:
 
 
 def _parts(model: ModelSpec) -> list[str]:
-    """Experts, latent attention, windows and predictors, where the model has them."""
+    """Origin, experts, latent attention, windows and predictors, where the model has them."""
     found: list[tuple[str, Figures]] = []
+    if model.variant:
+        loss = model.variant.quality_loss_fraction
+        rows = [
+            ("of", f"{model.variant.of}, {model.variant.how}", "variant.of"),
+            ("quality", model.variant.quality, "variant.quality"),
+            ("loses", "unknown" if loss is None else percent(loss), "variant.quality_loss"),
+        ]
+        found.append(("variant", rows))
     if model.moe:
         moe = model.moe
         shared = f", and {moe.n_shared_experts} shared" if moe.n_shared_experts else ""

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.audit_results import Audit
 from planner.economics_results import EconomicsPlan
-from planner.engine_results import EngineConflict, EnginePlan
+from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
 from planner.errors import Problem
 from planner.predictions import Prediction
 from planner.report.as_json import (
@@ -23,6 +23,7 @@ from planner.report.as_json import (
     DEVICES,
     ECONOMICS,
     ENGINE,
+    ENGINE_AUDIT,
     ENGINE_CONFLICT,
     ERROR,
     FRONTIERS,
@@ -69,6 +70,10 @@ def economics_schema() -> Schema:
 
 def engine_schema() -> Schema:
     return _document(ENGINE, EnginePlan)
+
+
+def engine_audit_schema() -> Schema:
+    return _document(ENGINE_AUDIT, EngineAudit)
 
 
 def engine_conflict_schema() -> Schema:

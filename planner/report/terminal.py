@@ -24,7 +24,7 @@ from planner.report.words import (
     plural,
     target_texts,
 )
-from planner.results import Alternative, Deployment, LimitUse, Mesh, Plan
+from planner.results import Deployment, LimitUse, Mesh, Plan
 from planner.specs.quality import kv_losses, weights_losses
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches
@@ -78,16 +78,31 @@ def plan_text(plan: Plan, width: int) -> str:
     sections = (
         f"{best.summary}\n{headline(best)}",
         section("request", request_lines(request, width)),
+        section("variants", labelled(_variant_rows(plan), width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
         section("phases", phase_lines(best, offered, width)),
         section("memory of a device", memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
         section("limits", _limit_lines(plan.limits)),
-        section("next best plans", _alternative_lines(plan.alternatives)),
+        section("next best plans", _alternative_lines(plan)),
         section("certificate", certificate_lines(plan.certificate, width)),
         section("constants", constant_lines(plan, width)),
     )
     return "\n\n".join(filter(None, sections))
+
+
+def _variant_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Which model is served where there were several to choose from, and what that loses."""
+    if not plan.variants:
+        return []
+    served = plan.request.model.name
+    rows = [("asked", plan.asked_model + " (served)" * (served == plan.asked_model))]
+    for one in plan.variants:
+        loss = one.quality_loss_fraction
+        lost = "nobody says what it loses" if loss is None else f"loses {percent(loss)}"
+        mark = " (served)" * (one.name == served)
+        rows.append(("or", f"{one.name}{mark}: {one.title}; {lost}: {one.quality}"))
+    return rows
 
 
 def request_lines(request: Request, width: int, *, without: Collection[str] = ()) -> list[str]:
@@ -239,14 +254,17 @@ def _gain_text(use: LimitUse) -> str:
     return f"binds: {looser} would gain {percent(use.gain_fraction or 0.0)}"
 
 
-def _alternative_lines(alternatives: tuple[Alternative, ...]) -> list[str]:
+def _alternative_lines(plan: Plan) -> list[str]:
     """One line a plan: what it is, and how much of the objective it loses."""
-    rows = [("loses", "mesh", "weights", "prefill", "decode", "TPOT", "cost")]
-    for other in alternatives:
+    among = bool(plan.variants)
+    model = ("model",) if among else ()
+    rows = [("loses", *model, "mesh", "weights", "prefill", "decode", "TPOT", "cost")]
+    for other in plan.alternatives:
         best = other.deployment
         rows.append(
             (
                 percent(other.loss_fraction),
+                *((best.variant or plan.asked_model,) if among else ()),
                 best.mesh.text,
                 best.weights_format,
                 f"{best.prefill.layout} × {best.prefill.batch}",
@@ -255,4 +273,4 @@ def _alternative_lines(alternatives: tuple[Alternative, ...]) -> list[str]:
                 show(best.usd_per_token, "USD/token"),
             )
         )
-    return columns(rows, "><<<<><") if alternatives else []
+    return columns(rows, f">{'<' * among}<<<<><") if plan.alternatives else []

@@ -9,6 +9,7 @@ it loses nothing by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem
@@ -29,6 +30,38 @@ def weights_losses(model: ModelSpec) -> Mapping[str, float]:
 def kv_losses(model: ModelSpec) -> Mapping[str, float]:
     """Known relative loss of each format of the KV cache [1]."""
     return {model.kv_format: 0.0, **model.kv_quality_losses}
+
+
+def among_variants(
+    model: ModelSpec, variants: Sequence[ModelSpec], targets: Targets
+) -> tuple[ModelSpec, ...]:
+    """Variants that the limit on quality leaves, with what their formats lose against the model.
+
+    What a variant and a format lose is compounded: each keeps its share of what is left, which
+    is an assumption. A variant of which nothing is known is out as soon as there is a limit.
+    """
+    limit, kept = targets.quality_loss_fraction, []
+    for one in variants:
+        loss = one.variant.quality_loss_fraction if one.variant else None
+        if limit is None:
+            kept.append(one)
+        elif loss is not None:
+            losses = {
+                name: 1.0 - (1.0 - loss) * (1.0 - own) for name, own in one.quality_losses.items()
+            }
+            if any(losses.get(name, 1.0) <= limit for name in one.weights_formats):
+                kept.append(replace(one, quality_losses=losses))
+    return tuple(kept)
+
+
+def variant_problems(model: ModelSpec, variants: Sequence[ModelSpec]) -> Iterator[Problem]:
+    """Models that are said to be variants of this one and do not say so themselves."""
+    for one in variants:
+        of = one.variant.of if one.variant else ""
+        if of != model.name:
+            fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
+            remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
+            yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
 
 
 def usual_formats(model: ModelSpec, targets: Targets) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from planner.engine.auditing import audit_engine
 from planner.engine.planning import plan_engine
+from planner.engine_comparing import engine_frontiers
 from planner.engine_results import EngineConflict, EnginePlan
 from planner.errors import NoPlanError
 from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.request import Targets
+from planner.specs.request import Degrees, Targets
 
 
 def planned(tpot_s: float, **asked: object) -> EnginePlan:
@@ -25,3 +27,18 @@ def conflict(tpot_s: float) -> EngineConflict:
 
 ENGINE_PLAN = planned(0.02, confidence=0.9, prefer="simplest")
 ENGINE_CONFLICT = conflict(0.0005)
+ENGINE_AUDIT = audit_engine(
+    load_architecture("qwen3-8b"),
+    load_cluster("h100-nvl8-x1"),
+    speed_tokens_per_s=60.0,
+    degrees=Degrees(tensor=2),
+    batch=8,
+)
+(ENGINE_CURVE,) = engine_frontiers(
+    [load_architecture("qwen3-8b")],
+    [load_cluster("h100-nvl8-x1")],
+    ["vllm"],
+    y="device-throughput",
+    batches=(1, 64),
+    chunks=(2048,),
+)

@@ -19,6 +19,7 @@ from planner.report.as_json import (
     devices_json,
     dumps,
     economics_json,
+    engine_audit_json,
     engine_conflict_json,
     engine_json,
     error_json,
@@ -32,6 +33,7 @@ from planner.report.schema import (
     conflict_schema,
     devices_schema,
     economics_schema,
+    engine_audit_schema,
     engine_conflict_schema,
     engine_schema,
     error_schema,
@@ -47,7 +49,7 @@ from tests.report.economics_examples import (
     ECONOMICS_CURVE,
     ECONOMICS_PLAN,
 )
-from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
+from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
@@ -73,6 +75,7 @@ GENERATED = {
     "devices": devices_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
+    "engine-audit": engine_audit_schema,
 }
 
 
@@ -105,6 +108,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("engine-audit", engine_audit_json(ENGINE_AUDIT)),
+        ("frontiers", frontiers_json([ENGINE_CURVE])),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from planner.specs.finding import Kind, files, patterns
+from planner.specs.listing import variants_of
 from planner.specs.patterns import name_of
-from planner.specs.reading import load_cluster, load_device, load_model
+from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
 from planner.specs.records import FORMAT_BYTES
 from planner.specs.tables import read_table
 
@@ -46,6 +47,20 @@ def test_a_model_loads_and_its_parameters_are_those_published(name):
     formats = {*model.kv_formats, model.activation_format, *model.weights_formats}
     assert formats <= FORMAT_BYTES.keys()
     assert (model.n_active_params_published is None) == (model.moe is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [("llama-3.1-minitron-4b-width", 1 - 60.5 / 65.3), ("llama-3.1-minitron-4b-depth", 0.1011)],
+)
+def test_a_variant_names_its_model_and_what_it_loses(name, loss):
+    """MMLU of 60.5 and of 58.7, where Llama 3.1 8B is taken to have 65.3."""
+    variant = load_model(name).variant
+    assert variant is not None
+    assert variant.of in MODELS
+    assert variant.quality_loss_fraction == pytest.approx(loss, abs=1e-3)
+    assert name in variants_of(variant.of)
+    assert load_architecture(name).variant == variant
 
 
 @pytest.mark.parametrize(

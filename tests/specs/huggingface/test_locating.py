@@ -127,6 +127,11 @@ def test_a_variant_says_beside_its_config_what_it_was_made_from(tmp_path: Path) 
     assert variant is not None
     assert (variant.of, variant.how) == ("llama-3.3-70b", "pruned")
     assert variant.quality == "0.5 points of MMLU-Pro less (model card)"
+    assert variant.quality_loss_fraction is None
+    (tmp_path / "variant.toml").write_text(_PRUNED + 'quality_loss = "0.8%"\n')
+    known = read_config(tmp_path).variant
+    assert known is not None
+    assert known.quality_loss_fraction == 0.008
 
 
 def test_a_diffusion_decoder_says_its_passes_and_its_block(tmp_path: Path) -> None:
@@ -147,6 +152,8 @@ def test_a_diffusion_decoder_says_its_passes_and_its_block(tmp_path: Path) -> No
         (_PRUNED.replace('source = "model card"', ""), "variant.source  is missing"),
         (_PRUNED.replace("pruned", "diffusion"), "variant.n_denoising_steps  is missing"),
         (_PRUNED + "n_block_tokens = 4\n", "is of diffusion decoders only"),
+        (_PRUNED + 'quality_loss = "120%"\n',
+         "variant.quality_loss `120%`  is no share below 1"),
         (_PRUNED + 'speed = "high"\n', "variant.speed `high`  unknown key"),
     ],
 )  # fmt: skip

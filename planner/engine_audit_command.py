@@ -1,0 +1,93 @@
+"""`plan audit --engine`: what an engine runs, as options say it, to its audit in text."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written import WrittenAudit
+from planner.report.paint import width, write, write_data
+
+FOUND = 0
+
+
+def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -> int:
+    """Compare what runs with its prediction and with the best, and print it.
+
+    Args:
+        seen: speed and batch, as `plan audit` reads them.
+
+    Raises:
+        RequestError: with the problems of words, options and files together.
+    """
+    from planner.engine.asking import machines_of
+    from planner.engine.auditing import audit_engine as find
+    from planner.options.engines import read_engine
+    from planner.options.paths import with_paths
+    from planner.specs.reading import load_architecture, load_cluster
+    from planner.specs.request import repriced
+
+    found = Arguments(problems=[*said.problems, *_unfit(written)], hints=said.hints)
+    price, asked = read_engine(replace(written, batch=written.batch or "1"), found)
+    model = found.collect(lambda: load_architecture(written.model))
+    cluster = found.collect(lambda: load_cluster(written.topology))
+    if cluster is not None:
+        pool = cluster if price is None else repriced(cluster, price)
+        found.collect(lambda: machines_of(pool, str(written.engine)))
+    chunks = asked["chunks"] or (None,)
+    formats = [asked[name] or (None,) for name in ("weights_formats", "kv_formats")]
+    for option, values in (("--chunk", chunks), ("--weights", formats[0]), ("--kv", formats[1])):
+        if len(values) > 1:
+            value, fact = ",".join(map(str, values)), "what runs has one"
+            found.problems.append(Problem(where=option, value=value, fact=fact))
+    found.check()
+    assert model is not None
+    answer = find(
+        model,
+        pool,
+        str(written.engine),
+        speed_tokens_per_s=seen["speed_tokens_per_s"],
+        degrees=asked["targets"].degrees,
+        batch=seen["batch"],
+        chunk_tokens=chunks[0],
+        weights_format=formats[0][0],
+        kv_format=formats[1][0],
+        workload=asked["workload"],
+        hit_fraction=asked["hit_fraction"],
+        options=asked["options"],
+    )
+    named = (
+        ("--model", written.model, model.name),
+        ("--topology", written.topology, pool.name),
+    )
+    runs = replace(answer.predicted, command=with_paths(answer.predicted.command, named))
+    answer = replace(answer, command=with_paths(answer.command, named), predicted=runs)
+    if written.json:
+        from planner.report.as_json import dumps, engine_audit_json
+
+        write_data(dumps(engine_audit_json(answer)), sys.stdout)
+    else:
+        from planner.report.engine_audit import engine_audit_line, engine_audit_text
+
+        text = engine_audit_line(answer) if written.quiet else engine_audit_text(answer, width())
+        write(text, sys.stdout)
+    return FOUND
+
+
+def _unfit(written: WrittenAudit) -> list[Problem]:
+    """Options that say nothing about what an engine runs."""
+    said = {
+        "--utilization": (written.utilization, "say how many run: `--batch`, on each rank"),
+        "--devices": (written.devices, "degrees say it: `--tp`, `--pp`, `--dp`"),
+        "--html": (written.html, "`plan pareto --engine … --html` draws the frontier"),
+        "--draft": (written.draft, "`plan --engine … --draft` chooses it"),
+    }
+    fact = "is not of an engine's audit"
+    return [
+        Problem(where=where, value=value, fact=fact, remedy=remedy)
+        for where, (value, remedy) in said.items()
+        if value is not None
+    ]

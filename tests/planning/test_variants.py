@@ -1,0 +1,148 @@
+"""A model and its variants as one choice: the better of both, with one proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from planner.errors import NoPlanError, RequestError
+from planner.estimates.candidates import machine_of
+from planner.estimates.requested import table_of
+from planner.planning import plan
+from planner.programs.deployment import pose
+from planner.programs.layout import Assignment
+from planner.programs.several import joined
+from planner.results import Plan
+from planner.search import search
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets, make_request
+from planner.specs.variants import Variant
+
+WIDTH, DEPTH = "llama-3.1-minitron-4b-width", "llama-3.1-minitron-4b-depth"
+POOL = "h100-nvl8-x1"
+SMALL = {"batches": (1, 16, 256), "prefill_batches": (1, 16)}
+
+model, cluster = cache(load_model), cache(load_cluster)
+
+
+def planned(*variants: str, **asked: object) -> Plan:
+    found = [model(name) for name in variants]
+    return plan(model("llama-3.1-8b"), cluster(POOL), variants=found, **SMALL, **asked)
+
+
+@pytest.mark.parametrize("objective", ["cost", "latency", "ttft", "throughput"])
+@pytest.mark.parametrize("solver", ["highs", "cpsat"])
+def test_the_plan_is_the_best_of_the_plans_of_each(objective, solver):
+    asked = {"objective": objective, "options": SolverOptions(solver=solver)}
+    each = [
+        plan(model(name), cluster(POOL), **SMALL, **asked)
+        for name in ("llama-3.1-8b", WIDTH, DEPTH)
+    ]
+    both = planned(WIDTH, DEPTH, **asked)
+    best = max if objective == "throughput" else min
+    values = [one.certificate.objective for one in each]
+    assert both.certificate.objective == pytest.approx(best(values), rel=1e-9)
+    assert both.certificate.n_candidates == sum(one.certificate.n_candidates for one in each)
+    assert both.certificate.status == "optimal"
+    served = each[values.index(best(values))].request.model.name
+    assert both.request.model.name == served
+    assert both.deployment.variant == ("" if served == "llama-3.1-8b" else served)
+    assert both.asked_model == "llama-3.1-8b"
+    assert [one.name for one in both.variants] == [WIDTH, DEPTH]
+
+
+def test_the_runners_up_are_of_any_model():
+    names = {one.deployment.variant for one in planned(WIDTH, objective="latency").alternatives}
+    assert names == {"", WIDTH}
+
+
+@pytest.mark.parametrize(("limit", "served"), [(0.12, DEPTH), (0.08, WIDTH), (0.07, "")])
+def test_no_more_quality_is_lost_than_allowed(limit, served):
+    """10.1 % by depth, 7.35 % by width; fp8 loses 0.47 % of what is left."""
+    found = planned(WIDTH, DEPTH, targets=Targets(quality_loss_fraction=limit))
+    assert found.deployment.variant == served
+
+
+def test_what_a_format_loses_comes_on_top():
+    """1 - (1 - 7.35 %)(1 - 0.47 %) is 7.79 %: fp8 is out below, 16 bits are not."""
+    served = [
+        planned(
+            WIDTH, weights_formats=("fp8",), targets=Targets(quality_loss_fraction=limit)
+        ).deployment.variant
+        for limit in (0.0778, 0.0779)
+    ]
+    assert served == ["", WIDTH]
+
+
+def test_a_variant_of_which_nothing_is_known_is_out_under_a_limit():
+    said = Variant(of="llama-3.1-8b", how="pruned", quality="nobody measured it")
+    unknown = replace(model(WIDTH), name="unknown", variant=said)
+    base = model("llama-3.1-8b")
+    free = plan(base, cluster(POOL), variants=[unknown], **SMALL)
+    limited = plan(
+        base,
+        cluster(POOL),
+        variants=[unknown],
+        targets=Targets(quality_loss_fraction=0.5),
+        **SMALL,
+    )
+    assert (free.deployment.variant, limited.deployment.variant) == ("unknown", "")
+    assert free.variants[0].quality_loss_fraction is None
+
+
+def test_what_is_no_variant_is_refused():
+    with pytest.raises(RequestError, match=r"is a variant of llama-3\.1-8b"):
+        plan(model("llama-3-8b"), cluster(POOL), variants=[model(WIDTH)])
+
+
+def test_no_plan_of_the_model_names_the_variants_that_have_none_either():
+    with pytest.raises(NoPlanError) as caught:
+        planned(WIDTH, targets=Targets(tpot_s=1e-4))
+    assert any(WIDTH in text for text in caught.value.conflict.verified)
+
+
+def test_a_variant_may_have_a_plan_where_the_model_has_none():
+    each = [
+        plan(model(name), cluster(POOL), **SMALL, objective="latency").deployment.tpot_s
+        for name in ("llama-3.1-8b", DEPTH)
+    ]
+    between = Targets(tpot_s=(each[0] + each[1]) / 2)
+    assert each[1] < each[0]
+    assert planned(DEPTH, targets=between).deployment.variant == DEPTH
+
+
+def test_joined_programs_keep_every_assignment():
+    """Solved as one program and as two: the same optimum, found in the part that it is of."""
+    parts = []
+    for name in ("llama-3.1-8b", WIDTH):
+        request = make_request(
+            model(name),
+            cluster(POOL),
+            workload=DEFAULT_WORKLOAD,
+            targets=Targets(tpot_s=0.02),
+            weights_formats=None,
+            prefill=None,
+            objective="cost",
+            options=SolverOptions(),
+            **SMALL,
+        )
+        table = table_of(request, machine_of(request.cluster, request.model))
+        parts.append(pose(table, request, objective="cost"))
+    whole = joined(parts)
+    options = SolverOptions()
+    alone = [search(part, options, n_alternatives=0) for part in parts]
+    together = search(whole.posed, options, n_alternatives=0)
+    values = [found.solution.objective for found in alone]
+    assert together.solution.objective == pytest.approx(min(values), rel=1e-9)
+    assert together.assignment is not None
+    which, own = whole.part_of(together.assignment)
+    assert which == int(np.argmin(values))
+    assert own == alone[which].assignment
+    first = parts[0].program
+    moved = Assignment(context=first.n_contexts, columns=(first.n_columns, first.n_columns + 1))
+    assert whole.part_of(moved) == (1, Assignment(context=0, columns=(0, 1)))
+    with pytest.raises(ValueError, match="different requests"):
+        joined([parts[0], replace(parts[1], program=replace(parts[1].program, limits=()))])
