@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
+    from planner.expert_placing import place_experts
+    from planner.expert_results import ExpertPlan
     from planner.pareto import frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
@@ -43,6 +45,8 @@ _HOMES = {
     "plan_engine": "planner.engine.planning",
     "EnginePlan": "planner.engine_results",
     "EngineConflict": "planner.engine_results",
+    "place_experts": "planner.expert_placing",
+    "ExpertPlan": "planner.expert_results",
     "frontier": "planner.pareto",
     "frontiers": "planner.comparing",
     "compare": "planner.comparing",
@@ -84,6 +88,7 @@ __all__ = [
     "DeviceSpec",
     "EngineConflict",
     "EnginePlan",
+    "ExpertPlan",
     "Frontier",
     "FrontierPoint",
     "ModelSpec",
@@ -106,6 +111,7 @@ __all__ = [
     "load_device",
     "load_model",
     "load_topology",
+    "place_experts",
     "plan",
     "plan_engine",
 ]

@@ -17,6 +17,7 @@ from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
+from planner.expert_results import ExpertPlan
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
@@ -30,6 +31,7 @@ FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION = "planner.prediction/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
+EXPERTS = "planner.experts/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -52,6 +54,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
     EngineDeployment: ("summary", "n_devices"),
     Audit: ("excess",),
+    ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
     OperationLine: ("total_s",),
 }
 """What records compute from their fields and a reader should not have to."""
@@ -104,6 +107,10 @@ def audit_json(audit: Audit) -> Json:
 
 def economics_json(plan: EconomicsPlan) -> Json:
     return {"schema": ECONOMICS, **_record(plan)}
+
+
+def experts_json(plan: ExpertPlan) -> Json:
+    return {"schema": EXPERTS, **_record(plan)}
 
 
 def error_json(error: BaseException, *, exit_code: int) -> Json:
