@@ -57,7 +57,7 @@ class ExpertPlan:
         bound: no placement has a lower objective.
         gap: distance between the two, as a share of the bound.
         gap_asked: the distance that was good enough.
-        proof: what gave the bound: mean, copies, patterns, pairs or groups.
+        proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
         is_cut_short: whether the time limit ended the search.
         greedy: the greedy balancer's placement.
         before: what loads are compared with: present, or greedy.

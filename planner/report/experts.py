@@ -14,6 +14,7 @@ _PROOFS = {
     "copies": "copies that busy experts need, and slots there are",
     "patterns": "a linear program over what a rank may hold",
     "pairs": "no pairs of copies are within less, in integers",
+    "search": "the whole program in integers, searched",
     "groups": "every way to deal groups to nodes",
 }
 """What gives a bound, in words."""

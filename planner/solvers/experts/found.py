@@ -15,7 +15,7 @@ class Found:
         placement: the best that was found.
         objective: of it, in units of load.
         bound: no placement has a lower objective.
-        proof: what gave the bound: mean, copies, patterns, groups or search.
+        proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
         is_cut_short: whether the time limit ended the search.
     """
 

@@ -25,10 +25,12 @@ from planner.solvers.experts.flat import race
 from planner.solvers.experts.found import Found
 from planner.solvers.experts.greedy import greedy
 from planner.solvers.experts.grouped import grouped
+from planner.solvers.experts.joint import n_unknowns, solve_cpsat
 from planner.solvers.experts.moving import cheapest_on_the_way, complete
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.weighted import best_shares, improve
 
+MOST_JOINTLY = 3_000  # whole numbers of a program that is solved in one piece
 _ROUNDING = 1e-9
 
 
@@ -57,11 +59,16 @@ def solve_experts(
     """
     until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
     placement, bound, proof = _balanced(program, gap=gap, seed=seed, until_s=until_s)
+    is_small = program.split == "equal" and n_unknowns(program) <= MOST_JOINTLY
+    if is_small and not program.move_price:
+        placement, bound, proof = _jointly(program, placement, (bound, proof, gap), seed)
     limit = max_load(program, placement) * (1.0 + slack) * (1.0 + 1e-12)
     there = arranged(program, placement.copies, load_limit=limit)
     if (there != placement.copies).any():
         placement = _split(program, there)
     placement, bound = _priced(program, placement, bound)
+    if is_small and program.move_price:
+        placement, bound, proof = _jointly(program, placement, (bound, proof, gap), seed)
     return _verified(program, placement, (bound, proof), cut=time.perf_counter() >= until_s)
 
 
@@ -122,6 +129,20 @@ def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple
         least = bound  # copies that go need no move
     best = min(candidates, key=lambda one: (objective(program, one), n_moves(program, one)))
     return best, max(bound, least)
+
+
+def _jointly(
+    program: ExpertProgram, placement: Placement, known: tuple[float, str, float], seed: int
+) -> tuple[Placement, float, str]:
+    """A small program whole, where the gap is still open."""
+    bound, proof, gap = known
+    value = objective(program, placement)
+    if value <= bound * (1.0 + gap):
+        return placement, bound, proof
+    copies, proven = solve_cpsat(program, hint=placement.copies, seed=seed)
+    if copies is not None and objective(program, equal_placement(copies)) < value:
+        placement = equal_placement(copies)
+    return (placement, proven, "search") if proven > bound else (placement, bound, proof)
 
 
 def _stays_bound(program: ExpertProgram, stays: Placement) -> float:
