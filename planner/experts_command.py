@@ -114,7 +114,7 @@ def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
         "--groups": (written.groups, groups),
         "--experts": (written.experts, count),
         "--layer": (written.layer, lambda text: count(text, least=0)),
-        "--zipf": (written.zipf, share),
+        "--zipf": (written.zipf, lambda text: parse(text, "1", example="1.0", allow_zero=True)),
         "--memory": (written.memory, lambda text: parse(text, "B", example="20 GB")),
         "--move-price": (written.move_price, share),
         "--slack": (written.slack, share),

@@ -177,8 +177,11 @@ def _proof_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
 
 
 def _against(plan: ExpertPlan) -> str:
-    if plan.gain_fraction <= 0.0:
+    if abs(plan.gain_fraction) <= 1e-9:
         return "the greedy balancer's fullest rank has as much"
+    if plan.gain_fraction < 0.0:
+        more = percent(-plan.gain_fraction)
+        return f"the fullest rank has {more} more than the greedy balancer's, for fewer moves"
     return f"the fullest rank has {percent(plan.gain_fraction)} less than the greedy balancer's"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -199,8 +200,8 @@ def _parsed(name: str, asked_by: str) -> Any:  # noqa: ANN401 as the file has it
         raise _wrong(asked_by, name, f"cannot be read as {kind[1:].upper()}: {error}") from error
     if kind not in (".csv", ".txt"):
         raise _wrong(asked_by, name, "is no CSV, JSON or TOML file", "name it `.csv`, say")
-    rows = [line.replace(";", ",").split(",") for line in text.splitlines() if line.strip()]
-    rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+    lines = [line.strip().rstrip(",;") for line in text.splitlines()]
+    rows = [[cell.strip() for cell in re.split("[,;]", line)] for line in lines if line]
     has_head = len(rows) > 1 and all(_number(cell) is None for cell in rows[0])
     return rows[1:] if has_head else rows
 

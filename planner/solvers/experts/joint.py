@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import highspy  # type: ignore[import-untyped]
 import numpy as np
@@ -33,15 +34,24 @@ from planner.solvers.scheduler import use_threads
 CPSAT_EFFORT = 5.0  # CP-SAT's own measure of work, about a second each
 _SCALE = 2.0**40
 _GAP = 1e-9
+_FEASIBLE_POINT = 2  # kSolutionStatusFeasible
+_Held: TypeAlias = dict[tuple[int, int], Any]
 
 
 def n_unknowns(program: ExpertProgram) -> int:
     """Whole numbers of the program: what it takes to state it."""
-    return program.n_experts * program.n_ranks * _most_copies(program)
+    n_counts = _most_copies(program) if program.split == "equal" else 1
+    return program.n_experts * program.n_ranks * n_counts
 
 
-def solve_highs(program: ExpertProgram) -> tuple[IntArray, float]:
-    """Copies [E, G] at the optimum, and the objective in units of load.
+def solve_highs(
+    program: ExpertProgram, *, time_limit_s: float = math.inf
+) -> tuple[IntArray | None, float]:
+    """Copies [E, G] of the best placement found, or None, and a bound in units of load.
+
+    Args:
+        program: with either way to split.
+        time_limit_s: wall time.
 
     Raises:
         SolverError: HiGHS failed.
@@ -49,66 +59,73 @@ def solve_highs(program: ExpertProgram) -> tuple[IntArray, float]:
     use_threads(1)
     highs = highspy.Highs()
     options = {"output_flag": False, "threads": 1, "presolve": "off", "mip_rel_gap": _GAP}
-    for name, value in options.items():
+    for name, value in (options | {"time_limit": time_limit_s}).items():
         highs.setOptionValue(name, value)
     unit = program.mean_load
     peak = highs.addVariable(obj=1.0)
-    y: dict[tuple[int, int, int], object] = {}
-    for e in range(program.n_experts):
-        counts = range(1, _most_copies(program) + 1)
-        z = {n: highs.addBinary() for n in counts}
-        highs.addConstr(sum(z.values()) == 1)
-        for n in counts:
-            for g in range(program.n_ranks):
-                y[e, n, g] = highs.addIntegral(lb=0, ub=min(n, program.n_slots))
-            placed = sum(y[e, n, g] for g in range(program.n_ranks))  # type: ignore[misc]
-            highs.addConstr(placed - n * z[n] == 0)
-    held = _held(program, y)
+    held = (
+        _add_equal(highs, program, peak)
+        if program.split == "equal"
+        else _add_weighted(highs, program, peak)
+    )
     for g in range(program.n_ranks):
-        highs.addConstr(
-            sum(total for (_, rank), total in held.items() if rank == g) <= program.n_slots
-        )
-    _add_loads(highs, program, (y, held, peak))
+        highs.addConstr(sum(held[e, g] for e in range(program.n_experts)) <= program.n_slots)
     price = program.move_price
     if program.present is not None and price:
         for (e, g), total in held.items():
             move = highs.addVariable(lb=0, obj=price)
             highs.addConstr(total - move <= int(program.present[e, g]))
-    for groups, rows in _group_rows(program):
-        u = {key: highs.addBinary() for key in groups}
+    for pairs, rows in _group_rows(program):
+        u = {key: highs.addBinary() for key in pairs}
         for members in rows:
             highs.addConstr(sum(u[key] for key in members) == 1)
         for (e, g), total in held.items():
-            assert program.group is not None
-            key = (int(program.group[e]), int(program.node_of_rank[g]))
-            highs.addConstr(total - program.n_slots * u[key] <= 0)
+            highs.addConstr(total - program.n_slots * u[_pair(program, e, g)] <= 0)
     highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    ends = highspy.HighsModelStatus
+    if highs.getModelStatus() not in (ends.kOptimal, ends.kTimeLimit):
         raise SolverError(f"highs ended with: {highs.getModelStatus()}")
-    values = {key: round(highs.variableValue(v)) for key, v in y.items()}
-    return _copies(program, values), float(highs.getObjectiveValue()) * unit
-
-
-def _add_loads(
-    highs: highspy.Highs,
-    program: ExpertProgram,
-    variables: tuple[dict, dict, object],  # type: ignore[type-arg]
-) -> None:
-    """The rows of the fullest rank, in mean loads."""
-    y, held, peak = variables
-    load = (program.load / program.mean_load).tolist()
-    if program.split == "equal":
-        for g in range(program.n_ranks):
-            terms = [load[e] / n * v for (e, n, rank), v in y.items() if rank == g]
-            highs.addConstr(sum(terms) - peak <= 0)
-        return
-    x = {key: highs.addVariable(lb=0) for key in held}
-    for e in range(program.n_experts):
-        highs.addConstr(sum(x[e, g] for g in range(program.n_ranks)) == load[e])
-    for g in range(program.n_ranks):
-        highs.addConstr(sum(x[e, g] for e in range(program.n_experts)) - peak <= 0)
+    bound = max(0.0, float(highs.getInfo().mip_dual_bound)) * unit * (1.0 - _GAP)
+    if highs.getInfo().primal_solution_status != _FEASIBLE_POINT:
+        return None, bound
+    copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
     for (e, g), total in held.items():
-        highs.addConstr(x[e, g] - load[e] * total <= 0)
+        copies[e, g] = round(float(highs.val(total)))
+    return copies, bound
+
+
+def _add_equal(highs: highspy.Highs, program: ExpertProgram, peak: Any) -> _Held:  # noqa: ANN401
+    """Counts and copies of equal shares, the fullest rank in mean loads; copies by rank."""
+    load = (program.load / program.mean_load).tolist()
+    ranks, counts = range(program.n_ranks), range(1, _most_copies(program) + 1)
+    y: dict[tuple[int, int, int], Any] = {}
+    for e in range(program.n_experts):
+        z = {n: highs.addBinary() for n in counts}
+        highs.addConstr(sum(z.values()) == 1)
+        for n in counts:
+            for g in ranks:
+                y[e, n, g] = highs.addIntegral(lb=0, ub=min(n, program.n_slots))
+            highs.addConstr(sum(y[e, n, g] for g in ranks) - n * z[n] == 0)
+    for g in ranks:
+        terms = [load[e] / n * v for (e, n, rank), v in y.items() if rank == g]
+        highs.addConstr(sum(terms) - peak <= 0)
+    return _held(program, y)
+
+
+def _add_weighted(highs: highspy.Highs, program: ExpertProgram, peak: Any) -> _Held:  # noqa: ANN401
+    """Copies and what they serve, in mean loads; a second copy on a rank would serve no more."""
+    load = (program.load / program.mean_load).tolist()
+    experts, ranks = range(program.n_experts), range(program.n_ranks)
+    held = {(e, g): highs.addBinary() for e in experts for g in ranks}
+    x = {key: highs.addVariable(lb=0) for key in held}
+    for e in experts:
+        highs.addConstr(sum(x[e, g] for g in ranks) == load[e])
+        highs.addConstr(sum(held[e, g] for g in ranks) >= 1)
+        for g in ranks:
+            highs.addConstr(x[e, g] - load[e] * held[e, g] <= 0)
+    for g in ranks:
+        highs.addConstr(sum(x[e, g] for e in experts) - peak <= 0)
+    return held
 
 
 def solve_cpsat(
@@ -116,7 +133,7 @@ def solve_cpsat(
     *,
     hint: IntArray | None = None,
     seed: int = 0,
-    effort: float = CPSAT_EFFORT,
+    time_limit_s: float = math.inf,
 ) -> tuple[IntArray | None, float]:
     """Copies [E, G] of equal shares, or None where none were found, and a bound.
 
@@ -124,7 +141,7 @@ def solve_cpsat(
         program: with equal shares.
         hint: copies [E, G] to begin with.
         seed: of CP-SAT.
-        effort: CP-SAT's own measure of work.
+        time_limit_s: wall time, beside CP-SAT's own measure of work.
 
     Raises:
         SolverError: CP-SAT does not take the model.
@@ -162,9 +179,7 @@ def solve_cpsat(
         for members in rows:
             model.add_exactly_one([u[key] for key in members])
         for (e, g), total_held in held.items():
-            assert program.group is not None
-            key = (int(program.group[e]), int(program.node_of_rank[g]))
-            model.add(total_held <= program.n_slots * u[key])
+            model.add(total_held <= program.n_slots * u[_pair(program, e, g)])
     price = math.floor(program.move_price * program.mean_load * scale)
     model.minimize(peak + price * sum(moves))
     if hint is not None:
@@ -174,7 +189,9 @@ def solve_cpsat(
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed
-    solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_deterministic_time = CPSAT_EFFORT
+    if time_limit_s < math.inf:
+        solver.parameters.max_time_in_seconds = max(0.0, time_limit_s)
     status = solver.solve(model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat does not take the model: {model.validate()}")
@@ -189,7 +206,7 @@ def _most_copies(program: ExpertProgram) -> int:
     return program.n_all_slots - program.n_experts + 1
 
 
-def _held(program: ExpertProgram, y: dict) -> dict:  # type: ignore[type-arg]
+def _held(program: ExpertProgram, y: dict[tuple[int, int, int], Any]) -> _Held:
     """Copies of each expert on each rank, whatever its count, as expressions."""
     counts = range(1, _most_copies(program) + 1)
     return {
@@ -207,6 +224,12 @@ def _group_rows(
         return
     groups, nodes = range(int(program.group.max()) + 1), range(program.n_nodes)
     yield [(i, m) for i in groups for m in nodes], [[(i, m) for m in nodes] for i in groups]
+
+
+def _pair(program: ExpertProgram, e: int, g: int) -> tuple[int, int]:
+    """Group of an expert and node of a rank."""
+    assert program.group is not None
+    return int(program.group[e]), int(program.node_of_rank[g])
 
 
 def _copies(program: ExpertProgram, values: dict[tuple[int, int, int], int]) -> IntArray:

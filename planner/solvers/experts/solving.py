@@ -25,12 +25,14 @@ from planner.solvers.experts.flat import race
 from planner.solvers.experts.found import Found
 from planner.solvers.experts.greedy import greedy
 from planner.solvers.experts.grouped import grouped
-from planner.solvers.experts.joint import n_unknowns, solve_cpsat
+from planner.solvers.experts.joint import n_unknowns, solve_cpsat, solve_highs
 from planner.solvers.experts.moving import cheapest_on_the_way, complete
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.weighted import best_shares, improve
 
-MOST_JOINTLY = 3_000  # whole numbers of a program that is solved in one piece
+MOST_JOINTLY = {"equal": 3_000, "weighted": 300}
+"""Whole numbers of a program that is solved in one piece, by the way to split."""
+HIGHS_TIME_S = 10.0  # it has no other measure of work
 _ROUNDING = 1e-9
 
 
@@ -59,16 +61,16 @@ def solve_experts(
     """
     until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
     placement, bound, proof = _balanced(program, gap=gap, seed=seed, until_s=until_s)
-    is_small = program.split == "equal" and n_unknowns(program) <= MOST_JOINTLY
+    is_small = n_unknowns(program) <= MOST_JOINTLY[program.split]
     if is_small and not program.move_price:
-        placement, bound, proof = _jointly(program, placement, (bound, proof, gap), seed)
+        placement, bound, proof = _jointly(program, placement, (bound, proof, gap), (seed, until_s))
     limit = max_load(program, placement) * (1.0 + slack) * (1.0 + 1e-12)
     there = arranged(program, placement.copies, load_limit=limit)
     if (there != placement.copies).any():
         placement = _split(program, there)
     placement, bound = _priced(program, placement, bound)
     if is_small and program.move_price:
-        placement, bound, proof = _jointly(program, placement, (bound, proof, gap), seed)
+        placement, bound, proof = _jointly(program, placement, (bound, proof, gap), (seed, until_s))
     return _verified(program, placement, (bound, proof), cut=time.perf_counter() >= until_s)
 
 
@@ -132,16 +134,25 @@ def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple
 
 
 def _jointly(
-    program: ExpertProgram, placement: Placement, known: tuple[float, str, float], seed: int
+    program: ExpertProgram,
+    placement: Placement,
+    known: tuple[float, str, float],
+    limits: tuple[int, float],
 ) -> tuple[Placement, float, str]:
     """A small program whole, where the gap is still open."""
-    bound, proof, gap = known
+    (bound, proof, gap), (seed, until_s) = known, limits
     value = objective(program, placement)
-    if value <= bound * (1.0 + gap):
+    left_s = until_s - time.perf_counter()
+    if value <= bound * (1.0 + gap) or left_s <= 0.0:
         return placement, bound, proof
-    copies, proven = solve_cpsat(program, hint=placement.copies, seed=seed)
-    if copies is not None and objective(program, equal_placement(copies)) < value:
-        placement = equal_placement(copies)
+    if program.split == "equal":
+        copies, proven = solve_cpsat(program, hint=placement.copies, seed=seed, time_limit_s=left_s)
+    else:
+        copies, proven = solve_highs(program, time_limit_s=min(left_s, HIGHS_TIME_S))
+    if copies is not None:
+        other = _split(program, copies)
+        if not violations(program, other) and objective(program, other) < value:
+            placement = other
     return (placement, proven, "search") if proven > bound else (placement, bound, proof)
 
 
