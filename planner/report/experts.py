@@ -63,11 +63,13 @@ def _place(plan: ExpertPlan) -> str:
 
 
 def _headline(plan: ExpertPlan) -> str:
-    moves = "" if plan.n_moves is None else f", {plural(plan.n_moves, 'copy moves', 'copies move')}"
-    return (
-        f"fullest rank {plan.imbalance:.4g} × the mean, bound {plan.bound / plan.mean_load:.4g}, "
-        f"greedy {plan.greedy.max_load / plan.mean_load:.4g}{moves}"
-    )
+    mean = plan.mean_load
+    head = f"fullest rank {plan.imbalance:.4g} × the mean"
+    if plan.n_moves is not None:
+        head += f", {plural(plan.n_moves, 'copy moves', 'copies move')}"
+    if plan.move_price:
+        head += f", with their price {plan.objective / mean:.4g}"
+    return f"{head}, bound {plan.bound / mean:.4g}, greedy {plan.greedy.max_load / mean:.4g}"
 
 
 def _request_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
@@ -165,9 +167,10 @@ def experts_of(rank: ExpertRank, plan: ExpertPlan) -> str:
 
 def _proof_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
     mean = plan.mean_load
+    price = ", the price of moves included" if plan.move_price else ""
     return [
         ("status", status_text(plan)),
-        ("bound", f"{plan.bound / mean:.5f} of the mean: {_PROOFS[plan.proof]}"),
+        ("bound", f"{plan.bound / mean:.5f} of the mean{price}: {_PROOFS[plan.proof]}"),
         ("greedy", _against(plan)),
         ("traffic", _traffic_text(plan)),
         ("moves", _moves_text(plan)),

@@ -16,7 +16,7 @@ from planner.report.lines import percent
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 880, 96, 16, 8
 _BARS = 200
-_ROW, _CELL = 16, 54
+_ROW, _CELL, _MAP = 16, 54, 960
 
 _STYLE = """\
 :root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--faint:#6a737d;--rule:#e3e6ea;
@@ -114,24 +114,29 @@ def _bars(plan: ExpertPlan) -> Iterable[str]:
 
 
 def _map(plan: ExpertPlan) -> Iterable[str]:
-    """Ranks down, slots across, the heaviest copy first."""
-    darkest = max((size for rank in plan.ranks for size in _sizes(plan, rank)), default=1.0) or 1.0
-    wide, high = _LEFT + plan.n_slots * _CELL + _RIGHT, _TOP + plan.n_ranks * _ROW + 8
-    yield f'<svg width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" role="img">'
+    """Ranks down, in as many columns as there is room for; slots across, heaviest copy first."""
+    darkest = max((size for rank in plan.ranks for size in _sizes(plan, rank)), default=0.0) or 1.0
+    wide = _LEFT + plan.n_slots * _CELL + _RIGHT
+    across = max(1, _MAP // wide)
+    down = -(-plan.n_ranks // across)
+    size = (across * wide, _TOP + down * _ROW + 8)
+    yield f'<svg width="{size[0]}" height="{size[1]}" viewBox="0 0 {size[0]} {size[1]}" role="img">'
     for g, rank in enumerate(plan.ranks):
-        y = _TOP + g * _ROW
-        if g and rank.node != plan.ranks[g - 1].node:
-            yield f'<path class="node" d="M0 {y - 0.5}H{wide}"/>'
+        column, row = divmod(g, down)
+        left, y = column * wide, _TOP + row * _ROW
+        if row and rank.node != plan.ranks[g - 1].node:
+            yield f'<path class="node" d="M{left} {y - 0.5}H{left + wide - _RIGHT}"/>'
         name = f"node {rank.node} rank {g}" if plan.n_nodes > 1 else f"rank {g}"
-        yield f'<text class="faint" x="{_LEFT - 6}" y="{y + 12}" text-anchor="end">{name}</text>'
+        yield f'<text class="faint" x="{left + _LEFT - 6}" y="{y + 12}" text-anchor="end">'
+        yield f"{name}</text>"
         held = sorted(zip(_sizes(plan, rank), rank.experts, strict=True), reverse=True)
         for i in range(plan.n_slots):
-            x = _LEFT + i * _CELL
-            if i >= len(held):
-                size = f'width="{_CELL - 1}" height="{_ROW - 1}"'
-                yield f'<rect class="empty" x="{x}" y="{y}" {size}/>'
+            x = left + _LEFT + i * _CELL
+            if i < len(held):
+                yield _slot(plan, held[i], (x, y), darkest)
                 continue
-            yield _slot(plan, held[i], (x, y), darkest)
+            extent = f'width="{_CELL - 1}" height="{_ROW - 1}"'
+            yield f'<rect class="empty" x="{x}" y="{y}" {extent}/>'
     yield "</svg>"
 
 

@@ -21,6 +21,7 @@ from planner.report.as_json import (
     engine_conflict_json,
     engine_json,
     error_json,
+    experts_json,
     frontiers_json,
     plan_json,
     prediction_json,
@@ -33,6 +34,7 @@ from planner.report.schema import (
     engine_conflict_schema,
     engine_schema,
     error_schema,
+    experts_schema,
     frontiers_schema,
     plan_schema,
     prediction_schema,
@@ -46,6 +48,7 @@ from tests.report.economics_examples import (
 )
 from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
@@ -69,6 +72,7 @@ GENERATED = {
     "prediction": prediction_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
+    "experts": experts_schema,
 }
 
 
@@ -100,6 +104,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("prediction", prediction_json(PREDICTION)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("experts", experts_json(EXPERT_PLAN)),
+        ("experts", experts_json(MOVED_PLAN)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -203,6 +209,8 @@ def test_the_text_passes_through_any_terminal():
         ("prediction", prediction_json(PREDICTION)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("experts", experts_json(EXPERT_PLAN)),
+        ("experts", experts_json(MOVED_PLAN)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):
