@@ -79,9 +79,9 @@ class WrittenExperts:
     gap: Annotated[
         str, _text(_SEARCH, "FRACTION", "Distance to the bound that is good enough.")
     ] = "0.1%"
-    time_limit: Annotated[
-        str | None, _text(_SEARCH, "TIME", "Stop after this, with the best so far, like 60s.")
-    ] = None
+    time_limit: Annotated[str, _text(_SEARCH, "TIME", "Stop after this, with the best so far.")] = (
+        "60s"
+    )
     seed: Annotated[str, _text(_SEARCH, "N", "Seed of drawn loads and of the search.")] = "0"
 
     all: Annotated[bool, _flag(_OUTPUT, "Print every rank.")] = False

@@ -48,7 +48,7 @@ def test_a_layer_is_a_row(tmp_path):
         ("a.csv", "1,2\n3,4\n", "several layers"),
         ("a.csv", "1,-2\n", "negative"),
         ("a.csv", "0,0\n", "no load"),
-        ("a.csv", "\n", "no numbers"),
+        ("a.csv", "\n", "is empty"),
         ("a.json", "{", "cannot be read as JSON"),
         ("a.json", '{"x": 1}', "has no `loads`"),
         ("a.json", "[true, 2]", "is no number"),
@@ -73,9 +73,9 @@ def test_files_that_cannot_be_opened(tmp_path):
     bad.write_bytes(b"\xff\xfe1")
     with pytest.raises(RequestError, match="UTF-8"):
         load_loads(str(bad))
+    good = tmp_path / "good.csv"
+    good.write_text("1,2")
     with pytest.raises(RequestError, match="counted from 0"):
-        good = tmp_path / "good.csv"
-        good.write_text("1,2")
         load_loads(str(good), layer=3)
 
 

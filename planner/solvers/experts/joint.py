@@ -31,8 +31,8 @@ from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram
 from planner.solvers.scheduler import use_threads
 
-CPSAT_EFFORT = 5.0  # CP-SAT's own measure of work, about a second each
-_SCALE = 2.0**40
+CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
+_SCALE = 2.0**34
 _GAP = 1e-9
 _FEASIBLE_POINT = 2  # kSolutionStatusFeasible
 _Held: TypeAlias = dict[tuple[int, int], Any]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from functools import cache
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.solvers.experts.slots import EMPTY, Slots
 
 MOST_SPLITS = 2_000
-MOST_SHAKES = 300
+MOST_SHAKES = 200
 _LESS = 1.0 - 1e-12  # an improvement is more than rounding
 _WORK = 10_000_000  # products of sizes and splits that shakes may take, all together
 
@@ -69,13 +70,20 @@ def split_masks(n_slots: int, rng: np.random.Generator) -> BoolArray:
     """Ways to part twice `n_slots` slots in two halves [ways, 2 S]: all, or a sample."""
     n = 2 * n_slots
     if math.comb(n, n_slots) // 2 <= MOST_SPLITS:
-        chosen = [(0, *rest) for rest in itertools.combinations(range(1, n), n_slots - 1)]
-        masks = np.zeros((len(chosen), n), dtype=np.bool_)
-        for row, half in zip(masks, chosen, strict=True):
-            row[list(half)] = True
-        return masks
+        return _all_masks(n_slots)
     keys = rng.random((MOST_SPLITS, n))
     return np.asarray(keys.argsort(axis=1) < n_slots)
+
+
+@cache
+def _all_masks(n_slots: int) -> BoolArray:
+    """Every way, the first slot always in the first half; few enough to keep."""
+    n = 2 * n_slots
+    chosen = [(0, *rest) for rest in itertools.combinations(range(1, n), n_slots - 1)]
+    masks = np.zeros((len(chosen), n), dtype=np.bool_)
+    for row, half in zip(masks, chosen, strict=True):
+        row[list(half)] = True
+    return masks
 
 
 def _descend(at: Slots, load: FloatArray, masks: BoolArray, until_s: float) -> None:

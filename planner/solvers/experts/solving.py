@@ -30,7 +30,7 @@ from planner.solvers.experts.moving import cheapest_on_the_way, complete
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.weighted import best_shares, improve
 
-MOST_JOINTLY = {"equal": 3_000, "weighted": 300}
+MOST_JOINTLY = {"equal": 800, "weighted": 300}
 """Whole numbers of a program that is solved in one piece, by the way to split."""
 HIGHS_TIME_S = 10.0  # it has no other measure of work
 _ROUNDING = 1e-9
