@@ -133,6 +133,36 @@ def test_the_greedy_balancer_deals_groups_evenly():
     assert sorted(greedy_placement(program).copies.T.tolist()) == [[0, 1, 1, 0], [1, 0, 0, 1]]
 
 
+@pytest.mark.parametrize(
+    ("load", "published"),
+    [
+        (
+            [90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86],
+            [[5, 6], [5, 7], [8, 4], [3, 4], [10, 9], [10, 2], [0, 1], [11, 1]],
+        ),
+        (
+            [20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27],
+            [[7, 10], [6, 8], [6, 11], [8, 9], [2, 4], [5, 1], [5, 0], [3, 1]],
+        ),
+    ],
+)
+def test_the_greedy_balancer_reproduces_the_published_example(load, published):
+    """Twelve experts in four groups, two nodes, eight ranks of two slots, as in the README of
+    [EPLB2025]; half of 172 is as heavy as 86, so which of the two is where is not compared."""
+    program = ExpertProgram(
+        load=np.array(load, dtype=float),
+        n_ranks=8,
+        n_slots=2,
+        n_nodes=2,
+        group=np.arange(12) // 3,
+    )
+    slots = greedy(program)
+    counts = np.bincount(np.ravel(published), minlength=12)
+    sizes = program.load / counts
+    assert slots.counts.tolist() == counts.tolist()
+    assert slots.values(program.load) == pytest.approx(sizes[np.array(published)])
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_refuted_load_is_below_the_optimum(seed):
     """And one well below the mean is refuted: the check can fail both ways."""

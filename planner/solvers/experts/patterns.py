@@ -15,9 +15,11 @@ each item, not falling with its load, of which no pattern has more than 1:
 This check alone is what is claimed: h is scaled by the best pattern found by a dynamic program
 over the whole grid, so no tolerance of the LP's solver can spoil it. Loads are rounded down to
 a grid of T / `n_steps` for bounds, up for patterns that are used. Patterns and counts come into
-the program when their reduced costs call for them (column generation, [Gilmore1961]).
+the program when their reduced costs call for them (column generation).
 
 Two copies of an expert may share a rank, as in `programs.experts`.
+
+Source: column generation for patterns of stock, [Gilmore1961].
 """
 
 from __future__ import annotations
