@@ -219,6 +219,15 @@ def test_never_above_the_greedy_balancer_and_never_below_the_bound(
     assert not violations(program, equal_placement(at.slots.copies()))
 
 
+def test_weighted_shares_are_no_worse_at_size():
+    """With two slots a rank copies are scarce: where they are decides, however they share."""
+    program = ExpertProgram(load=zipf_loads(48, 0.5), n_ranks=27, n_slots=2)
+    equal = solve_experts(program, gap=0.005)
+    weighted = solve_experts(replace(program, split="weighted"), gap=0.005)
+    assert weighted.bound <= weighted.objective <= equal.objective * (1 + 1e-9)
+    assert weighted.objective <= max_load(program, greedy_placement(program))
+
+
 def test_the_same_program_and_seed_give_the_same_placement():
     program = ExpertProgram(load=zipf_loads(48, 0.7), n_ranks=16, n_slots=4)
     first, second = solve_experts(program), solve_experts(program)

@@ -78,24 +78,35 @@ def _balanced(
     program: ExpertProgram, *, gap: float, seed: int, until_s: float
 ) -> tuple[Placement, float, str]:
     """A placement for its load alone, and a bound of that load with what proved it."""
-    present = None if program.present is None else complete(program, program.present)
-    starts = () if present is None or program.group is not None else (present,)
+    if program.split == "weighted":
+        return _weighted(program, gap=gap, seed=seed, until_s=until_s)
     if program.group is not None:
         slots, bound, proof = grouped(program, gap=gap, seed=seed, until_s=until_s)
-    elif program.split == "equal":
-        found = race(program, gap=gap, seed=seed, until_s=until_s, starts=starts)
-        slots, bound, proof = found.slots, found.bound, found.proof
-    else:
-        slots, bound, proof = greedy(program), 0.0, ""
-    if program.split == "equal":
         return equal_placement(slots.copies()), bound, proof
+    present = None if program.present is None else complete(program, program.present)
+    starts = () if present is None else (present,)
+    found = race(program, gap=gap, seed=seed, until_s=until_s, starts=starts)
+    return equal_placement(found.slots.copies()), found.bound, found.proof
+
+
+def _weighted(
+    program: ExpertProgram, *, gap: float, seed: int, until_s: float
+) -> tuple[Placement, float, str]:
+    """Shares chosen for the greedy copies, then for those that are best with equal shares."""
     bound, proof = weighted_bound(program)
     goal = bound * (1.0 + gap)
-    even = polish(slots, program.load, goal=goal, seed=seed, until_s=until_s, work=0.3)
-    near = () if program.group is not None else (even.copies(),)
-    first = (*(one.copies() for one in starts), slots.copies(), *near)
-    found_shares = improve(program, first, goal=goal, seed=seed, until_s=until_s)
-    return found_shares, bound, proof
+    slots = greedy(program)
+    first = [slots.copies()]
+    if program.group is None:
+        even = polish(slots, program.load, goal=goal, seed=seed, until_s=until_s, work=0.3)
+        first.append(even.copies())
+    placement = improve(program, tuple(first), goal=goal, seed=seed, until_s=until_s)
+    if max_load(program, placement) > goal and time.perf_counter() < until_s:
+        equal = replace(program, split="equal")
+        best, _, _ = _balanced(equal, gap=gap, seed=seed, until_s=until_s)
+        other = improve(program, (best.copies,), goal=goal, seed=seed, until_s=until_s)
+        placement = min(placement, other, key=lambda one: max_load(program, one))
+    return placement, bound, proof
 
 
 def weighted_bound(program: ExpertProgram) -> tuple[float, str]:
