@@ -9,6 +9,7 @@ from planner.units import show
 
 _BAR = 20
 _MOST_SHOWN = 16
+_NO_GAP = 1e-8  # bounds are lowered by what solvers tolerate
 _PROOFS = {
     "mean": "the mean load of a rank",
     "copies": "copies that busy experts need, and slots there are",
@@ -46,7 +47,7 @@ def experts_text(plan: ExpertPlan, width: int, *, show_all: bool = False) -> str
 
 def status_text(plan: ExpertPlan) -> str:
     """How good the placement is, in words."""
-    if plan.gap <= 1e-9:
+    if plan.gap <= _NO_GAP:
         return "optimal: no placement is better"
     if plan.is_proven:
         return f"optimal within {percent(plan.gap)}, as the gap allows"
