@@ -26,6 +26,7 @@ from planner.solvers.experts.slots import Slots
 
 CLOSE = 2e-4  # the grid of the patterns is no finer: nearer they cannot tell
 MOST_HALVINGS = 8
+MOST_ITEMS = 4_000_000  # experts times counts: beyond, patterns would not fit into memory
 _NEAREST = 1.0  # share of the way from the bound to just below the placement
 
 
@@ -105,11 +106,13 @@ def race(
     for start in begins:
         if not at.is_over:
             at.polish(start)
-    if not at.is_over:
+    spare = program.n_all_slots - program.n_experts
+    is_small = program.n_experts * (spare + 1) <= MOST_ITEMS
+    if is_small and not at.is_over:
         _raise_bound(at, program)
-    if not at.is_over:
+    if is_small and not at.is_over:
         _lower_placement(at, program)
-    if not at.is_over and program.n_slots == 2:
+    if is_small and not at.is_over and program.n_slots == 2:
         _settle_pairs(at, program)
     if not at.is_over:
         at.polish(at.slots, work=3.0)

@@ -59,7 +59,7 @@ def polish(
             best, least = at.copy(), found
         if least <= goal or time.perf_counter() >= until_s:
             break
-        if exchange(at, load):
+        if exchange(at, load, until_s=until_s):
             continue
         at = best.copy()
         _shake(at, rng)
@@ -106,7 +106,7 @@ def _descend(at: Slots, load: FloatArray, masks: BoolArray, until_s: float) -> N
         loads[[g, h]] = values[[g, h]].sum(axis=1)
 
 
-def exchange(at: Slots, load: FloatArray) -> bool:
+def exchange(at: Slots, load: FloatArray, *, until_s: float = math.inf) -> bool:
     """Give an expert of the fullest rank one more copy, in the slot where that helps most.
 
     Returns:
@@ -119,6 +119,8 @@ def exchange(at: Slots, load: FloatArray) -> bool:
         more = load[gains] / (at.counts[gains] + 1)
         base = loads - (load[gains] / at.counts[gains] - more) * table[gains]
         for loses in (EMPTY, *np.flatnonzero(at.counts >= 2).tolist()):
+            if time.perf_counter() >= until_s:
+                return False
             if loses == gains:
                 continue
             after, where = _without(at, loses, base, (load, table))
