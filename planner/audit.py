@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from planner.audit_results import Audit, AuditedChange, Observation
-from planner.certify import referee_verdict
 from planner.describe import describe
 from planner.errors import Problem, RequestError
 from planner.estimates.candidates import machine_of
@@ -37,6 +36,7 @@ from planner.specs.request import (
     command_of,
     make_request,
 )
+from planner.verdict import referee_verdict
 
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"

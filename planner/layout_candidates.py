@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Protocol
 
-from planner.certify import referee_verdict
 from planner.describe import describe
 from planner.estimates.candidates import machine_of
 from planner.estimates.degrees import check_degrees
@@ -16,6 +15,7 @@ from planner.programs.layout import Assignment
 from planner.results import Conflict
 from planner.specs.request import Request
 from planner.surveys import OWN, AnyDeployment, CostModel
+from planner.verdict import referee_verdict
 
 
 class Candidates(Protocol):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.certify import certificate, in_si, limit_uses, referee_verdict
+from planner.certify import certificate, in_si, limit_uses
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates.candidates import CandidateTable, machine_of
@@ -26,6 +26,7 @@ from planner.specs.request import (
     Targets,
     make_request,
 )
+from planner.verdict import referee_verdict
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()

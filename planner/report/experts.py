@@ -176,7 +176,7 @@ def _proof_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
         ("traffic", _traffic_text(plan)),
         ("moves", _moves_text(plan)),
         ("verified", "; ".join(plan.verified)),
-        ("time", show(plan.wall_s, "s")),
+        ("time", f"{plan.wall_s:.2f} s"),
     ]
 
 

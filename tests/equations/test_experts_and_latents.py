@@ -150,9 +150,9 @@ def test_projections_are_those_of_the_architecture() -> None:
         n_heads=128, d_kv_latent=512, d_q_latent=1536, d_rope=64, d_nope=128, d_value_head=128
     )
     absorbed = 512 * 128 * (128 + 128)
-    counted = projection_weights(n_heads=128, d_model=7168, d_q_latent=1536)
+    counted = projection_weights({"n_heads": 128, "d_model": 7168, "d_q_latent": 1536})
     assert counted == mixer.n_params(7168) - absorbed
-    assert projection_weights(**WIDE, **HEADS) == DENSE
+    assert projection_weights({**WIDE, **HEADS}) == DENSE
 
 
 def _products(tokens: float, more: float = 0.0) -> float:

@@ -100,8 +100,8 @@ Sixty of the end-to-end measurements that come with NVIDIA's aiconfigurator-core
 `tests/data/silicon.csv`, none of them used for a constant; host times of engines are fitted to
 others. `python -m tests.papers.silicon` takes all, more than 2,400, where the package is there, and
 the tests hold these to a mean of 14 % (dense) and 25 % (mixtures). Beside it stands AIConfigurator
-itself, run once on 1,217 rows of the same file, 314 of them dense, not these very rows; a cell
-is empty where it was not summed up.
+0.12.0 itself on those of the rows that it answers (`python -m tests.papers.silicon_peer`), by its
+current database, which is not always of the engine's version in the row.
 
 {silicon}
 

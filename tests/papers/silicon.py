@@ -58,24 +58,8 @@ MIXTURES = {
 }
 CONFIG_OF = DENSE | MIXTURES
 
-PEER = {
-    "all": (0.356, 0.199),
-    "dense": (0.181, 0.134),
-    "trtllm": (0.44, 0.21),
-    "sglang": (0.26, 0.22),
-    "vllm": (0.35, 0.16),
-    "h100_sxm": (0.20, None),
-    "h200_sxm": (0.34, None),
-    "b200_sxm": (0.41, None),
-    "Llama-3.1-8B-Instruct": (0.12, 0.08),
-    "Llama-3.1-70B": (0.21, 0.21),
-    "Qwen3-32B": (0.22, 0.14),
-    "DeepSeek-R1": (0.63, 0.31),
-    "gpt-oss-120b": (0.48, 0.09),
-}
-"""Mean and median error of TPOT of AIConfigurator 0.12 on samples of the same file that it answers;
-measured once by running it on 1,217 rows (314 for dense), not these very rows."""
-PEER_TTFT = (0.58, 0.50)
+PEER = Path(__file__).parents[1] / "data" / "silicon_peer.csv"
+"""TTFT and TPOT that AIConfigurator 0.12.0 predicts where it answers: `silicon_peer.py`."""
 
 BETWEEN_STEPS = {"decode_host_s": 1.9e-3, "prefill_host_s": 8e-3, "request_s": 55e-3}
 """Host times of vLLM 0.12.0, which `engines/vllm.toml` is not of, from its calibration rows [s]."""
@@ -372,6 +356,34 @@ def without_repeats(found: Sequence[Compared]) -> list[Compared]:
     return list(kept.values())
 
 
+@cache
+def peer_times() -> dict[str, tuple[float, float]]:
+    """What the peer predicts, (TTFT, TPOT) by the name of a row [ms]."""
+    with PEER.open(encoding="utf-8", newline="") as file:
+        return {
+            one["id"]: (float(one["ttft_ms"]), float(one["tpot_ms"]))
+            for one in csv.DictReader(file)
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Both:
+    """Absolute relative errors on the rows that the peer answers, of one quantity."""
+
+    ours: np.ndarray
+    theirs: np.ndarray
+
+
+def both(some: Sequence[Compared], quantity: str) -> Both:
+    """`quantity` is `tpot` or `ttft`."""
+    times, place = peer_times(), ("ttft", "tpot").index(quantity)
+    answered = [one for one in some if one.row.name in times]
+    measured = np.array([getattr(one.row, f"{quantity}_ms") for one in answered])
+    theirs = np.array([times[one.row.name][place] for one in answered])
+    ours = np.array([getattr(one, f"{quantity}_error") for one in answered])
+    return Both(ours=np.abs(ours), theirs=np.abs(theirs / measured - 1.0))
+
+
 def summary(errors: Sequence[float]) -> str:
     size = np.abs(errors)
     return (
@@ -381,35 +393,30 @@ def summary(errors: Sequence[float]) -> str:
 
 
 def report(found: Sequence[Compared]) -> str:
-    """Errors by engine, device and model, with the peer's where it has any."""
+    """Errors by engine, device and model, with the peer's on those of the rows that it answers."""
     lines = []
 
-    def line(name: str, some: Sequence[Compared], peer: str = "") -> None:
+    def line(name: str, some: Sequence[Compared], quantity: str = "tpot") -> None:
         if some:
-            lines.append(f"{name:58s} {summary([one.tpot_error for one in some])}{_peer(peer)}")
+            errors = summary([getattr(one, f"{quantity}_error") for one in some])
+            lines.append(f"{name:54s} {errors}{_peer(some, quantity)}")
 
-    line("TPOT, all", found, "all")
+    line("TPOT, all", found)
     for is_dense, name in ((True, "dense"), (False, "mixtures")):
         some = [one for one in found if one.row.is_dense is is_dense]
-        line(f"TPOT, {name}", some, name)
+        line(f"TPOT, {name}", some)
         for key in ("engine", "system", "short"):
             for value in sorted({getattr(one.row, key) for one in some}):
-                rows = [one for one in some if getattr(one.row, key) == value]
-                line(f"  {value}", rows, value if key == "short" else "")
+                line(f"  {value}", [one for one in some if getattr(one.row, key) == value])
         for slice_ in sorted({_slice(one.row) for one in some}):
             line(f"    {' '.join(slice_)}", [one for one in some if _slice(one.row) == slice_])
         first = [one for one in some if is_unqueued(one)]
-        if first:
-            errors = summary([one.ttft_error for one in first])
-            lines.append(f"{f'TTFT without a queue, {name}':58s} {errors}")
-            for engine in sorted({one.row.engine for one in first}):
-                some = summary([one.ttft_error for one in first if one.row.engine == engine])
-                lines.append(f"  {engine:56s} {some}")
+        line(f"TTFT without a queue, {name}", first, "ttft")
+        for engine in sorted({one.row.engine for one in first}):
+            line(f"  {engine}", [one for one in first if one.row.engine == engine], "ttft")
     first = [one for one in found if is_unqueued(one)]
-    for name, some in (("all", first), ("all, each once", without_repeats(first))):
-        if some:
-            errors = summary([one.ttft_error for one in some])
-            lines.append(f"{f'TTFT without a queue, {name}':58s} {errors}")
+    line("TTFT without a queue, all", first, "ttft")
+    line("TTFT without a queue, all, each once", without_repeats(first), "ttft")
     return "\n".join(lines)
 
 
@@ -417,12 +424,16 @@ def _slice(row: Row) -> tuple[str, ...]:
     return (row.short, row.system, row.engine, row.weights or "bf16")
 
 
-def _peer(name: str) -> str:
-    if name not in PEER:
+def _peer(some: Sequence[Compared], quantity: str) -> str:
+    """The peer's mean and median on the rows that it answers, and ours on the same."""
+    errors = both(some, quantity)
+    if not len(errors.ours):
         return ""
-    mean, median = PEER[name]
-    tail = "" if median is None else f" / {100 * median:.1f} %"
-    return f"   peer {100 * mean:.1f} %{tail}"
+    theirs, ours = (
+        f"{100 * size.mean():5.1f} / {100 * np.median(size):5.1f} %"
+        for size in (errors.theirs, errors.ours)
+    )
+    return f"   peer on {len(errors.ours):4d}: {theirs}, here {ours}"
 
 
 def calibrated(path: Path) -> dict[str, dict[str, float]]:

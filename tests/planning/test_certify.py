@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner import SolverError, Targets, certify, plan, planning
+from planner import SolverError, Targets, plan, planning, verdict
 from planner.estimates import referee
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -68,7 +68,7 @@ def test_bytes_that_the_referee_does_not_count_are_refused(monkeypatch):
 )
 def test_a_target_that_the_referee_finds_broken_is_refused(monkeypatch, targets, name):
     """The plan keeps it; the judges are asked about a tenth of it (ten times the batch)."""
-    judge = certify.referee_verdict
+    judge = verdict.referee_verdict
 
     def stricter(table, posed, request, *rest):
         tight = {

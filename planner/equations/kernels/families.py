@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
+from typing import get_args, get_type_hints
 
 from planner.equations.arrays import FloatArray
 from planner.equations.roofline import sharp_roofline_s
@@ -93,3 +95,15 @@ COMPUTE = Parameter(name="compute_fraction", start=0.7, low=0.05, high=1.0)
 MEMORY = Parameter(name="memory_fraction", start=0.8, low=0.05, high=1.0)
 SMOOTH = ("floor_s", "compute_fraction", "memory_fraction", "exponent")
 """Constants that many families share; those of the form with a floor and a smooth roofline."""
+
+
+def arguments_of(function: Callable[..., object]) -> frozenset[str]:
+    """Names that a function takes, those of a record that it unpacks among them."""
+    taken = signature(function).parameters
+    unpacked = {name for name, one in taken.items() if one.kind is one.VAR_KEYWORD}
+    names = set(taken) - unpacked
+    if unpacked:
+        hints = get_type_hints(function)
+        records = [record for name in unpacked for record in get_args(hints[name])]
+        names.update(*(get_type_hints(record) for record in records))
+    return frozenset(names)

@@ -15,12 +15,21 @@ The indexer computes in 8 bits. Source: [DeepSeek2025] for the algebra, tables o
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.equations.kernels.latent import latent_decode_s
-from planner.equations.kernels.latent_block import moved_bytes, products_s
+from planner.equations.kernels.latent_block import (
+    D_LATENT,
+    D_ROPE,
+    Block,
+    DecodeBlock,
+    core_s,
+    moved_bytes,
+    products_s,
+)
 from planner.equations.kernels.numbers import floats
 from planner.equations.roofline import smooth_roofline_s
 
@@ -31,87 +40,52 @@ HOST_EXPONENT = 4.0
 """How sharply the host's time gives way to the device's: chosen, not fitted [1]."""
 
 
+class Indexer(TypedDict):
+    """What chooses the tokens that attention reads, and what that takes.
+
+    n_index_heads: heads that score, on every device [1].
+    d_index: numbers of their queries and of the one key a token [1].
+    n_selected: tokens that attention then reads at most [1].
+    index_flop_per_s: datasheet peak of 8 bits [FLOP/s].
+    index_fraction: share of peak or bandwidth that scoring attains [1].
+    select_s: for each token, in prefill each pair, that the best are chosen from [s].
+    """
+
+    n_index_heads: ArrayLike
+    d_index: ArrayLike
+    n_selected: ArrayLike
+    index_flop_per_s: ArrayLike
+    index_fraction: ArrayLike
+    select_s: ArrayLike
+
+
+class SparseDecodeBlock(DecodeBlock, Indexer):
+    """All that a sparse block of decode takes beside its sequences."""
+
+
+class SparseBlock(Block, Indexer):
+    """All that a sparse block takes in both phases."""
+
+
 def sparse_block_decode_s(
-    batch: ArrayLike,
-    context: ArrayLike,
-    *,
-    n_heads: ArrayLike,
-    d_model: ArrayLike,
-    d_q_latent: ArrayLike,
-    n_index_heads: ArrayLike,
-    d_index: ArrayLike,
-    n_selected: ArrayLike,
-    d_latent: ArrayLike = 512.0,
-    d_rope: ArrayLike = 64.0,
-    d_nope: ArrayLike = 128.0,
-    d_value: ArrayLike = 128.0,
-    weight_bytes: ArrayLike,
-    cache_bytes: ArrayLike,
-    product_flop_per_s: ArrayLike,
-    index_flop_per_s: ArrayLike,
-    peak_flop_per_s: ArrayLike,
-    hbm_bytes_per_s: ArrayLike,
-    floor_s: ArrayLike,
-    product_compute_fraction: ArrayLike,
-    product_memory_fraction: ArrayLike,
-    compute_fraction: ArrayLike,
-    memory_fraction: ArrayLike,
-    index_fraction: ArrayLike,
-    select_s: ArrayLike,
-    sequence_s: ArrayLike = 0.0,
-    sequence_head_s: ArrayLike = 0.0,
-    idle_sequences: ArrayLike = 0.0,
+    batch: ArrayLike, context: ArrayLike, **block: Unpack[SparseDecodeBlock]
 ) -> FloatArray:
     """Time of one layer's sparse attention with its projections, one new token a sequence [s].
 
-    Args, broadcast together; those not here are as in `latent_block.latent_block_decode_s`:
-        n_index_heads: heads that score, on every device [1].
-        d_index: numbers of their queries and of the one key a token [1].
-        n_selected: tokens that attention then reads at most [1].
-        index_flop_per_s: datasheet peak of 8 bits [FLOP/s].
-        index_fraction: share of peak or bandwidth that scoring attains [1].
-        select_s: for each token of a context that the best are chosen from [s].
+    Args, broadcast together:
+        batch: sequences of one device [1].
+        context: tokens that each attends to [1].
+        block: see `latent_block.Block`, `latent_block.Core` and `Indexer`.
     """
-    products = products_s(
-        batch,
-        n_heads=n_heads,
-        d_model=d_model,
-        d_q_latent=d_q_latent,
-        d_latent=d_latent,
-        d_rope=d_rope,
-        d_nope=d_nope,
-        d_value=d_value,
-        weight_bytes=weight_bytes,
-        product_flop_per_s=product_flop_per_s,
-        peak_flop_per_s=peak_flop_per_s,
-        hbm_bytes_per_s=hbm_bytes_per_s,
-        compute_fraction=product_compute_fraction,
-        memory_fraction=product_memory_fraction,
-        d_indexer=indexer_weights(d_model, d_q_latent, n_heads=n_index_heads, width=d_index),
-    )
-    core = latent_decode_s(
-        batch,
-        np.minimum(context, n_selected),
-        n_heads=n_heads,
-        d_latent=d_latent,
-        d_rope=d_rope,
-        cache_bytes=cache_bytes,
-        peak_flop_per_s=peak_flop_per_s,
-        hbm_bytes_per_s=hbm_bytes_per_s,
-        floor_s=floor_s,
-        compute_fraction=compute_fraction,
-        memory_fraction=memory_fraction,
-        sequence_s=sequence_s,
-        sequence_head_s=sequence_head_s,
-        idle_sequences=idle_sequences,
-    )
     score = np.maximum(
-        2.0 * np.multiply(n_index_heads, d_index) / np.asarray(index_flop_per_s),
-        np.add(d_index, BYTES_OF_A_SCALE) / np.asarray(hbm_bytes_per_s),
+        _scoring_s(block),
+        np.add(block["d_index"], BYTES_OF_A_SCALE) / np.asarray(block["hbm_bytes_per_s"]),
     )
     pairs = np.multiply(np.asarray(batch, dtype=float), context)
-    scored = pairs * score / np.asarray(index_fraction)
-    return np.asarray(products + core + scored + np.multiply(context, select_s))
+    scored = pairs * score / np.asarray(block["index_fraction"])
+    products = products_s(batch, block, n_more=_indexer(block))
+    core = core_s(batch, np.minimum(context, block["n_selected"]), block)
+    return np.asarray(products + core + scored + np.multiply(context, block["select_s"]))
 
 
 def sparse_block_prefill_s(
@@ -119,74 +93,51 @@ def sparse_block_prefill_s(
     tokens: ArrayLike,
     past_tokens: ArrayLike = 0.0,
     *,
-    n_heads: ArrayLike,
-    d_model: ArrayLike,
-    d_q_latent: ArrayLike,
-    n_index_heads: ArrayLike,
-    d_index: ArrayLike,
-    n_selected: ArrayLike,
-    d_latent: ArrayLike = 512.0,
-    d_rope: ArrayLike = 64.0,
-    d_nope: ArrayLike = 128.0,
-    d_value: ArrayLike = 128.0,
-    weight_bytes: ArrayLike,
-    product_flop_per_s: ArrayLike,
-    index_flop_per_s: ArrayLike,
-    peak_flop_per_s: ArrayLike,
-    hbm_bytes_per_s: ArrayLike,
     host_s: ArrayLike,
     floor_s: ArrayLike,
-    product_compute_fraction: ArrayLike,
-    product_memory_fraction: ArrayLike,
     compute_fraction: ArrayLike,
     memory_fraction: ArrayLike,
-    index_fraction: ArrayLike,
-    select_s: ArrayLike,
     min_heads: ArrayLike = 1.0,
+    **block: Unpack[SparseBlock],
 ) -> FloatArray:
     """Time of one layer's sparse causal attention with its projections [s].
 
-    Args, broadcast together; those not here are as in `sparse_block_decode_s`:
-        tokens: new tokens of each sequence [1].
-        past_tokens: of each, before those [1].
+    Args, broadcast together; those not here are as in `latent_block.latent_block_prefill_s`:
         host_s: time of the host's launches of one layer [s].
-        select_s: for each pair of a token and one before it [s].
         min_heads: heads that a tile works on at least [1].
+        block: see `latent_block.Block` and `Indexer`.
     """
     new = np.multiply(batch, np.asarray(tokens, dtype=float))
-    products = products_s(
-        new,
-        n_heads=n_heads,
-        d_model=d_model,
-        d_q_latent=d_q_latent,
-        d_latent=d_latent,
-        d_rope=d_rope,
-        d_nope=d_nope,
-        d_value=d_value,
-        weight_bytes=weight_bytes,
-        product_flop_per_s=product_flop_per_s,
-        peak_flop_per_s=peak_flop_per_s,
-        hbm_bytes_per_s=hbm_bytes_per_s,
-        compute_fraction=product_compute_fraction,
-        memory_fraction=product_memory_fraction,
-        d_indexer=indexer_weights(d_model, d_q_latent, n_heads=n_index_heads, width=d_index),
-    )
-    widths = {"n_heads": n_heads, "d_nope": d_nope, "d_rope": d_rope, "d_value": d_value}
-    moved = moved_bytes(new, d_model=d_model, **widths)
-    pairs, chosen = causal_pairs(tokens, past_tokens, n_selected=n_selected)
-    heads = np.maximum(n_heads, min_heads)
-    met = (
-        2.0 * heads * (2.0 * np.asarray(d_latent) + np.asarray(d_rope)) * np.multiply(batch, chosen)
-    )
-    score = 2.0 * np.multiply(n_index_heads, d_index) / np.asarray(index_flop_per_s)
+    moved = moved_bytes(new, block)
+    pairs, chosen = causal_pairs(tokens, past_tokens, n_selected=block["n_selected"])
+    heads = np.maximum(block["n_heads"], min_heads)
+    width = np.add(np.multiply(2.0, block.get("d_latent", D_LATENT)), block.get("d_rope", D_ROPE))
+    met = 2.0 * heads * width * np.multiply(batch, chosen)
+    pair_s = _scoring_s(block) / np.asarray(block["index_fraction"])
+    pair_s = pair_s + np.asarray(block["select_s"])
     device = (
         np.asarray(floor_s)
-        + products
-        + moved / np.multiply(hbm_bytes_per_s, memory_fraction)
-        + met / np.multiply(peak_flop_per_s, compute_fraction)
-        + np.multiply(batch, pairs) * (score / np.asarray(index_fraction) + np.asarray(select_s))
+        + products_s(new, block, n_more=_indexer(block))
+        + moved / np.multiply(block["hbm_bytes_per_s"], memory_fraction)
+        + met / np.multiply(block["peak_flop_per_s"], compute_fraction)
+        + np.multiply(batch, pairs) * pair_s
     )
     return smooth_roofline_s(host_s, device, exponent=HOST_EXPONENT)
+
+
+def _scoring_s(indexer: Indexer) -> FloatArray:
+    """Of one pair, at the datasheet's peak [s]."""
+    flop = 2.0 * np.multiply(indexer["n_index_heads"], indexer["d_index"])
+    return np.asarray(flop / np.asarray(indexer["index_flop_per_s"]))
+
+
+def _indexer(block: SparseDecodeBlock | SparseBlock) -> FloatArray:
+    return indexer_weights(
+        block["d_model"],
+        block["d_q_latent"],
+        n_heads=block["n_index_heads"],
+        width=block["d_index"],
+    )
 
 
 def causal_pairs(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from inspect import signature
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.families import arguments_of
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
 from planner.specs.kernels import EngineSpec, Kernel, KernelTable
@@ -232,7 +232,7 @@ def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) 
 @cache
 def _parameters(family: str) -> frozenset[str]:
     """Arguments that a closed form takes."""
-    return frozenset(signature(FAMILIES[family].function).parameters)
+    return arguments_of(FAMILIES[family].function)
 
 
 def _is_fitted(kernel: Kernel) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.families import arguments_of
 from planner.specs.finding import Kind, files
 from planner.specs.kernel_files import load_kernels
 
@@ -24,7 +25,7 @@ TABLES = {path.stem: load_kernels(path.stem) for path in files(Kind.KERNELS)}
 
 
 def keywords(family):
-    return set(inspect.signature(family.function).parameters)
+    return arguments_of(family.function)
 
 
 @pytest.fixture(params=FAMILIES, name="family")
