@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
+    from planner.expert_placing import place_experts
+    from planner.expert_results import ExpertPlan
     from planner.pareto import engine_frontier, frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
@@ -50,6 +52,8 @@ _HOMES = {
     "EngineAudit": "planner.engine_results",
     "EnginePlan": "planner.engine_results",
     "EngineConflict": "planner.engine_results",
+    "place_experts": "planner.expert_placing",
+    "ExpertPlan": "planner.expert_results",
     "frontier": "planner.pareto",
     "frontiers": "planner.comparing",
     "compare": "planner.comparing",
@@ -92,6 +96,7 @@ __all__ = [
     "EngineAudit",
     "EngineConflict",
     "EnginePlan",
+    "ExpertPlan",
     "Frontier",
     "FrontierPoint",
     "ModelSpec",
@@ -118,6 +123,7 @@ __all__ = [
     "load_device",
     "load_model",
     "load_topology",
+    "place_experts",
     "plan",
     "plan_engine",
 ]

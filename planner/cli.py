@@ -28,6 +28,7 @@ from planner.errors import (
     RequestError,
     SolverError,
 )
+from planner.experts_command import experts
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
 from planner.predict_command import predict
@@ -53,6 +54,7 @@ usage: plan [OPTIONS]
        plan audit [OPTIONS]
        plan predict [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
+       plan experts [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]
        plan devices [NAME] [--json]"""
@@ -141,6 +143,7 @@ def _app() -> App:
     app.command(audit)
     app.command(predict)
     app.command(calibrate)
+    app.command(experts)
     app.command(models)
     app.command(topologies)
     app.command(devices)

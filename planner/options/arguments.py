@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planner.errors import Problem, RequestError
-from planner.options.written import REPEATED, SURVEYS, WORDS, WrittenPlan, flags, valued
+from planner.options.written import REPEATED, WORDS, WrittenPlan, flags, valued
+from planner.options.written import SURVEYS as OF_PLAN
+from planner.options.written_experts import WrittenExperts
 
 COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
 """Commands that take a name, and their options, which take no value."""
-
+SURVEYS: dict[str, type] = {**OF_PLAN, "experts": WrittenExperts}
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
 
 _EXAMPLES = {

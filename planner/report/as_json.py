@@ -17,6 +17,7 @@ from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.engine_results import EngineAudit, EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
+from planner.expert_results import ExpertPlan
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import (
@@ -38,6 +39,7 @@ AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION, DEVICES = "planner.prediction/1", "planner.devices/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
 ENGINE_AUDIT = "planner.engine-audit/1"
+EXPERTS = "planner.experts/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -61,6 +63,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
     Audit: ("excess",),
     EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
+    ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
     OperationLine: ("total_s",),
 }
 """What records compute from their fields and a reader should not have to."""
@@ -121,6 +124,10 @@ def engine_audit_json(audit: EngineAudit) -> Json:
 
 def economics_json(plan: EconomicsPlan) -> Json:
     return {"schema": ECONOMICS, **_record(plan)}
+
+
+def experts_json(plan: ExpertPlan) -> Json:
+    return {"schema": EXPERTS, **_record(plan)}
 
 
 def error_json(error: BaseException, *, exit_code: int) -> Json:

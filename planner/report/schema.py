@@ -14,6 +14,7 @@ from planner.audit_results import Audit
 from planner.economics_results import EconomicsPlan
 from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
 from planner.errors import Problem
+from planner.expert_results import ExpertPlan
 from planner.predictions import Prediction
 from planner.report.as_json import (
     AUDIT,
@@ -26,6 +27,7 @@ from planner.report.as_json import (
     ENGINE_AUDIT,
     ENGINE_CONFLICT,
     ERROR,
+    EXPERTS,
     FRONTIERS,
     KINDS,
     PLAN,
@@ -82,6 +84,10 @@ def engine_conflict_schema() -> Schema:
 
 def prediction_schema() -> Schema:
     return _document(PREDICTION, Prediction)
+
+
+def experts_schema() -> Schema:
+    return _document(EXPERTS, ExpertPlan)
 
 
 def comparison_schema() -> Schema:

@@ -38,6 +38,7 @@ from planner.programs.layout import (
     violations,
 )
 from planner.solvers.answers import Clock, Listener, answer, run_interruptibly
+from planner.solvers.scheduler import use_threads
 from planner.solvers.solution import Effort, Solution, Status, Stop
 
 TOLERANCE = 1e-9  # absolute, in the program's units
@@ -46,8 +47,6 @@ _Columns = dict[_Key, list[int]]  # column indices by where they belong
 MOST_REPAIRS = 100
 _IN_HAND = (Status.OPTIMAL, Status.FEASIBLE)
 _FEASIBLE_POINT = 2  # kSolutionStatusFeasible
-
-_threads_of_scheduler: int | None = None  # HiGHS keeps one scheduler a process
 
 
 def build(program: LayoutProgram) -> ConcreteModel:
@@ -209,10 +208,7 @@ def _forbid(highs: highspy.Highs, columns: list[int]) -> None:
 
 def _set_options(highs: highspy.Highs, effort: Effort, *, spent_s: float) -> None:
     """Tell HiGHS how to work, and make sure that it listened."""
-    global _threads_of_scheduler
-    if _threads_of_scheduler not in (None, effort.threads):
-        highspy.Highs.resetGlobalScheduler(True)
-    _threads_of_scheduler = effort.threads
+    use_threads(effort.threads)
     options: dict[str, Any] = {
         "output_flag": False,
         "presolve": "off",

@@ -23,6 +23,7 @@ from planner.report.as_json import (
     engine_conflict_json,
     engine_json,
     error_json,
+    experts_json,
     frontiers_json,
     plan_json,
     prediction_json,
@@ -37,6 +38,7 @@ from planner.report.schema import (
     engine_conflict_schema,
     engine_schema,
     error_schema,
+    experts_schema,
     frontiers_schema,
     plan_schema,
     prediction_schema,
@@ -51,6 +53,7 @@ from tests.report.economics_examples import (
 )
 from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
@@ -76,6 +79,7 @@ GENERATED = {
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
     "engine-audit": engine_audit_schema,
+    "experts": experts_schema,
 }
 
 
@@ -110,6 +114,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
         ("engine-audit", engine_audit_json(ENGINE_AUDIT)),
         ("frontiers", frontiers_json([ENGINE_CURVE])),
+        ("experts", experts_json(EXPERT_PLAN)),
+        ("experts", experts_json(MOVED_PLAN)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -214,6 +220,8 @@ def test_the_text_passes_through_any_terminal():
         ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("experts", experts_json(EXPERT_PLAN)),
+        ("experts", experts_json(MOVED_PLAN)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):

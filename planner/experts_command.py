@@ -1,0 +1,236 @@
+"""`plan experts`: loads of experts and ranks, as options say them, to a placement."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written_experts import WrittenExperts
+from planner.report.files import save, unwritable
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.equations.arrays import FloatArray
+    from planner.expert_placing import ExpertWeights
+    from planner.expert_results import ExpertPlan
+    from planner.specs.architecture import Architecture, Experts
+
+FOUND = 0
+_NOTHING_ASKED = WrittenExperts()
+
+
+def experts(
+    written: Annotated[WrittenExperts, Parameter(name="*")] = _NOTHING_ASKED,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Place and replicate experts on ranks: least load of the fullest, with its bound."""
+    from planner.expert_placing import place_experts
+    from planner.specs.expert_loads import load_coactivation, load_placement
+    from planner.specs.reading import load_architecture
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    numbers = _numbers(written, found)
+    name = written.model
+    model = None if name is None else found.collect(lambda: load_architecture(name))
+    block, n_layers = _experts_of(model, found)
+    loads = _loads(written, numbers, block, found)
+    pairs = present = None
+    if written.coactivation is not None:
+        path = written.coactivation
+        pairs = found.collect(lambda: load_coactivation(path))
+    if written.present is not None:
+        placed = written.present
+        present = found.collect(lambda: load_placement(placed))
+    if written.html:
+        found.problems += unwritable("--html", written.html)
+    weights = _weights(written, model, block, found)
+    n_slots = _slots(written, numbers, (weights.n_bytes, n_layers), found)
+    found.check()
+    assert loads is not None
+    plan = place_experts(
+        loads,
+        n_ranks=numbers["--ranks"],
+        n_slots=n_slots,
+        n_nodes=numbers["--nodes"],
+        n_groups=_groups(written, numbers, block),
+        split=numbers["--split"],
+        present=present,
+        move_price=numbers["--move-price"],
+        coactivation=pairs,
+        slack=numbers["--slack"],
+        weights=weights,
+        gap=numbers["--gap"],
+        seed=numbers["--seed"],
+        time_limit_s=numbers["--time-limit"],
+    )
+    _say(written, plan)
+    return FOUND
+
+
+def _say(written: WrittenExperts, plan: ExpertPlan) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, experts_json
+
+        write_data(dumps(experts_json(plan)), sys.stdout)
+    else:
+        from planner.report.experts import experts_line, experts_text
+
+        text = (
+            experts_line(plan)
+            if written.quiet
+            else experts_text(plan, width(), show_all=written.all)
+        )
+        write(text, sys.stdout)
+    if written.html:
+        from planner.report.experts_page import experts_page
+
+        save(written.html, experts_page(plan))
+
+
+def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
+    """Counts, fractions and words; None where nothing is said or it cannot be read."""
+    from planner.options.counts import count
+    from planner.options.reading import LARGEST_SEED, Faults, one_of
+    from planner.programs.experts import SPLITS
+    from planner.units import parse
+
+    faults = Faults()
+
+    def share(text: str) -> float:
+        return parse(text, "1", example="1%", allow_zero=True)
+
+    def groups(text: str) -> int:
+        return -1 if text.strip() == "model" else count(text)
+
+    reads: dict[str, tuple[str | None, Any]] = {
+        "--ranks": (written.ranks, count),
+        "--slots": (written.slots, count),
+        "--nodes": (written.nodes, count),
+        "--groups": (written.groups, groups),
+        "--experts": (written.experts, count),
+        "--layer": (written.layer, lambda text: count(text, least=0)),
+        "--zipf": (written.zipf, lambda text: parse(text, "1", example="1.0", allow_zero=True)),
+        "--memory": (written.memory, lambda text: parse(text, "B", example="20 GB")),
+        "--move-price": (written.move_price, share),
+        "--slack": (written.slack, share),
+        "--gap": (written.gap, share),
+        "--seed": (written.seed, lambda text: count(text, least=0, most=LARGEST_SEED)),
+        "--time-limit": (written.time_limit, lambda text: parse(text, "s", example="60s")),
+        "--split": (written.split, one_of("way to split", SPLITS)),
+    }
+    values = {option: faults.read(option, text, read) for option, (text, read) in reads.items()}
+    if written.ranks is None:
+        remedy = "write `--ranks 32`"
+        faults.problems.append(Problem(where="--ranks", fact="is not given", remedy=remedy))
+    if written.json and written.quiet:
+        faults.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
+    found.problems += faults.problems
+    return values
+
+
+def _experts_of(model: Architecture | None, found: Arguments) -> tuple[Experts | None, int | None]:
+    """The experts of a model's layers, and how many layers have them."""
+    from planner.specs.architecture import Experts
+
+    if model is None:
+        return None, None
+    blocks = [layer for layer in model.layers if isinstance(layer.ffn, Experts)]
+    if not blocks:
+        fact = "has no experts"
+        found.problems.append(Problem(where="--model", value=model.name, fact=fact))
+        return None, None
+    first = blocks[0].ffn
+    assert isinstance(first, Experts)
+    return first, sum(isinstance(model.layers[i].ffn, Experts) for i in model.order)
+
+
+def _loads(
+    written: WrittenExperts, numbers: dict[str, Any], block: Experts | None, found: Arguments
+) -> FloatArray | None:
+    """Loads of a file, or drawn ones."""
+    from planner.specs.expert_loads import MOST_EXPERTS, load_loads, zipf_loads
+
+    if (written.loads is None) == (written.zipf is None):
+        both = "is not given" if written.loads is None else "cannot go with `--zipf`"
+        remedy = "name a file, or draw loads with `--zipf 1.0`"
+        found.problems.append(Problem(where="--loads", fact=both, remedy=remedy))
+        return None
+    n_experts = numbers["--experts"] or (block.n_experts if block else None)
+    if written.loads is None:
+        if n_experts is None or n_experts > MOST_EXPERTS:
+            fact = f"is beyond {MOST_EXPERTS}" if n_experts else "is not given"
+            remedy = "write how many there are, or name a `--model`"
+            found.problems.append(Problem(where="--experts", fact=fact, remedy=remedy))
+            return None
+        if numbers["--zipf"] is None:
+            return None
+        return zipf_loads(n_experts, numbers["--zipf"], seed=numbers["--seed"] or 0)
+    path, layer = written.loads, numbers["--layer"]
+    loads = found.collect(lambda: load_loads(path, layer=layer))
+    if loads is not None and n_experts not in (None, len(loads)):
+        fact = f"has {len(loads)} loads for {n_experts} experts"
+        found.problems.append(Problem(where="--loads", value=path, fact=fact))
+    return loads
+
+
+def _weights(
+    written: WrittenExperts, model: Architecture | None, block: Experts | None, found: Arguments
+) -> ExpertWeights:
+    from planner.expert_placing import ExpertWeights
+    from planner.specs.records import FORMAT_BYTES
+
+    zipf = f"drawn by Zipf's law, exponent {written.zipf}, seed {written.seed}"
+    source = zipf if written.loads is None else written.loads
+    if written.layer is not None and written.loads is not None:
+        source += f", layer {written.layer}"
+    usual = (model.weights_format if model else None) or "bf16"
+    name = written.weights or (usual if usual in FORMAT_BYTES else "bf16")
+    if name not in FORMAT_BYTES:
+        remedy = f"it is one of {', '.join(FORMAT_BYTES)}"
+        found.problems.append(
+            Problem(where="--weights", value=name, fact="no such number format", remedy=remedy)
+        )
+    if model is None or block is None:
+        return ExpertWeights(source=source)
+    n_bytes = block.expert_params(model.d_model) * FORMAT_BYTES.get(name, 0.0)
+    return ExpertWeights(model=model.name, n_bytes=n_bytes, source=source)
+
+
+def _slots(
+    written: WrittenExperts,
+    numbers: dict[str, Any],
+    size: tuple[float | None, int | None],
+    found: Arguments,
+) -> int | None:
+    """Slots of a rank, as many as its memory has room for."""
+    n_bytes, n_layers = size
+    asked: int | None = numbers["--slots"]
+    if numbers["--memory"] is None:
+        return asked
+    if n_bytes is None or n_layers is None:
+        fact, remedy = "says nothing without the bytes of an expert", "name a `--model`"
+        found.problems.append(
+            Problem(where="--memory", value=written.memory or "", fact=fact, remedy=remedy)
+        )
+        return asked
+    room = int(numbers["--memory"] // (n_bytes * n_layers))
+    if room < 1 or (asked is not None and asked > room):
+        fact = f"has room for {room} experts of {n_layers} layers, {n_bytes / 1e6:.3g} MB each"
+        remedy = f"write `--slots {room}`" if room else "take more memory or fewer bytes"
+        found.problems.append(
+            Problem(where="--memory", value=written.memory or "", fact=fact, remedy=remedy)
+        )
+    return asked or room
+
+
+def _groups(written: WrittenExperts, numbers: dict[str, Any], block: Experts | None) -> int:
+    """Groups of experts; `model` takes those of the model's routing."""
+    asked = numbers["--groups"] or 0
+    if asked >= 0:
+        return int(asked)
+    return block.n_groups if block and block.n_groups > 1 else 0

@@ -1,0 +1,178 @@
+"""Equal shares on ranks that are all alike: the fullest rank's load, and its bound.
+
+    1. balance greedily, and polish
+    2. raise the bound by patterns, bisecting on T
+    3. bisect for placements from whole patterns, and polish each
+    4. with two slots a rank, ask for an exact answer below the placement
+
+It ends as soon as the gap is closed, as far as was asked.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+from planner.equations.arrays import FloatArray
+from planner.programs.expert_bounds import copies_bound, mean_bound
+from planner.programs.experts import ExpertProgram
+from planner.solvers.experts.choosing import placed_within
+from planner.solvers.experts.greedy import greedy
+from planner.solvers.experts.pairs import pairs_within
+from planner.solvers.experts.patterns import refutes
+from planner.solvers.experts.polish import polish
+from planner.solvers.experts.slots import Slots
+
+CLOSE = 2e-4  # the grid of the patterns is no finer: nearer they cannot tell
+MOST_HALVINGS = 8
+MOST_ITEMS = 4_000_000  # experts times counts: beyond, patterns would not fit into memory
+_NEAREST = 1.0  # share of the way from the bound to just below the placement
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Race:
+    """Best placement and best bound so far.
+
+    Args:
+        load: of each expert [E].
+        slots: the placement.
+        bound: no placement's fullest rank has less.
+        proof: what gave the bound.
+        gap: distance that is good enough, as a share of the bound.
+        seed: of shakes and of CP-SAT.
+        until_s: `time.perf_counter()` to stop at.
+    """
+
+    load: FloatArray
+    slots: Slots
+    bound: float
+    proof: str
+    gap: float
+    seed: int
+    until_s: float
+
+    @property
+    def least(self) -> float:
+        return float(self.slots.loads(self.load).max())
+
+    @property
+    def is_over(self) -> bool:
+        return self.least <= self.goal or time.perf_counter() >= self.until_s
+
+    @property
+    def goal(self) -> float:
+        """Load of the fullest rank that is good enough."""
+        return self.bound * (1.0 + self.gap)
+
+    def polish(self, start: Slots, *, work: float = 1.0) -> None:
+        found = polish(
+            start, self.load, goal=self.goal, seed=self.seed, until_s=self.until_s, work=work
+        )
+        if float(found.loads(self.load).max()) < self.least:
+            self.slots = found
+
+
+def race(
+    program: ExpertProgram,
+    *,
+    gap: float,
+    seed: int = 0,
+    until_s: float = math.inf,
+    starts: tuple[Slots, ...] = (),
+) -> Race:
+    """Find a placement on ranks that are all alike, and a bound.
+
+    Args:
+        program: its groups, nodes, present copies and shares are not looked at.
+        gap: distance to the bound that is good enough, as a share of it.
+        seed: of shakes and of CP-SAT.
+        until_s: `time.perf_counter()` to stop at.
+        starts: placements to improve besides the greedy one.
+    """
+    mean, copies = mean_bound(program), copies_bound(program)
+    bound, proof = (mean, "mean") if mean >= copies else (copies, "copies")
+    at = Race(
+        load=program.load,
+        slots=greedy(program),
+        bound=bound,
+        proof=proof,
+        gap=gap,
+        seed=seed,
+        until_s=until_s,
+    )
+    begins = (*starts, at.slots)
+    at.slots = min(begins, key=lambda one: float(one.loads(program.load).max()))
+    for start in begins:
+        if not at.is_over:
+            at.polish(start)
+    spare = program.n_all_slots - program.n_experts
+    is_small = program.n_experts * (spare + 1) <= MOST_ITEMS
+    if is_small and not at.is_over:
+        _raise_bound(at, program)
+    if is_small and not at.is_over:
+        _lower_placement(at, program)
+    if is_small and not at.is_over and program.n_slots == 2:
+        _settle_pairs(at, program)
+    if not at.is_over:
+        at.polish(at.slots, work=3.0)
+    return at
+
+
+def _raise_bound(at: Race, program: ExpertProgram) -> None:
+    """Halve the distance between what patterns refute and what they do not."""
+    low, high = at.bound, at.least
+    for _ in range(MOST_HALVINGS):
+        if high <= low * (1.0 + max(CLOSE, at.gap)) or at.is_over:
+            return
+        middle = (low + high) / 2.0
+        if refutes(
+            at.load, middle, n_ranks=program.n_ranks, n_slots=program.n_slots, until_s=at.until_s
+        ):
+            low = at.bound = middle
+            at.proof = "patterns"
+        else:
+            high = middle
+
+
+def _lower_placement(at: Race, program: ExpertProgram) -> None:
+    """Halve the distance between placements found and loads within which none was found."""
+    low = at.bound
+    for _ in range(MOST_HALVINGS):
+        high = at.least
+        if high <= low * (1.0 + max(CLOSE, at.gap)) or at.is_over:
+            return
+        middle = (low + high) / 2.0
+        found = placed_within(
+            at.load,
+            middle,
+            n_ranks=program.n_ranks,
+            n_slots=program.n_slots,
+            seed=at.seed,
+            until_s=at.until_s,
+        )
+        if found is None:
+            low = middle
+        else:
+            at.polish(found, work=0.3)
+
+
+def _settle_pairs(at: Race, program: ExpertProgram) -> None:
+    """Ask just below the placement, which may prove it; where that is too hard, lower."""
+    share = _NEAREST
+    for _ in range(2 * MOST_HALVINGS):
+        if at.is_over:
+            return
+        nearest = at.least / (1.0 + 0.9 * max(at.gap, CLOSE))
+        middle = max(nearest * share + at.bound * (1.0 - share), at.bound)
+        found = pairs_within(
+            at.load, middle, n_ranks=program.n_ranks, seed=at.seed, until_s=at.until_s
+        )
+        if found is True and share <= _NEAREST / 4.0:
+            return
+        if found is True:
+            share /= 2.0
+        elif found is False:
+            at.bound, at.proof = middle, "pairs"
+        elif float(found.loads(at.load).max()) < at.least:
+            at.slots = found

@@ -1,0 +1,65 @@
+"""A placement of experts as text and as a page: what it says, and that it fits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from planner.expert_placing import place_experts
+from planner.report.experts import experts_line, experts_text, status_text
+from planner.report.experts_page import experts_page
+from tests.report.expert_plans import EXPERT_PLAN, LOADS, MOVED_PLAN
+
+
+@pytest.mark.parametrize("width", [60, 100, 120])
+@pytest.mark.parametrize("plan", [EXPERT_PLAN, MOVED_PLAN])
+def test_lines_fit_the_width(plan, width):
+    text = experts_text(plan, width, show_all=True)
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_report_says_what_the_plan_says():
+    text = experts_text(MOVED_PLAN, 100)
+    assert f"{MOVED_PLAN.imbalance:.4f}" in text
+    assert f"{MOVED_PLAN.greedy.max_load / MOVED_PLAN.mean_load:.4f}" in text
+    assert "1 % of the mean load a copy" in text
+    assert "44 MB" in text
+    assert f"copies of {sum(MOVED_PLAN.n_copies)}" in text
+    assert "no bound is claimed" in text
+
+
+def test_the_line_names_the_moves_only_where_something_is_in_place():
+    assert "move" in experts_line(MOVED_PLAN)
+    assert "move" not in experts_line(EXPERT_PLAN)
+
+
+def test_the_status_is_what_was_proved():
+    proven = replace(EXPERT_PLAN, gap=0.0)
+    near = replace(EXPERT_PLAN, gap=5e-4)
+    far = replace(EXPERT_PLAN, gap=0.02, is_cut_short=True)
+    assert status_text(proven) == "optimal: no placement is better"
+    assert status_text(near) == "optimal within 0.05 %, as the gap allows"
+    assert status_text(far) == "within 2 % of the best: the time limit ended the search"
+
+
+def test_many_ranks_are_cut_to_the_fullest_and_the_emptiest():
+    plan = place_experts(range(1, 61), n_ranks=20, n_slots=4, gap=0.05)
+    assert "fullest and emptiest of 20 ranks" in experts_text(plan, 100)
+    assert len(experts_text(plan, 100, show_all=True)) > len(experts_text(plan, 100))
+
+
+@pytest.mark.parametrize("plan", [EXPERT_PLAN, MOVED_PLAN])
+def test_the_page_shows_every_copy_once(plan):
+    page = experts_page(plan)
+    ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+    drawn = sorted(map(int, re.findall(r'data-e="(\d+)"', page)))
+    assert drawn == sorted(e for rank in plan.ranks for e in rank.experts)
+    assert "http" not in page.replace("http://www.w3.org/1999/xhtml", "")
+
+
+def test_weighted_shares_are_shown():
+    plan = place_experts(LOADS, n_ranks=4, n_slots=2, split="weighted")
+    assert re.search(r" 0:0\.\d\d", experts_text(plan, 100))
