@@ -1,0 +1,206 @@
+"""Place layers on mixed machines: stages from patterns, a bound from covers, a replay of both.
+
+The rate of a placement is searched by bisection: at each rate the patterns that reach it, and
+whether rows of them hold all layers. Rows of stages are a restriction, so what they do not reach
+is not refuted by that; the bound is of all placements, and comes from covers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.errors import SolverError
+from planner.programs.machines import (
+    Classes,
+    Held,
+    Placement,
+    Pool,
+    classes,
+    fixed_point_bound,
+    rate_table,
+    regions,
+    violations,
+)
+from planner.programs.patterns import Patterns, patterns
+from planner.programs.replay import replayed_rate
+from planner.solvers.machines.covers import CoverSearch
+from planner.solvers.machines.stages import stage_row
+
+FIXED_POINT, COVERS = "fixed point", "layer covers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tries:
+    """How hard to try.
+
+    Args:
+        gap: relative distance of rate and bound at which to stop.
+        time_limit_s: wall time; None for as long as it takes.
+        n_visits: times that the way through the layers may come back to a region.
+    """
+
+    gap: float = 1e-4
+    time_limit_s: float | None = None
+    n_visits: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementSolution:
+    """A verified placement; none if not one layer row was found.
+
+    Args:
+        rate: that a maximum flow through the placement has [tokens/s].
+        bound: no placement has more, whatever the links [tokens/s].
+        proof: `fixed point` or `layer covers`, whichever is lower.
+        fixed_point: the first bound [tokens/s].
+        n_regions: that links divide the machines into.
+        n_stages: of the row.
+        n_rates: rates tried; `n_patterns` of the last one found.
+        n_rounds: of column generation.
+    """
+
+    placement: Placement | None
+    rate: float
+    bound: float
+    proof: str
+    fixed_point: float
+    n_regions: int
+    n_stages: int
+    n_rates: int
+    n_patterns: int
+    n_rounds: int
+    wall_s: float
+
+    @property
+    def gap(self) -> float:
+        return (self.bound - self.rate) / self.rate if self.rate > 0 else math.inf
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    placement: Placement | None = None
+    rate: float = 0.0
+    n_stages: int = 0
+    n_patterns: int = 0
+    n_rates: int = 0
+
+
+def place(pool: Pool, tries: Tries) -> PlacementSolution:
+    """The placement of the highest rate that rows of stages reach, and a bound on all others.
+
+    Raises:
+        SolverError: a solver failed, or an answer fails verification.
+    """
+    began_s = time.perf_counter()
+    limit = math.inf if tries.time_limit_s is None else tries.time_limit_s
+    table = rate_table(pool)
+    counts = np.bincount(pool.type_of, minlength=len(pool.types))
+    through = min(float(pool.from_coordinator.sum()), float(pool.to_coordinator.sum()))
+    fixed = fixed_point_bound(counts, table, pool.n_layers, at_most=through)
+    alike = classes(pool, regions(pool, fixed))
+    search = CoverSearch(
+        n_machines=counts,
+        rates=table,
+        n_layers=pool.n_layers,
+        deadline_s=began_s + limit,
+    )
+    half_s = began_s + limit / 2
+    found = _rows(pool, alike, (0.0, fixed), tries, deadline_s=half_s, quick=True)
+    bound, proof = fixed, FIXED_POINT
+    if fixed > found.rate * (1.0 + tries.gap):
+        bound = search.least_bound(found.rate, fixed, tolerance=tries.gap / 2)
+        proof = COVERS if bound < fixed else FIXED_POINT
+        found = _rows(
+            pool, alike, (found.rate, bound), tries, deadline_s=began_s + limit, best=found
+        )
+    if found.rate > bound * (1.0 + 1e-9):
+        raise SolverError(f"a placement of {found.rate} tokens/s is above the bound of {bound}")
+    return PlacementSolution(
+        placement=found.placement,
+        rate=found.rate,
+        bound=max(bound, found.rate),
+        proof=proof,
+        fixed_point=fixed,
+        n_regions=alike.n_regions,
+        n_stages=found.n_stages,
+        n_rates=found.n_rates,
+        n_patterns=found.n_patterns,
+        n_rounds=search.n_rounds,
+        wall_s=time.perf_counter() - began_s,
+    )
+
+
+def _rows(
+    pool: Pool,
+    alike: Classes,
+    between: tuple[float, float],
+    tries: Tries,
+    *,
+    deadline_s: float,
+    quick: bool = False,
+    best: _Found | None = None,
+) -> _Found:
+    """Bisect the rate; each row of stages that is found raises the lower end to its own rate.
+
+    Args:
+        between: a rate that is reached, and one that is a bound.
+        quick: stop within a tenth: the bound comes down before the rest is worth its while.
+        best: what is known already.
+    """
+    found = best or _Found()
+    low, high = between
+    trying = high  # the bound itself first: where it is reached, that is all
+    while time.perf_counter() < deadline_s:
+        row = _tried(pool, alike, trying, tries)
+        n_rates = found.n_rates + 1
+        if row is None:
+            high = trying
+        else:
+            low = max(low, row.rate)
+            found = row if row.rate > found.rate else found
+        found = replace(found, n_rates=n_rates)
+        if high - low <= (0.1 if quick else tries.gap / 2) * high:
+            break
+        trying = (low + high) / 2
+    return found
+
+
+def _tried(pool: Pool, alike: Classes, rate: float, tries: Tries) -> _Found | None:
+    """A row of stages that reaches a rate, replayed; None if none was found."""
+    some = patterns(alike, rate)
+    row = stage_row(alike, some, n_visits=tries.n_visits, seed=tries.seed)
+    if row.stages is None:
+        return None
+    placement = _placed(alike, some, row.stages)
+    replayed = _replayed(pool, placement)
+    if replayed < rate * (1.0 - 1e-6):
+        raise SolverError(f"stages of {rate} tokens/s replay at {replayed}")
+    return _Found(
+        placement=placement, rate=replayed, n_stages=len(row.stages), n_patterns=len(some)
+    )
+
+
+def _replayed(pool: Pool, placement: Placement) -> float:
+    broken = violations(pool, placement)
+    if broken:
+        raise SolverError(f"a placement breaks {broken}")
+    return replayed_rate(pool, placement)
+
+
+def _placed(alike: Classes, some: Patterns, stages: tuple[int, ...]) -> Placement:
+    """Machines, class by class in their order, to the stages; layers from the first on."""
+    free = [list(members) for members in alike.members]
+    placed: list[Held] = []
+    first = 0
+    for p in stages:
+        n_layers = int(some.n_layers[p])
+        for c, n in enumerate(some.counts[p].tolist()):
+            taken, free[c] = free[c][:n], free[c][n:]
+            placed += [Held(machine=m, first=first, n_layers=n_layers) for m in taken]
+        first += n_layers
+    return tuple(placed)
