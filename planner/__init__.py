@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
+    from planner.specs.layer_files import LayersSpec, load_layers
+    from planner.staging.asking import cut_stages
+    from planner.staging.placing import place_layers
+    from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
     from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
 
 _HOMES = {
@@ -65,6 +69,13 @@ _HOMES = {
     "FrontierPoint": "planner.surveys",
     "Curve": "planner.surveys",
     "Comparison": "planner.surveys",
+    "cut_stages": "planner.staging.asking",
+    "place_layers": "planner.staging.placing",
+    "load_layers": "planner.specs.layer_files",
+    "LayersSpec": "planner.specs.layer_files",
+    "StagePlan": "planner.staging_results",
+    "LayerPlacement": "planner.staging_results",
+    "StagingConflict": "planner.staging_results",
     "PlannerError": "planner.errors",
     "RequestError": "planner.errors",
     "SpecError": "planner.errors",
@@ -86,6 +97,8 @@ __all__ = [
     "EnginePlan",
     "Frontier",
     "FrontierPoint",
+    "LayerPlacement",
+    "LayersSpec",
     "ModelSpec",
     "NoPlanError",
     "OutOfTimeError",
@@ -96,16 +109,21 @@ __all__ = [
     "SolverError",
     "SolverOptions",
     "SpecError",
+    "StagePlan",
+    "StagingConflict",
     "Targets",
     "Workload",
     "compare",
+    "cut_stages",
     "frontier",
     "frontiers",
     "load_architecture",
     "load_cluster",
     "load_device",
+    "load_layers",
     "load_model",
     "load_topology",
+    "place_layers",
     "plan",
     "plan_engine",
 ]

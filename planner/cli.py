@@ -33,6 +33,7 @@ from planner.options.written import Written, WrittenPlan
 from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
+from planner.staging_command import layers, stages
 from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ usage: plan [OPTIONS]
        plan compare [OPTIONS]
        plan audit [OPTIONS]
        plan predict [OPTIONS]
+       plan stages --groups GROUPS [OPTIONS]
+       plan layers FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
@@ -136,6 +139,8 @@ def _app() -> App:
     app.command(compare)
     app.command(audit)
     app.command(predict)
+    app.command(stages)
+    app.command(layers)
     app.command(calibrate)
     app.command(models)
     app.command(topologies)

@@ -24,6 +24,9 @@ Objective = Literal["latency", "bottleneck"]
 RELATIVE_TOLERANCE = 1e-9
 """Share of a right side that is rounding."""
 
+SAME_TIME = 1e-12
+"""Relative difference below which two times are one, far below `RELATIVE_TOLERANCE`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageProgram:
@@ -167,12 +170,16 @@ def value_ms(program: StageProgram, cut: Cut, objective: Objective) -> float:
 
 
 def bottleneck_values(program: StageProgram) -> FloatArray:
-    """Every time that can be a bottleneck, ascending: of a stage and what it hands over [ms]."""
+    """Every time that can be a bottleneck, ascending: of a stage and what it hands over [ms].
+
+    Of times that differ by rounding only, equal layers in other places, the longest stands.
+    """
     allowed = program.allowed()
     inner, last = allowed[:, :, :-1], allowed[:, :, -1]
     between = program.run_ms[:, :, :-1, None] + program.hand_ms[:, None, None, :]
-    values = [between[inner].ravel(), program.run_ms[:, :, -1][last]]
-    return np.unique(np.concatenate(values))
+    values = np.sort(np.concatenate([between[inner].ravel(), program.run_ms[:, :, -1][last]]))
+    is_last = np.append(np.diff(values) > SAME_TIME * values[:-1], True) if len(values) else []
+    return values[is_last]
 
 
 def violations(

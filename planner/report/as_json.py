@@ -21,6 +21,7 @@ from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
+from planner.staging_results import LayerPlacement, StageLine, StagePlan
 from planner.surveys import Comparison, Curve, Frontier
 
 Json = dict[str, Any]
@@ -29,6 +30,7 @@ PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION = "planner.prediction/1"
+STAGES, PLACEMENT = "planner.stages/1", "planner.placement/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
@@ -53,6 +55,9 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EngineDeployment: ("summary", "n_devices"),
     Audit: ("excess",),
     OperationLine: ("total_s",),
+    StageLine: ("total_s", "held_bytes"),
+    StagePlan: ("summary",),
+    LayerPlacement: ("summary",),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -88,6 +93,14 @@ def engine_conflict_json(conflict: EngineConflict) -> Json:
 
 def prediction_json(prediction: Prediction) -> Json:
     return {"schema": PREDICTION, **_record(prediction)}
+
+
+def stages_json(plan: StagePlan) -> Json:
+    return {"schema": STAGES, **_record(plan)}
+
+
+def placement_json(placement: LayerPlacement) -> Json:
+    return {"schema": PLACEMENT, **_record(placement)}
 
 
 def frontiers_json(curves: Sequence[Curve]) -> Json:

@@ -26,11 +26,14 @@ from planner.report.as_json import (
     ERROR,
     FRONTIERS,
     KINDS,
+    PLACEMENT,
     PLAN,
     PREDICTION,
     RANGES,
+    STAGES,
 )
 from planner.results import Conflict, Plan
+from planner.staging_results import LayerPlacement, StagePlan
 from planner.surveys import Comparison, Curve
 
 Schema = dict[str, Any]
@@ -75,6 +78,14 @@ def engine_conflict_schema() -> Schema:
 
 def prediction_schema() -> Schema:
     return _document(PREDICTION, Prediction)
+
+
+def stages_schema() -> Schema:
+    return _document(STAGES, StagePlan)
+
+
+def placement_schema() -> Schema:
+    return _document(PLACEMENT, LayerPlacement)
 
 
 def comparison_schema() -> Schema:

@@ -30,6 +30,9 @@ from planner.programs.replay import replayed_rate
 from planner.solvers.machines.covers import CoverSearch
 from planner.solvers.machines.stages import stage_row
 
+NOTHING = 1e-6
+"""Share of the first bound below which a rate is none."""
+
 FIXED_POINT, COVERS = "fixed point", "layer covers"
 
 
@@ -45,7 +48,7 @@ class Tries:
 
     gap: float = 1e-4
     time_limit_s: float | None = None
-    n_visits: int = 1
+    n_visits: int = 2
     seed: int = 0
 
 
@@ -155,7 +158,8 @@ def _rows(
     found = best or _Found()
     low, high = between
     trying = high  # the bound itself first: where it is reached, that is all
-    while time.perf_counter() < deadline_s:
+    nothing = high * NOTHING
+    while time.perf_counter() < deadline_s and trying > nothing:
         row = _tried(pool, alike, trying, tries)
         n_rates = found.n_rates + 1
         if row is None:
