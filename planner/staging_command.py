@@ -29,7 +29,7 @@ def stages(
     """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
     from planner.specs.kernel_files import load_engine
     from planner.specs.reading import load_architecture
-    from planner.staging.asking import cut_stages, read_groups
+    from planner.staging.asking import cut_stages, read_groups, word_problems
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
     asked = _asked(written, found)
@@ -41,8 +41,9 @@ def stages(
         found.problems.append(Problem(where="--groups", fact=fact, remedy=_GROUPS))
     elif engine is not None:
         groups = found.collect(lambda: read_groups(written.groups, engine))
-    if model is not None and groups is not None:
-        found.collect(lambda: _check_words(written, asked))
+    found.problems += word_problems(
+        phase=written.phase, objective=written.objective, solver=written.solver
+    )
     _check_files(written, found)
     found.check()
     assert model is not None
@@ -113,22 +114,6 @@ def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
     }
     found.problems += faults.problems
     return asked
-
-
-def _check_words(written: WrittenStages, asked: dict[str, Any]) -> None:
-    """What `cut_stages` itself would refuse, together with all else that is wrong.
-
-    Raises:
-        RequestError: with all of it.
-    """
-    from planner.errors import RequestError
-    from planner.staging.asking import word_problems
-
-    problems = word_problems(
-        phase=asked["phase"], objective=asked["objective"], solver=asked["solver"]
-    )
-    if problems:
-        raise RequestError(problems)
 
 
 def _say_stages(written: WrittenStages, best: StagePlan) -> None:

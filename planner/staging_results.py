@@ -79,9 +79,14 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupUse:
-    """A kind of group: how many there are, and how many have a stage."""
+    """A kind of group: how many there are, and how many have a stage.
+
+    Args:
+        kernels: version of the engine whose measured kernels time it, or `assumed`.
+    """
 
     kind: str
+    kernels: str
     n_groups: int
     n_used: int
 

@@ -116,6 +116,7 @@ def _proof_lines(plan: StagePlan, width: int) -> list[str]:
         ("even cut", _even_text(plan, value)),
         ("unused", ", ".join(idle)),
         ("verified", "; ".join(found.verified)),
+        ("kernels", _kernels_text(plan)),
         (
             "as asked",
             f"{plural(plan.n_microbatches, 'micro-batch', 'micro-batches')} of "
@@ -134,6 +135,16 @@ def _proof_lines(plan: StagePlan, width: int) -> list[str]:
 def gap_text(found: StagingCertificate) -> str:
     """`optimal`, or how far from it at most."""
     return "optimal" if found.gap < _LEAST_GAP else f"gap {percent(found.gap)}"
+
+
+def _kernels_text(plan: StagePlan) -> str:
+    """`vllm 0.24.0 on h100-sxm TP 8; assumed of any device on l4 TP 1`."""
+    sources: dict[str, list[str]] = {}
+    for one in plan.groups:
+        measured = f"{plan.engine} {one.kernels}"
+        words = "assumed of any device" if one.kernels == "assumed" else measured
+        sources.setdefault(words, []).append(one.kind)
+    return "; ".join(f"{words} on {', '.join(kinds)}" for words, kinds in sources.items())
 
 
 def _even_text(plan: StagePlan, value: float) -> str:

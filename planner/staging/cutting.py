@@ -151,7 +151,8 @@ def _even_s(program: StageProgram, objective: Objective) -> float | None:
 
 def _use(group: StageGroup, kind: int, chosen: Cut) -> GroupUse:
     used = sum(stage.kind == kind for stage in chosen)
-    return GroupUse(kind=group.name, n_groups=group.n_groups, n_used=used)
+    version = group.clock.table.version
+    return GroupUse(kind=group.name, kernels=version, n_groups=group.n_groups, n_used=used)
 
 
 def _line(

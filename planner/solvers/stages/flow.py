@@ -42,14 +42,14 @@ class _Rows:
     """Rows by name, and their entries as they come."""
 
     def __init__(self) -> None:
-        self.place: dict[tuple[object, ...], int] = {}
-        self.limits: list[tuple[float, float]] = []
+        self.place: dict[tuple[object, ...], int] = {("start",): 0}  # though nothing may start
+        self.limits: list[tuple[float, float]] = [(1.0, 1.0)]
         self.entries: list[tuple[int, int, float]] = []
 
     def add(self, key: tuple[object, ...], variable: int, value: float) -> None:
         if key not in self.place:
             self.place[key] = len(self.place)
-            self.limits.append((1.0, 1.0) if key[0] == "start" else (0.0, 0.0))
+            self.limits.append((0.0, 0.0))
         self.entries.append((self.place[key], variable, value))
 
 
