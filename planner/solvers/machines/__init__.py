@@ -1,8 +1,9 @@
-"""Place layers on mixed machines: stages from patterns, a bound from covers, a replay of both.
+"""Place layers on mixed machines: stages from patterns, a bound from covers, a replay of all.
 
 The rate of a placement is searched by bisection: at each rate the patterns that reach it, and
 whether rows of them hold all layers. Rows of stages are a restriction, so what they do not reach
-is not refuted by that; the bound is of all placements, and comes from covers.
+is not refuted by that; the bound is of all placements, and comes from covers. What is open
+between the two is closed by the program of arcs, where the pool is small.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from planner.programs.machines import (
 )
 from planner.programs.patterns import Patterns, patterns
 from planner.programs.replay import replayed_rate
+from planner.solvers.machines.arcs import MOST_ARCS, best_arcs, n_arcs
 from planner.solvers.machines.covers import CoverSearch
 from planner.solvers.machines.stages import stage_row
 
 NOTHING = 1e-6
 """Share of the first bound below which a rate is none."""
 
-FIXED_POINT, COVERS = "fixed point", "layer covers"
+FIXED_POINT, COVERS, ARCS = "fixed point", "layer covers", "flow over arcs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ class PlacementSolution:
     Args:
         rate: that a maximum flow through the placement has [tokens/s].
         bound: no placement has more, whatever the links [tokens/s].
-        proof: `fixed point` or `layer covers`, whichever is lower.
+        proof: `fixed point`, `layer covers` or `flow over arcs`, whichever is lowest.
         fixed_point: the first bound [tokens/s].
         n_regions: that links divide the machines into.
         n_stages: of the row.
@@ -121,6 +123,8 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
         found = _rows(
             pool, alike, (found.rate, bound), tries, deadline_s=began_s + limit, best=found
         )
+    if bound > found.rate * (1.0 + tries.gap) and alike.n_regions == 1:
+        found, bound, proof = _polished(pool, alike, found, (bound, proof), tries, began_s + limit)
     if found.rate > bound * (1.0 + 1e-9):
         raise SolverError(f"a placement of {found.rate} tokens/s is above the bound of {bound}")
     return PlacementSolution(
@@ -136,6 +140,35 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
         n_rounds=search.n_rounds,
         wall_s=time.perf_counter() - began_s,
     )
+
+
+def _polished(
+    pool: Pool,
+    alike: Classes,
+    found: _Found,
+    known: tuple[float, str],
+    tries: Tries,
+    deadline_s: float,
+) -> tuple[_Found, float, str]:
+    """What rows of stages leave open, by the program of arcs, if the pool is small enough.
+
+    Its bound is of machines that are entered at their first layer only.
+    """
+    bound, proof = known
+    left_s = deadline_s - time.perf_counter()
+    if n_arcs(alike) > MOST_ARCS or left_s <= 0:
+        return found, bound, proof
+    placement, proven = best_arcs(
+        alike, bound, gap=tries.gap / 2, time_limit_s=left_s, seed=tries.seed
+    )
+    if proven < bound and not pool.enters_within:
+        bound, proof = proven, ARCS
+    if placement is not None and not violations(pool, placement):
+        rate = replayed_rate(pool, placement)
+        if rate > found.rate:
+            spans = {(held.first, held.n_layers) for held in placement}
+            found = replace(found, placement=placement, rate=rate, n_stages=len(spans))
+    return found, bound, proof
 
 
 def _rows(

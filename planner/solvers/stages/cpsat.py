@@ -1,7 +1,8 @@
 """The stage program over integers, for OR-Tools CP-SAT.
 
-Times become whole numbers of picoseconds or coarser, rounded down, so that the bound holds: the
-sum of U roundings is below the true sum by less than U steps.
+Times become whole steps, rounded down, so that the bound holds: it is below the true one by less
+than a step for each stage. The program is a flow, which linear relaxation sees and propagation
+does not: so all rows are relaxed, and presolve, which hides them, is off.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from planner.solvers.solution import Effort, Status
 from planner.solvers.stages import Least
 from planner.solvers.stages.flow import Flow, cut_of, flow
 
-_LARGEST = 2**40
-"""Steps of the longest time: the sum of ten thousand of them is an integer of 64 bits."""
+_LARGEST = 2**32
+"""Steps of the longest time: the sum of a million of them is an integer of 64 bits."""
 
 
 def least(program: StageProgram, columns: Columns, effort: Effort) -> Least:
@@ -36,6 +37,8 @@ def least(program: StageProgram, columns: Columns, effort: Effort) -> Least:
     solver.parameters.num_workers = effort.threads
     solver.parameters.random_seed = effort.seed
     solver.parameters.relative_gap_limit = effort.gap
+    solver.parameters.linearization_level = 2
+    solver.parameters.cp_model_presolve = False
     if effort.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = max(0.0, effort.time_limit_s)
     ended: list[cp_model.CpSolverStatus] = []
