@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from planner.pareto import frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
+    from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
-    from planner.specs.layer_files import LayersSpec, load_layers
     from planner.staging.asking import cut_stages
     from planner.staging.placing import place_layers
     from planner.staging_results import LayerPlacement, StagePlan, StagingConflict

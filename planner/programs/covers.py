@@ -100,9 +100,7 @@ def cheapest_covers(program: CoverProgram, prices: FloatArray) -> tuple[float, l
     return float(best[CELLS]), covers
 
 
-def covered_layers_bound(
-    program: CoverProgram, prices: FloatArray, cheapest: float
-) -> float:
+def covered_layers_bound(program: CoverProgram, prices: FloatArray, cheapest: float) -> float:
     """Layers that covers can reach at most, by any prices of the items (Farley's bound).
 
     Prices that no cover undercuts one by are a solution of the dual, and so are any prices

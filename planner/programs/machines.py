@@ -146,7 +146,7 @@ def regions(pool: Pool, enough: float) -> IntArray:
 
     Machine after machine joins the first region that it is so linked with, both ways.
     """
-    wide = (pool.links >= enough) & (pool.links.T >= enough)
+    wide = np.minimum(pool.links, pool.links.T) >= enough
     found: list[list[int]] = []
     for machine in range(len(pool.names)):
         home = next((r for r in found if all(wide[machine, other] for other in r)), None)
@@ -199,7 +199,9 @@ def violations(pool: Pool, placement: Sequence[Held]) -> dict[str, float]:
     if twice:
         return {"once": float(twice)}
     strange = [
-        h for h in placement if h.first < 0 or h.n_layers < 1 or h.first + h.n_layers > pool.n_layers
+        h
+        for h in placement
+        if h.first < 0 or h.n_layers < 1 or h.first + h.n_layers > pool.n_layers
     ]
     if strange:
         return {"layers": float(len(strange))}

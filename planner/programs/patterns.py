@@ -118,8 +118,10 @@ def crossing_rate(first: FloatArray, then: FloatArray, link: float) -> float:
     left, right = (np.concatenate([[0.0], np.cumsum(np.sort(side))]) for side in (first, then))
     a, b = np.arange(len(left)), np.arange(len(right))
     pairs = np.multiply.outer(len(first) - a, len(then) - b)
-    between = np.where(pairs > 0, pairs * link, 0.0) if np.isfinite(link) else np.where(
-        pairs > 0, np.inf, 0.0
+    between = (
+        np.where(pairs > 0, pairs * link, 0.0)
+        if np.isfinite(link)
+        else np.where(pairs > 0, np.inf, 0.0)
     )
     return float((left[:, None] + right[None, :] + between).min())
 

@@ -22,7 +22,7 @@ def replayed_rate(pool: Pool, placement: Sequence[Held]) -> float:
     A machine is an edge of its rate. Tokens go from one that holds up to layer e to one whose
     layers begin at e + 1, or are past it if machines may be entered within.
     """
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[object] = nx.DiGraph()
     graph.add_nodes_from(("out of the coordinator", "into the coordinator"))
     for tail, head, rate in _edges(pool, placement):
         graph.add_edge(tail, head, capacity=floor(min(rate, 1e12) * UNITS))

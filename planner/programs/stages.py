@@ -178,13 +178,12 @@ def bottleneck_values(program: StageProgram) -> FloatArray:
     inner, last = allowed[:, :, :-1], allowed[:, :, -1]
     between = program.run_ms[:, :, :-1, None] + program.hand_ms[:, None, None, :]
     values = np.sort(np.concatenate([between[inner].ravel(), program.run_ms[:, :, -1][last]]))
-    is_last = np.append(np.diff(values) > SAME_TIME * values[:-1], True) if len(values) else []
-    return values[is_last]
+    longer = values[1:] - values[:-1] > SAME_TIME * values[:-1]
+    is_last = np.append(longer, np.ones(min(1, len(values)), dtype=np.bool_))
+    return np.asarray(values[is_last])
 
 
-def violations(
-    program: StageProgram, cut: Cut, *, at_most_ms: float = np.inf
-) -> dict[str, float]:
+def violations(program: StageProgram, cut: Cut, *, at_most_ms: float = np.inf) -> dict[str, float]:
     """Rows that a cut breaks, by how much; written without the solvers' models.
 
     Returns:
@@ -194,9 +193,7 @@ def violations(
     return dict(_broken(program, cut, at_most_ms))
 
 
-def _broken(
-    program: StageProgram, cut: Cut, at_most_ms: float
-) -> Iterator[tuple[str, float]]:
+def _broken(program: StageProgram, cut: Cut, at_most_ms: float) -> Iterator[tuple[str, float]]:
     n_kinds, n_units = len(program.kinds), program.n_units
     strange = [s for s in cut if not _is_stage(s, n_kinds, n_units)]
     if strange or not cut:

@@ -64,7 +64,9 @@ def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
     found, published = one.certificate, one.published_tokens_per_s
     beyond = ""
     if published:
-        beyond = f"{published:.2f} token/s; this is {percent(one.tokens_per_s / published - 1)} more"
+        beyond = (
+            f"{published:.2f} token/s; this is {percent(one.tokens_per_s / published - 1)} more"
+        )
         if abs(one.tokens_per_s / published - 1) < 1e-6:
             beyond = f"{published:.2f} token/s: the same"
     slow = f"; slow links divide the machines into {one.n_regions} regions, which the bound ignores"

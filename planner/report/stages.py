@@ -15,7 +15,8 @@ from planner.units import show
 _BAR = 16
 SHADES = "█░▒▓"
 """How layers of the first, second, … class are drawn."""
-_STRIP = 64
+_STRIP_ENDS = 10
+"""Columns of a strip's line besides its layers."""
 _LEAST_GAP = 5e-7
 
 
@@ -34,7 +35,7 @@ def stages_text(plan: StagePlan, width: int) -> str:
     parts = [
         "\n".join(wrapped(stages_line(plan), width)),
         section("stages", _stage_lines(plan)),
-        section("cut", _strips(plan)),
+        section("cut", _strips(plan, width)),
         section("memory of a device", _memory_lines(plan)),
         section("proof", _proof_lines(plan, width)),
     ]
@@ -70,10 +71,10 @@ def holds(one: StageLine) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _strips(plan: StagePlan) -> list[str]:
+def _strips(plan: StagePlan, width: int) -> list[str]:
     """Each stage's layers, one column each, or several layers a column where they are many."""
     most = max(one.n_layers for one in plan.stages) or 1
-    step = -(-most // _STRIP)
+    step = -(-most // (width - _STRIP_ENDS))
     rows = []
     for index, one in enumerate(plan.stages, start=1):
         mine = plan.order[one.first_layer : one.first_layer + one.n_layers]
@@ -84,7 +85,7 @@ def _strips(plan: StagePlan) -> list[str]:
     shades = [f"{SHADES[i % len(SHADES)]} {name}" for i, name in enumerate(plan.classes)]
     each = f"; {plural(step, 'layer')} each" if step > 1 else ""
     legend = f"{', '.join(shades)}; E embedding, H head{each}"
-    return [*columns(rows, "><"), legend]
+    return [*columns(rows, "><"), *wrapped(legend, width - 2)]
 
 
 def _commonest(values: Sequence[int]) -> int:

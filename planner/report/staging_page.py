@@ -154,7 +154,9 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
         low = 0.0
         for machine in row:
             high = low + machine.tokens_per_s / highest
-            words = f"{machine.machine}\n{machine.n_layers} layers, {machine.tokens_per_s:.1f} token/s"
+            words = (
+                f"{machine.machine}\n{machine.n_layers} layers, {machine.tokens_per_s:.1f} token/s"
+            )
             colour = _colour(types.index(machine.type))
             parts.append(_box((span[0], span[1]), (low, high), colour, words))
             low = high
@@ -176,9 +178,7 @@ def _x(unit: int, n_units: int) -> float:
     return _LEFT + unit * (_WIDTH - _LEFT - _RIGHT) / n_units
 
 
-def _box(
-    span: tuple[float, float], shares: tuple[float, float], colour: str, words: str
-) -> str:
+def _box(span: tuple[float, float], shares: tuple[float, float], colour: str, words: str) -> str:
     bottom = _TOP + _HIGH
     y, high = bottom - shares[1] * _HIGH, (shares[1] - shares[0]) * _HIGH
     return (

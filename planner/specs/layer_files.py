@@ -1,17 +1,17 @@
 """Machines to place layers on, from a TOML file: how fast each type is with 1, 2, … layers.
 
-    [layers]
-    name = "two-boxes"
-    n_layers = 80
-    source = "our own measurement"
+[layers]
+name = "two-boxes"
+n_layers = 80
+source = "our own measurement"
 
-    [[machine]]
-    type = "A100"
-    count = 4
-    rates = [23833, 11384, 7201]      # token/s while it holds 1, 2, 3 layers; never more
+[[machine]]
+type = "A100"
+count = 4
+rates = [23833, 11384, 7201]      # token/s while it holds 1, 2, 3 layers; never more
 
-    [links]
-    between = "61035 token/s"          # what each ordered pair of machines can carry
+[links]
+between = "61035 token/s"          # what each ordered pair of machines can carry
 """
 
 from __future__ import annotations
@@ -115,11 +115,11 @@ class LinksEntry(Section):
     between: Sourced[TokensPerSecond] | None = None
     across: Sourced[TokensPerSecond] | None = None
     coordinator: Sourced[TokensPerSecond] | None = None
-    matrix: list[list[_Rate]] = []
+    matrix: list[list[_Rate]] = Field(default_factory=list)
 
 
 class PublishedEntry(Section):
-    rate: Sourced[TokensPerSecond]
+    best: Sourced[TokensPerSecond]
 
 
 class LayersFile(Strict):
@@ -168,27 +168,27 @@ def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
         fact = f"says what `{both[0]}` says"
         yield Problem(where=shown, key="links.matrix", fact=fact, remedy="leave one out")
     if n_machines <= MOST_MACHINES:
-        for index, row in enumerate([links.matrix, *links.matrix]):
-            if len(row) != n_machines:
-                place = f"links.matrix[{index - 1}]" if index else "links.matrix"
-                fact = f"has {len(row)} entries, but there are {n_machines} machines"
+        lengths = {f"links.matrix[{i}]": len(row) for i, row in enumerate(links.matrix)}
+        for place, length in {"links.matrix": len(links.matrix), **lengths}.items():
+            if length != n_machines:
+                fact = f"has {length} entries, but there are {n_machines} machines"
                 yield Problem(where=shown, key=place, fact=fact)
 
 
 def _built(file: LayersFile) -> LayersSpec:
     links, head = file.links, file.layers
-    sourced = {"layers.n_layers": head.n_layers}
+    sources = {"layers.n_layers": head.n_layers.source}
     if links:
-        names = ("between", "across", "coordinator")
-        sourced |= {f"links.{n}": getattr(links, n) for n in names if getattr(links, n)}
+        said = {name: getattr(links, name) for name in ("between", "across", "coordinator")}
+        sources |= {f"links.{name}": one.source for name, one in said.items() if one}
     if file.published:
-        sourced["published.rate"] = file.published.rate
+        sources["published.best"] = file.published.best.source
 
     def rate(name: str) -> float:
         found = getattr(links, name) if links else None
         return found.value if found else UNLIMITED_TOKENS_PER_S
 
-    provenance = [Provenance(key=key, source=one.source) for key, one in sourced.items()]
+    provenance = [Provenance(key=key, source=source) for key, source in sources.items()]
     provenance += [
         Provenance(key=f"machine[{i}].rates", source=one.source)
         for i, one in enumerate(file.machine)
@@ -211,6 +211,6 @@ def _built(file: LayersFile) -> LayersSpec:
         across_tokens_per_s=rate("across"),
         coordinator_tokens_per_s=rate("coordinator"),
         matrix_tokens_per_s=tuple(tuple(row) for row in links.matrix) if links else (),
-        published_tokens_per_s=file.published.rate.value if file.published else None,
+        published_tokens_per_s=file.published.best.value if file.published else None,
         provenance=tuple(provenance),
     )

@@ -123,7 +123,7 @@ def stage_program(units: UnitTable, groups: Sequence[StageGroup]) -> StageProgra
 def _runs(values: FloatArray) -> FloatArray:
     """Sums of units i to j − 1, (T, U) to (T, U + 1, U + 1)."""
     sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-    return sums[:, None, :] - sums[:, :, None]
+    return np.asarray(sums[:, None, :] - sums[:, :, None])
 
 
 def _tokens_per_s(work: StageWork, units: UnitTable, program: StageProgram, chosen: Cut) -> float:
@@ -141,9 +141,7 @@ def _even_s(program: StageProgram, objective: Objective) -> float | None:
         return None
     ends = [n_layers * i // len(kinds) for i in range(len(kinds) + 1)]
     ends = [0, *(end + 1 for end in ends[1:-1]), program.n_units]
-    even = tuple(
-        Stage(kind=kind, first=ends[i], last=ends[i + 1]) for i, kind in enumerate(kinds)
-    )
+    even = tuple(Stage(kind=kind, first=ends[i], last=ends[i + 1]) for i, kind in enumerate(kinds))
     if violations(program, even):
         return None
     return value_ms(program, even, objective) / MS_PER_S
@@ -207,12 +205,14 @@ def _verified(
     if broken:
         raise SolverError(f"a cut breaks {broken}")
     for stage in chosen:
+        place = (stage.kind, stage.first, stage.last)
         again = recount(model, formats, groups[stage.kind], work, range(stage.first, stage.last))
+        stated_s = float(program.run_ms[place]) / MS_PER_S
+        stated_bytes = float(program.held_gib[place]) * BYTES_PER_GIB
         for name, counted, stated in (
-            ("seconds", again.run_s, program.run_ms[stage.kind, stage.first, stage.last] / MS_PER_S),
-            ("bytes", again.held_bytes,
-             program.held_gib[stage.kind, stage.first, stage.last] * BYTES_PER_GIB),
-        ):  # fmt: skip
+            ("seconds", again.run_s, stated_s),
+            ("bytes", again.held_bytes, stated_bytes),
+        ):
             if abs(counted - stated) > RECOUNT_TOLERANCE * abs(counted):
                 raise SolverError(f"a stage's {name} are {counted} counted anew, not {stated}")
     return (

@@ -1,4 +1,4 @@
-"""`place_layers`: layers on mixed machines for the most tokens a second, with a bound on any way."""
+"""`place_layers`: layers on mixed machines for the most tokens a second, with a bound on all."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def place_layers(
 def pool_of(layers: LayersSpec) -> Pool:
     """Machines one by one: names like `A100 3`, links from the matrix or by region."""
     types = list(dict.fromkeys((one.type, one.rates_tokens_per_s) for one in layers.machines))
-    type_of, region, names = [], [], []
+    type_of: list[int] = []
+    region: list[str] = []
+    names: list[str] = []
     for one in layers.machines:
         for _ in range(one.count):
             type_of.append(types.index((one.type, one.rates_tokens_per_s)))

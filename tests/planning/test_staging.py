@@ -124,9 +124,7 @@ def test_a_tied_matrix_is_held_once_where_both_ends_are_in_one_stage():
 
 
 def test_more_micro_batches_hold_more_caches():
-    one, four = (
-        cut_stages(LLAMA, "h100-sxm:tp8x2", batch=4, n_microbatches=n) for n in (1, 4)
-    )
+    one, four = (cut_stages(LLAMA, "h100-sxm:tp8x2", batch=4, n_microbatches=n) for n in (1, 4))
     caches = [sum(s.cache_bytes for s in plan.stages) for plan in (one, four)]
     assert caches[1] == pytest.approx(4 * caches[0])
     assert four.tokens_per_s > one.tokens_per_s
@@ -224,9 +222,7 @@ def _flow(layers, found):
         for other in found.machines:
             if other.first_layer == last:
                 link = pool.links[m, index[other.machine]]
-                graph.add_edge(
-                    ("out", m), ("in", index[other.machine]), capacity=round(link * 1e4)
-                )
+                graph.add_edge(("out", m), ("in", index[other.machine]), capacity=round(link * 1e4))
     return nx.maximum_flow_value(graph, "s", "t") / 1e4
 
 

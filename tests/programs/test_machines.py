@@ -50,8 +50,18 @@ def test_the_fixed_point_of_one_machine_is_its_rate():
         (row((0, 0, 2), (2, 2, 2)), {}),
         (row((0, 0, 2), (0, 2, 2)), {"once": 1.0}),
         (row((0, 0, 2), (9, 2, 2)), {"once": 1.0}),
-        (row((0, 3, 2),), {"layers": 1.0}),
-        (row((0, 0, 0),), {"layers": 1.0}),
+        (
+            row(
+                (0, 3, 2),
+            ),
+            {"layers": 1.0},
+        ),
+        (
+            row(
+                (0, 0, 0),
+            ),
+            {"layers": 1.0},
+        ),
         (row((0, 0, 3), (2, 3, 1)), {"memory": 1.0}),
         (row((0, 0, 2), (2, 3, 1)), {"cover": 1.0}),
         ((), {"cover": 4.0}),
@@ -97,9 +107,7 @@ def test_patterns_are_the_minimal_stages():
     """At 8 token/s: one of 10; 4 + 4 or 4 + 5 of two layers; one of 8; 5 + 5 of two layers."""
     alike = classes(FOUR, np.zeros(4, dtype=int))
     found = patterns(alike, 8.0)
-    listed = {
-        (int(k), *map(int, c)) for k, c in zip(found.n_layers, found.counts, strict=True)
-    }
+    listed = {(int(k), *map(int, c)) for k, c in zip(found.n_layers, found.counts, strict=True)}
     assert listed == {(1, 1, 0), (1, 0, 1), (2, 2, 0), (2, 1, 1), (2, 0, 2)}
     assert found.is_whole
 
@@ -140,14 +148,10 @@ def test_a_pattern_crosses_only_where_links_carry_the_rate():
     """One of 10 to one of 8 over a link of 2: not 8. Two of 4 to two of 5 over 4 links: 8."""
     links = np.full((4, 4), 100.0)
     links[:2, 2:] = links[2:, :2] = 2.0
-    alike = classes(
-        pool(4, TWO_TYPES, [0, 0, 1, 1], links=links), np.array([0, 0, 1, 1])
-    )
+    alike = classes(pool(4, TWO_TYPES, [0, 0, 1, 1], links=links), np.array([0, 0, 1, 1]))
     some = patterns(alike, 8.0)
     reaches = crossings(alike, some)[0, 1]
-    pairs = {
-        (int(some.n_layers[p]), int(some.n_layers[q])) for p, q in np.argwhere(reaches)
-    }
+    pairs = {(int(some.n_layers[p]), int(some.n_layers[q])) for p, q in np.argwhere(reaches)}
     assert pairs == {(2, 2)}
 
 

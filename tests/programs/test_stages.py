@@ -85,9 +85,7 @@ def test_columns_that_do_not_fit_are_not_there():
 
 def test_a_column_may_be_followed_only_by_kinds_that_are_handed_to_in_time():
     """a hands to a in 0 ms and to b in 1 ms: one unit within 1.5 ms may go to a alone."""
-    uneven = replace(
-        line(2, n_groups=(2, 1)), hand_ms=np.array([[0.0, 1.0], [2.0, 2.0]])
-    )
+    uneven = replace(line(2, n_groups=(2, 1)), hand_ms=np.array([[0.0, 1.0], [2.0, 2.0]]))
     posed = columns(uneven, at_most_ms=1.5)
     found = {
         (int(t), int(i), int(j)): int(n)

@@ -22,8 +22,10 @@ from planner.report.as_json import (
     engine_json,
     error_json,
     frontiers_json,
+    placement_json,
     plan_json,
     prediction_json,
+    stages_json,
 )
 from planner.report.schema import (
     audit_schema,
@@ -34,8 +36,10 @@ from planner.report.schema import (
     engine_schema,
     error_schema,
     frontiers_schema,
+    placement_schema,
     plan_schema,
     prediction_schema,
+    stages_schema,
 )
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (
@@ -47,6 +51,7 @@ from tests.report.economics_examples import (
 from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.predictions import PREDICTION
+from tests.report.staging import PLACEMENT, STAGES
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -67,6 +72,8 @@ GENERATED = {
     "audit": audit_schema,
     "economics": economics_schema,
     "prediction": prediction_schema,
+    "stages": stages_schema,
+    "placement": placement_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
 }
@@ -98,6 +105,9 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("frontiers", frontiers_json([ECONOMICS_CURVE])),
         ("comparison", comparison_json(ECONOMICS_COMPARISON)),
         ("prediction", prediction_json(PREDICTION)),
+        ("stages", stages_json(STAGES)),
+        ("stages", stages_json(replace(STAGES, even_s=None))),
+        ("placement", placement_json(PLACEMENT)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
     ],
@@ -201,6 +211,9 @@ def test_the_text_passes_through_any_terminal():
         ("audit", audit_json(AUDIT)),
         ("economics", economics_json(ECONOMICS_PLAN)),
         ("prediction", prediction_json(PREDICTION)),
+        ("stages", stages_json(STAGES)),
+        ("stages", stages_json(replace(STAGES, even_s=None))),
+        ("placement", placement_json(PLACEMENT)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
     ],

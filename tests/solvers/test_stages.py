@@ -82,9 +82,7 @@ def test_of_equal_bottlenecks_the_least_latency_is_returned():
 
     b hands over at once, a in half a millisecond: the only bottleneck of 1 ms is b, then a.
     """
-    program = replace(
-        line(2, n_groups=(3, 1)), hand_ms=np.array([[0.5, 0.5], [0.0, 0.0]])
-    )
+    program = replace(line(2, n_groups=(3, 1)), hand_ms=np.array([[0.5, 0.5], [0.0, 0.0]]))
     found = cut(program, "bottleneck")
     assert [stage.kind for stage in found.cut] == [1, 0]
     assert found.objective == 1.0

@@ -153,11 +153,10 @@ def _units(
     """Seconds, weights and caches of each unit; activations and the engine's own."""
     table, engine = group_table(group, work, formats), group.clock.engine
     timed = _timed(model, group, work, formats)
-    ends = [
-        sum(float(one.total_s[0]) for one in timed.operations
-            if one.operation.layer == OUTSIDE and (one.operation.name == _OF_THE_EMBEDDING) == first)
-        for first in (True, False)
-    ]  # fmt: skip
+    ends = [0.0, 0.0]
+    for one in timed.operations:
+        if one.operation.layer == OUTSIDE:
+            ends[one.operation.name != _OF_THE_EMBEDDING] += float(one.total_s[0])
     ends[1] += host_s(group, work)
     inside = [
         sum(float(one.total_s[0]) for one in timed.operations if one.operation.layer == layer.name)

@@ -158,9 +158,7 @@ def _polished(
     left_s = deadline_s - time.perf_counter()
     if n_arcs(alike) > MOST_ARCS or left_s <= 0:
         return found, bound, proof
-    placement, proven = best_arcs(
-        alike, bound, gap=tries.gap / 2, time_limit_s=left_s, seed=tries.seed
-    )
+    placement, proven = best_arcs(alike, bound, gap=0.0, time_limit_s=left_s, seed=tries.seed)
     if proven < bound and not pool.enters_within:
         bound, proof = proven, ARCS
     if placement is not None and not violations(pool, placement):

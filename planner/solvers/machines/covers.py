@@ -107,9 +107,7 @@ class _Master:
 
     def add(self, cover: IntArray) -> None:
         rows = np.flatnonzero(cover).astype(np.int32)
-        self.highs.addCol(
-            1.0, 0.0, highspy.kHighsInf, len(rows), rows, cover[rows].astype(float)
-        )
+        self.highs.addCol(1.0, 0.0, highspy.kHighsInf, len(rows), rows, cover[rows].astype(float))
 
     @property
     def n_covers(self) -> int:

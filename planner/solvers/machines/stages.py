@@ -38,7 +38,9 @@ def stage_row(pool: Classes, some: Patterns, *, n_visits: int = 1, seed: int = 0
         return StageRow(stages=None, is_proven=some.is_whole)
     model = cp_model.CpModel()
     is_plain = pool.n_regions == 1 and bool(some.entry.all() and some.leaving.all())
-    visits = [r for r in range(pool.n_regions) for _ in range(n_visits if pool.n_regions > 1 else 1)]
+    visits = [
+        r for r in range(pool.n_regions) for _ in range(n_visits if pool.n_regions > 1 else 1)
+    ]
     posed = [_Visit(model, pool, some, region) for region in visits]
     layers = sum(v.n[p] * int(some.n_layers[p]) for v in posed for p in v.patterns)
     model.add(layers == pool.n_layers)
@@ -111,9 +113,7 @@ def _most(pool: Classes, some: Patterns, pattern: int) -> int:
     return min(machines, pool.n_layers // int(some.n_layers[pattern]))
 
 
-def _route(
-    model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_Visit]
-) -> None:
+def _route(model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_Visit]) -> None:
     """A circuit from the coordinator through the visits, those that are not used left out."""
     arcs = []
     reaches = crossings(pool, some)

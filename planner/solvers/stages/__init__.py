@@ -17,6 +17,7 @@ from importlib import import_module
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.stages import (
     RELATIVE_TOLERANCE,
@@ -148,14 +149,12 @@ class _Search:
         status = Status.FEASIBLE if stopped else Status.OPTIMAL
         below = f"no cut within {values[low]:.6g} ms" if low >= 0 else "no stage is faster"
         proof = f"{self.solver}: {below}, the next lower time that a stage can take"
-        return self._solution(
-            "bottleneck", replace(found, status=status), bound=bound, proof=proof
-        )
+        return self._solution("bottleneck", replace(found, status=status), bound=bound, proof=proof)
 
-    def _place(self, values: np.ndarray, cut: Cut) -> int:
+    def _place(self, values: FloatArray, cut: Cut) -> int:
         """Index of the least value that the cut is within."""
         slowest = bottleneck_ms(self.program, cut) * (1.0 - RELATIVE_TOLERANCE)
-        return int(min(np.searchsorted(values, slowest), len(values) - 1))
+        return min(int(np.searchsorted(values, slowest)), len(values) - 1)
 
     def _least(self, *, at_most_ms: float = math.inf) -> Least:
         """Ask the backend, within the time that is left, and verify what it says."""
@@ -196,5 +195,3 @@ class _Search:
             proof=proof if found.cut is not None else "",
             wall_s=time.perf_counter() - self.began_s,
         )
-
-
