@@ -36,11 +36,11 @@ def stages(
     model = found.collect(lambda: load_architecture(written.model))
     engine = found.collect(lambda: load_engine(written.engine))
     groups = None
-    if not written.groups.strip():
-        fact = "is not given" if not written.groups else "is empty"
-        found.problems.append(Problem(where="--groups", fact=fact, remedy=_GROUPS))
+    named = written.groups
+    if named is None:
+        found.problems.append(Problem(where="--groups", fact="is not given", remedy=_GROUPS))
     elif engine is not None:
-        groups = found.collect(lambda: read_groups(written.groups, engine))
+        groups = found.collect(lambda: read_groups(named, engine))
     found.problems += word_problems(
         phase=written.phase, objective=written.objective, solver=written.solver
     )
@@ -71,11 +71,12 @@ def layers(
     limit = faults.read("--time-limit", written.time_limit, lambda text: parse(text, "s"))
     found.problems += faults.problems
     spec = None
-    if not written.machines:
+    path = written.machines
+    if path is None:
         remedy = "write `plan layers FILE`; see examples/machines"
         found.problems.append(Problem(where="plan layers", fact="names no file", remedy=remedy))
     else:
-        spec = found.collect(lambda: load_layers(Path(written.machines)))
+        spec = found.collect(lambda: load_layers(Path(path)))
     _check_files(written, found)
     found.check()
     assert spec is not None

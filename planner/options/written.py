@@ -421,9 +421,9 @@ class WrittenStages:
         str, _text(_SERVE, "NAME|FILE", "Model: see `plan models`, or a Hugging Face config.json.")
     ] = DEFAULT_MODEL
     groups: Annotated[
-        str,
+        str | None,
         _text(_SERVE, "GROUPS", "Groups of devices or topologies: h100-sxm:tp8x2,a100-80gb:tp4x3"),
-    ] = ""
+    ] = None
     engine: Annotated[str, _text(_SERVE, "NAME|FILE", "vllm, sglang or trtllm.")] = "vllm"
     input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
         DEFAULT_WORKLOAD.n_input_tokens
@@ -469,8 +469,9 @@ class WrittenLayers:
     """Options of `plan layers`."""
 
     machines: Annotated[
-        str, _text(_SERVE, "FILE", "Machines: token/s by layers held, links; see examples/machines")
-    ] = ""
+        str | None,
+        _text(_SERVE, "FILE", "Machines: token/s by layers held, links; see examples/machines"),
+    ] = None
     gap: Annotated[
         str, _text(_SOLVER, "FRACTION", "Stop when nothing can be better by more than this.")
     ] = "0.01%"
