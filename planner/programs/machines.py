@@ -159,8 +159,14 @@ def regions(pool: Pool, enough: float) -> IntArray:
     return region
 
 
-def classes(pool: Pool, region: IntArray) -> Classes:
-    """Machines by type and region, with the least link of each crossing."""
+def classes(pool: Pool, region: IntArray, *, hopes: bool = False) -> Classes:
+    """Machines by type and region, with the least link of each crossing.
+
+    Args:
+        hopes: take the greatest link instead, of crossings and to the coordinator; then it
+            depends on which machines stand there whether a row has the rate.
+    """
+    pick = np.max if hopes else np.min
     table, n_regions = rate_table(pool), int(region.max(initial=-1)) + 1
     keys = sorted({(int(r), int(t)) for r, t in zip(region, pool.type_of, strict=True)})
     members = tuple(
@@ -170,10 +176,10 @@ def classes(pool: Pool, region: IntArray) -> Classes:
     for a in range(n_regions):
         for b in range(n_regions):
             if a != b:
-                crossing[a, b] = pool.links[np.ix_(region == a, region == b)].min()
+                crossing[a, b] = pick(pool.links[np.ix_(region == a, region == b)])
 
     def least(values: FloatArray) -> FloatArray:
-        return np.array([values[region == r].min() for r in range(n_regions)])
+        return np.array([pick(values[region == r]) for r in range(n_regions)])
 
     return Classes(
         n_layers=pool.n_layers,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,10 +31,20 @@ from planner.programs.patterns import Patterns, patterns
 from planner.programs.replay import replayed_rate
 from planner.solvers.machines.arcs import MOST_ARCS, best_arcs, n_arcs
 from planner.solvers.machines.covers import CoverSearch
-from planner.solvers.machines.stages import stage_row
+from planner.solvers.machines.seats import seated
+from planner.solvers.machines.stages import Refused, stage_row
 
 NOTHING = 1e-6
 """Share of the first bound below which a rate is none."""
+
+SAME_RATE = 1e-6
+"""Relative difference that rounding of flows may make."""
+
+COARSE = 2e-3
+"""Relative step of the bisection there: each rate takes many programs."""
+
+MOST_ROWS = 30
+"""Rows that are tried at a rate where it depends on the machines what links carry."""
 
 FIXED_POINT, COVERS, ARCS = "fixed point", "layer covers", "flow over arcs"
 
@@ -107,7 +118,9 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
     counts = np.bincount(pool.type_of, minlength=len(pool.types))
     through = min(float(pool.from_coordinator.sum()), float(pool.to_coordinator.sum()))
     fixed = fixed_point_bound(counts, table, pool.n_layers, at_most=through)
-    alike = classes(pool, regions(pool, fixed))
+    region = regions(pool, fixed)
+    alike = classes(pool, region)
+    hoped = classes(pool, region, hopes=True)
     search = CoverSearch(
         n_machines=counts,
         rates=table,
@@ -122,6 +135,11 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
         proof = COVERS if bound < fixed else FIXED_POINT
         found = _rows(
             pool, alike, (found.rate, bound), tries, deadline_s=began_s + limit, best=found
+        )
+    if bound > found.rate * (1.0 + tries.gap) and not _is_same(alike, hoped):
+        between = (found.rate, bound)
+        found = _rows(
+            pool, hoped, between, tries, deadline_s=began_s + limit, best=found, hopes=True
         )
     if bound > found.rate * (1.0 + tries.gap) and alike.n_regions == 1:
         found, bound, proof = _polished(pool, alike, found, (bound, proof), tries, began_s + limit)
@@ -178,6 +196,7 @@ def _rows(
     deadline_s: float,
     quick: bool = False,
     best: _Found | None = None,
+    hopes: bool = False,
 ) -> _Found:
     """Bisect the rate; each row of stages that is found raises the lower end to its own rate.
 
@@ -185,39 +204,93 @@ def _rows(
         between: a rate that is reached, and one that is a bound.
         quick: stop within a tenth: the bound comes down before the rest is worth its while.
         best: what is known already.
+        hopes: links are those of the best machines, which are then to be found.
     """
     found = best or _Found()
     low, high = between
     trying = high  # the bound itself first: where it is reached, that is all
     nothing = high * NOTHING
     while time.perf_counter() < deadline_s and trying > nothing:
-        row = _tried(pool, alike, trying, tries)
+        row = _tried(pool, alike, trying, tries, hopes=hopes)
         n_rates = found.n_rates + 1
-        if row is None:
+        if row is not None and row.rate > found.rate:
+            found = row
+        if row is None or row.rate < trying * (1.0 - SAME_RATE):
             high = trying
-        else:
-            low = max(low, row.rate)
-            found = row if row.rate > found.rate else found
+        low = max(low, found.rate)
         found = replace(found, n_rates=n_rates)
-        if high - low <= (0.1 if quick else tries.gap / 2) * high:
+        if high - low <= (0.1 if quick else max(tries.gap / 2, hopes * COARSE)) * high:
             break
         trying = (low + high) / 2
     return found
 
 
-def _tried(pool: Pool, alike: Classes, rate: float, tries: Tries) -> _Found | None:
-    """A row of stages that reaches a rate, replayed; None if none was found."""
+def _is_same(alike: Classes, hoped: Classes) -> bool:
+    """Whether it never matters which machine of a class stands where."""
+    same = (np.array_equal(a, b) for a, b in (
+        (alike.crossing, hoped.crossing), (alike.entry, hoped.entry),
+        (alike.leaving, hoped.leaving),
+    ))  # fmt: skip
+    return all(same)
+
+
+def _tried(pool: Pool, alike: Classes, rate: float, tries: Tries, *, hopes: bool) -> _Found | None:
+    """A row of stages that reaches a rate, replayed; None if none was found.
+
+    With hopes the best of a few rows, which may be below the rate.
+    """
     some = patterns(alike, rate)
-    row = stage_row(alike, some, n_visits=tries.n_visits, seed=tries.seed)
-    if row.stages is None:
-        return None
-    placement = _placed(alike, some, row.stages)
-    replayed = _replayed(pool, placement)
-    if replayed < rate * (1.0 - 1e-6):
-        raise SolverError(f"stages of {rate} tokens/s replay at {replayed}")
-    return _Found(
-        placement=placement, rate=replayed, n_stages=len(row.stages), n_patterns=len(some)
-    )
+    refused, best = Refused(), None
+    for _ in range(MOST_ROWS if hopes else 1):
+        row = stage_row(alike, some, n_visits=tries.n_visits, seed=tries.seed, refused=refused)
+        if row.stages is None:
+            break
+        seats = seated(pool, alike, some, row.stages) if hopes else None
+        placement = seats.placement if seats else _placed(alike, some, row.stages)
+        if placement is not None:
+            replayed = _replayed(pool, placement)
+            n_stages, n_patterns = len(row.stages), len(some)
+            if best is None or replayed > best.rate:
+                best = _Found(
+                    placement=placement, rate=replayed, n_stages=n_stages, n_patterns=n_patterns
+                )
+            if replayed >= rate * (1.0 - SAME_RATE):
+                break
+            if not hopes:
+                raise SolverError(f"stages of {rate} tokens/s replay at {replayed}")
+        if not _refuse(pool, alike, some, row.stages, refused):
+            break
+    return best
+
+
+def _refuse(
+    pool: Pool, alike: Classes, some: Patterns, stages: tuple[int, ...], refused: Refused
+) -> bool:
+    """Find what of a row carries too little by itself, or what to do without; whether any."""
+
+    def carries(part: tuple[int, ...], ends: tuple[bool, bool]) -> bool:
+        return seated(pool, alike, some, part, ends=ends).share >= 1.0 - SAME_RATE
+
+    pairs = {
+        pair
+        for pair in pairwise(stages)
+        if some.region[pair[0]] != some.region[pair[1]] and not carries(pair, (False, False))
+    }
+    first = set() if carries(stages[:1], (True, False)) else {stages[0]}
+    last = set() if carries(stages[-1:], (False, True)) else {stages[-1]}
+    if not (pairs or first or last):  # all parts carry it, but not together
+        crossed = [p for p in pairwise(stages) if some.region[p[0]] != some.region[p[1]]]
+        if carries(stages, (False, True)):
+            first = {stages[0]}
+        elif carries(stages, (True, False)):
+            last = {stages[-1]}
+        else:
+            n_machines = some.counts.sum(axis=1)
+            pairs = set(sorted(crossed, key=lambda p: (n_machines[p[0]] * n_machines[p[1]], p))[:1])
+    refused.pairs.update(pairs)
+    refused.first.update(first)
+    refused.last.update(last)
+    return bool(pairs or first or last)
 
 
 def _replayed(pool: Pool, placement: Placement) -> float:

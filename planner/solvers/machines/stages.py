@@ -7,7 +7,7 @@ says in which order they are visited. A region may be visited more than once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -28,7 +28,28 @@ class StageRow:
     is_proven: bool
 
 
-def stage_row(pool: Classes, some: Patterns, *, n_visits: int = 1, seed: int = 0) -> StageRow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """What was found not to carry the rate, whichever machines stand there.
+
+    Args:
+        pairs: patterns that cannot follow each other from region to region.
+        first, last: patterns that cannot be the first, or the last of all.
+    """
+
+    pairs: set[tuple[int, int]] = field(default_factory=set)
+    first: set[int] = field(default_factory=set)
+    last: set[int] = field(default_factory=set)
+
+
+def stage_row(
+    pool: Classes,
+    some: Patterns,
+    *,
+    n_visits: int = 1,
+    seed: int = 0,
+    refused: Refused | None = None,
+) -> StageRow:
     """Stages of some patterns that hold every layer once, in an order that links allow.
 
     Raises:
@@ -48,7 +69,7 @@ def stage_row(pool: Classes, some: Patterns, *, n_visits: int = 1, seed: int = 0
         used = [(v.n[p], int(some.counts[p, c])) for v in posed for p in v.patterns]
         model.add(sum(y * k for y, k in used if k) <= n)
     if not is_plain:
-        _route(model, pool, some, posed)
+        _route(model, pool, some, posed, refused or Refused())
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed
@@ -113,10 +134,18 @@ def _most(pool: Classes, some: Patterns, pattern: int) -> int:
     return min(machines, pool.n_layers // int(some.n_layers[pattern]))
 
 
-def _route(model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_Visit]) -> None:
+def _route(
+    model: cp_model.CpModel,
+    pool: Classes,
+    some: Patterns,
+    posed: list[_Visit],
+    refused: Refused,
+) -> None:
     """A circuit from the coordinator through the visits, those that are not used left out."""
     arcs = []
     reaches = crossings(pool, some)
+    for p, q in refused.pairs:
+        reaches[int(some.region[p]), int(some.region[q])][p, q] = False
     for visit in posed:
         visit.add_ends(model)
     for i, visit in enumerate(posed):
@@ -124,9 +153,9 @@ def _route(model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_
         arcs += [(0, i + 1, into), (i + 1, 0, out), (i + 1, i + 1, visit.is_used.negated())]
         visit.arcs[-1] = into
         for p in visit.patterns:
-            if not some.entry[p]:
+            if not some.entry[p] or p in refused.first:
                 model.add_implication(into, visit.first[p].negated())
-            if not some.leaving[p]:
+            if not some.leaving[p] or p in refused.last:
                 model.add_implication(out, visit.last[p].negated())
         for j, other in enumerate(posed):
             if other.region == visit.region:
