@@ -57,6 +57,8 @@ class LayersSpec:
         between_tokens_per_s: of each ordered pair of machines, in one region.
         across_tokens_per_s: of each ordered pair in two regions.
         coordinator_tokens_per_s: to and from the machine that requests come to, of each.
+        from_coordinator_tokens_per_s, to_coordinator_tokens_per_s: the same of each machine in
+            their order; empty if it is the same of all.
         matrix_tokens_per_s: of each ordered pair, in the order of the machines; empty if the
             three above say it.
         published_tokens_per_s: the best that the source found; None if it says none.
@@ -71,6 +73,8 @@ class LayersSpec:
     across_tokens_per_s: float
     coordinator_tokens_per_s: float
     matrix_tokens_per_s: tuple[tuple[float, ...], ...]
+    from_coordinator_tokens_per_s: tuple[float, ...]
+    to_coordinator_tokens_per_s: tuple[float, ...]
     published_tokens_per_s: float | None
     provenance: tuple[Provenance, ...]
 
@@ -110,12 +114,14 @@ class MachineEntry(Strict):
 
 
 class LinksEntry(Section):
-    plain = frozenset({"source", "matrix"})
+    plain = frozenset({"source", "matrix", "from_coordinator", "to_coordinator"})
 
     between: Sourced[TokensPerSecond] | None = None
     across: Sourced[TokensPerSecond] | None = None
     coordinator: Sourced[TokensPerSecond] | None = None
     matrix: list[list[_Rate]] = Field(default_factory=list)
+    from_coordinator: list[_Rate] = Field(default_factory=list)
+    to_coordinator: list[_Rate] = Field(default_factory=list)
 
 
 class PublishedEntry(Section):
@@ -161,6 +167,15 @@ def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
     if links.across is None and links.between is not None and len(regions) > 1:
         remedy = 'write what pairs in two regions carry, like "700 token/s"'
         yield Problem(where=shown, key="links.across", fact="is missing", remedy=remedy)
+    ends = ("from_coordinator", "to_coordinator")
+    if links.coordinator is not None and any(getattr(links, name) for name in ends):
+        fact = "is said for each machine too"
+        yield Problem(where=shown, key="links.coordinator", fact=fact, remedy="leave one out")
+    for name in ends:
+        length = len(getattr(links, name))
+        if length not in (0, n_machines):
+            fact = f"has {length} entries, but there are {n_machines} machines"
+            yield Problem(where=shown, key=f"links.{name}", fact=fact)
     if not links.matrix:
         return
     both = [name for name in ("between", "across") if getattr(links, name) is not None]
@@ -211,6 +226,8 @@ def _built(file: LayersFile) -> LayersSpec:
         across_tokens_per_s=rate("across"),
         coordinator_tokens_per_s=rate("coordinator"),
         matrix_tokens_per_s=tuple(tuple(row) for row in links.matrix) if links else (),
+        from_coordinator_tokens_per_s=tuple(links.from_coordinator) if links else (),
+        to_coordinator_tokens_per_s=tuple(links.to_coordinator) if links else (),
         published_tokens_per_s=file.published.best.value if file.published else None,
         provenance=tuple(provenance),
     )

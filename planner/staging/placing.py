@@ -102,7 +102,7 @@ def pool_of(layers: LayersSpec) -> Pool:
     if layers.matrix_tokens_per_s:
         links = np.array(layers.matrix_tokens_per_s)
     np.fill_diagonal(links, 0.0)
-    ends = np.full(len(names), layers.coordinator_tokens_per_s)
+    usual = [layers.coordinator_tokens_per_s] * len(names)
     return Pool(
         n_layers=layers.n_layers,
         types=tuple(name for name, _ in types),
@@ -110,7 +110,7 @@ def pool_of(layers: LayersSpec) -> Pool:
         names=tuple(names),
         type_of=np.array(type_of, dtype=np.int64),
         links=links,
-        from_coordinator=ends,
-        to_coordinator=ends.copy(),
+        from_coordinator=np.array(layers.from_coordinator_tokens_per_s or usual),
+        to_coordinator=np.array(layers.to_coordinator_tokens_per_s or usual),
         enters_within=layers.enters_within,
     )
