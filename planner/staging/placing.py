@@ -6,7 +6,8 @@ import numpy as np
 
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.programs.machines import Pool
-from planner.solvers.machines import Tries, place
+from planner.solvers.machines import place
+from planner.solvers.machines.rows import Tries
 from planner.specs.layer_files import LayersSpec
 from planner.staging_results import (
     LayerPlacement,

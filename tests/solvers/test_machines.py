@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from planner.programs.machines import violations
 from planner.programs.replay import replayed_rate
-from planner.solvers.machines import ARCS, COVERS, FIXED_POINT, Tries, place
+from planner.solvers.machines import ARCS, COVERS, FIXED_POINT, place
+from planner.solvers.machines.rows import Tries
 from tests.programs.pools import best_of_all, drawn, pool
 
 
@@ -79,3 +81,31 @@ def test_twice_the_rates_twice_the_answer():
     doubled = [[2 * rate for rate in one] for one in rates]
     twice = place(pool(5, doubled, [0, 0, 1, 1, 1]), Tries())
     assert twice.rate == pytest.approx(2 * once.rate, rel=1e-6)
+
+
+def test_machines_are_seated_where_their_links_are():
+    """Two places, two machines of 10 token/s in each that hold one layer; four layers. Only
+    machine 1 sends out of the first place, only to machine 2; only 0 and 3 see the coordinator.
+    """
+    links = np.zeros((4, 4))
+    links[0, 1] = links[1, 0] = links[2, 3] = links[3, 2] = 100.0
+    links[1, 2] = 8.0
+    some = pool(4, [[10.0]], [0, 0, 0, 0], links=links)
+    some.from_coordinator[1:] = 0.0
+    some.to_coordinator[:3] = 0.0
+    found = place(some, Tries(gap=1e-2))
+    assert found.rate == pytest.approx(8.0, rel=1e-2)
+    assert [held.machine for held in found.placement] == [0, 1, 2, 3]
+
+
+def test_what_carries_too_little_is_refused_for_another_row():
+    """Three layers, two machines of one place, a faster one of another, links of 6 between: what
+    one machine of the first place sends over its link is not enough for what both could do.
+    """
+    links = np.full((3, 3), 100.0)
+    links[0, 2] = links[2, 0] = links[1, 2] = links[2, 1] = 6.0
+    some = pool(3, [[9.0, 4.0], [30.0, 12.0]], [0, 0, 1], links=links)
+    found = place(some, Tries(gap=1e-3))
+    best = best_of_all(some)
+    assert found.rate == pytest.approx(best, rel=5e-3)
+    assert found.bound >= best
