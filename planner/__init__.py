@@ -36,10 +36,14 @@ if TYPE_CHECKING:
     from planner.pareto import engine_frontier, frontier
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
+    from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
+    from planner.staging.asking import cut_stages
+    from planner.staging.placing import place_layers
+    from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
     from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
 
 _HOMES = {
@@ -76,6 +80,13 @@ _HOMES = {
     "FrontierPoint": "planner.surveys",
     "Curve": "planner.surveys",
     "Comparison": "planner.surveys",
+    "cut_stages": "planner.staging.asking",
+    "place_layers": "planner.staging.placing",
+    "load_layers": "planner.specs.layer_files",
+    "LayersSpec": "planner.specs.layer_files",
+    "StagePlan": "planner.staging_results",
+    "LayerPlacement": "planner.staging_results",
+    "StagingConflict": "planner.staging_results",
     "PlannerError": "planner.errors",
     "RequestError": "planner.errors",
     "SpecError": "planner.errors",
@@ -99,6 +110,8 @@ __all__ = [
     "ExpertPlan",
     "Frontier",
     "FrontierPoint",
+    "LayerPlacement",
+    "LayersSpec",
     "ModelSpec",
     "NoPlanError",
     "OutOfTimeError",
@@ -109,11 +122,14 @@ __all__ = [
     "SolverError",
     "SolverOptions",
     "SpecError",
+    "StagePlan",
+    "StagingConflict",
     "Targets",
     "Workload",
     "audit_engine",
     "compare",
     "compare_engines",
+    "cut_stages",
     "engine_frontier",
     "engine_frontiers",
     "frontier",
@@ -121,9 +137,11 @@ __all__ = [
     "load_architecture",
     "load_cluster",
     "load_device",
+    "load_layers",
     "load_model",
     "load_topology",
     "place_experts",
+    "place_layers",
     "plan",
     "plan_engine",
 ]

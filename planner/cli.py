@@ -34,6 +34,7 @@ from planner.options.written import Written, WrittenPlan
 from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
+from planner.staging_command import layers, stages
 from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ usage: plan [OPTIONS]
        plan compare [OPTIONS]
        plan audit [OPTIONS]
        plan predict [OPTIONS]
+       plan stages --groups GROUPS [OPTIONS]
+       plan layers FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
@@ -142,6 +145,8 @@ def _app() -> App:
     app.command(compare)
     app.command(audit)
     app.command(predict)
+    app.command(stages)
+    app.command(layers)
     app.command(calibrate)
     app.command(experts)
     app.command(models)

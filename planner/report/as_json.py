@@ -29,6 +29,7 @@ from planner.specs.records import (
     TorusFabric,
 )
 from planner.specs.spans import spans
+from planner.staging_results import LayerPlacement, StageLine, StagePlan
 from planner.surveys import Comparison, Curve, Frontier
 
 Json = dict[str, Any]
@@ -37,6 +38,7 @@ PLAN, CONFLICT, ERROR = "planner.plan/1", "planner.conflict/1", "planner.error/1
 FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION, DEVICES = "planner.prediction/1", "planner.devices/1"
+STAGES, LAYERS = "planner.stages/1", "planner.layers/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
 ENGINE_AUDIT = "planner.engine-audit/1"
 EXPERTS = "planner.experts/1"
@@ -65,6 +67,9 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
     ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
     OperationLine: ("total_s",),
+    StageLine: ("total_s", "held_bytes"),
+    StagePlan: ("summary",),
+    LayerPlacement: ("summary",),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -100,6 +105,14 @@ def engine_conflict_json(conflict: EngineConflict) -> Json:
 
 def prediction_json(prediction: Prediction) -> Json:
     return {"schema": PREDICTION, **_record(prediction)}
+
+
+def stages_json(plan: StagePlan) -> Json:
+    return {"schema": STAGES, **_record(plan)}
+
+
+def layers_json(placement: LayerPlacement) -> Json:
+    return {"schema": LAYERS, **_record(placement)}
 
 
 def frontiers_json(curves: Sequence[Curve]) -> Json:

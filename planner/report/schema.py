@@ -30,12 +30,15 @@ from planner.report.as_json import (
     EXPERTS,
     FRONTIERS,
     KINDS,
+    LAYERS,
     PLAN,
     PREDICTION,
     RANGES,
+    STAGES,
 )
 from planner.results import Conflict, Plan
 from planner.specs.records import DeviceSpec
+from planner.staging_results import LayerPlacement, StagePlan
 from planner.surveys import Comparison, Curve
 
 Schema = dict[str, Any]
@@ -88,6 +91,14 @@ def prediction_schema() -> Schema:
 
 def experts_schema() -> Schema:
     return _document(EXPERTS, ExpertPlan)
+
+
+def stages_schema() -> Schema:
+    return _document(STAGES, StagePlan)
+
+
+def layers_schema() -> Schema:
+    return _document(LAYERS, LayerPlacement)
 
 
 def comparison_schema() -> Schema:

@@ -25,8 +25,10 @@ from planner.report.as_json import (
     error_json,
     experts_json,
     frontiers_json,
+    layers_json,
     plan_json,
     prediction_json,
+    stages_json,
 )
 from planner.report.schema import (
     audit_schema,
@@ -40,8 +42,10 @@ from planner.report.schema import (
     error_schema,
     experts_schema,
     frontiers_schema,
+    layers_schema,
     plan_schema,
     prediction_schema,
+    stages_schema,
 )
 from planner.specs.reading import load_device
 from planner.specs.records import Link, LinkedFabric, NodesFabric
@@ -55,6 +59,7 @@ from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, EN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
 from tests.report.predictions import PREDICTION
+from tests.report.staging import PLACEMENT, STAGES
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -76,6 +81,8 @@ GENERATED = {
     "economics": economics_schema,
     "prediction": prediction_schema,
     "devices": devices_schema,
+    "stages": stages_schema,
+    "layers": layers_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
     "engine-audit": engine_audit_schema,
@@ -110,6 +117,9 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("comparison", comparison_json(ECONOMICS_COMPARISON)),
         ("prediction", prediction_json(PREDICTION)),
         ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
+        ("stages", stages_json(STAGES)),
+        ("stages", stages_json(replace(STAGES, even_s=None))),
+        ("layers", layers_json(PLACEMENT)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
         ("engine-audit", engine_audit_json(ENGINE_AUDIT)),
@@ -218,6 +228,9 @@ def test_the_text_passes_through_any_terminal():
         ("economics", economics_json(ECONOMICS_PLAN)),
         ("prediction", prediction_json(PREDICTION)),
         ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
+        ("stages", stages_json(STAGES)),
+        ("stages", stages_json(replace(STAGES, even_s=None))),
+        ("layers", layers_json(PLACEMENT)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
         ("experts", experts_json(EXPERT_PLAN)),

@@ -1,0 +1,175 @@
+"""A cut into stages for people: what each stage holds and takes, and how one knows it is best.
+
+llama-3.1-405b in 5 stages (vllm, bf16): a pass every 15.4 ms, 75 ms through all, 1038 token/s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.words import plural
+from planner.staging_results import StageLine, StagePlan, StagingCertificate, StagingConflict
+from planner.units import show
+
+_BAR = 16
+SHADES = "█░▒▓"
+"""How layers of the first, second, … class are drawn."""
+_STRIP_ENDS = 10
+"""Columns of a strip's line besides its layers."""
+_LEAST_GAP = 5e-7
+
+
+def stages_line(plan: StagePlan) -> str:
+    """The verdict in one line."""
+    form = plan.formats["weights"]
+    return (
+        f"{plan.model} in {plural(len(plan.stages), 'stage')} ({plan.engine}, {form}), "
+        f"{plan.phase}: a pass every {show(plan.bottleneck_s, 's')}, "
+        f"{show(plan.latency_s, 's')} through all stages, {show(plan.tokens_per_s, 'token/s')}"
+    )
+
+
+def stages_text(plan: StagePlan, width: int) -> str:
+    """The whole report."""
+    parts = [
+        "\n".join(wrapped(stages_line(plan), width)),
+        section("stages", _stage_lines(plan)),
+        section("cut", _strips(plan, width)),
+        section("memory of a device", _memory_lines(plan)),
+        section("proof", _proof_lines(plan, width)),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _stage_lines(plan: StagePlan) -> list[str]:
+    longest = max(one.total_s for one in plan.stages)
+    rows: list[tuple[str, ...]] = [("", "group", "holds", "run", "hand over", "")]
+    for index, one in enumerate(plan.stages, start=1):
+        rows.append(
+            (
+                str(index),
+                one.kind,
+                holds(one),
+                show(one.run_s, "s"),
+                show(one.hand_s, "s") if one.hand_s else "–",
+                bar(one.total_s / longest, _BAR),
+            )
+        )
+    return columns(rows, "><<>><")
+
+
+def holds(one: StageLine) -> str:
+    """`embedding, layers 1 to 13`, counted from 1."""
+    first, last = one.first_layer + 1, one.first_layer + one.n_layers
+    some = f"layers {first} to {last}" if one.n_layers > 1 else f"layer {first}"
+    parts = (
+        "embedding" if one.has_embedding else "",
+        some if one.n_layers else "",
+        "head" if one.has_head else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def _strips(plan: StagePlan, width: int) -> list[str]:
+    """Each stage's layers, one column each, or several layers a column where they are many."""
+    most = max(one.n_layers for one in plan.stages) or 1
+    step = -(-most // (width - _STRIP_ENDS))
+    rows = []
+    for index, one in enumerate(plan.stages, start=1):
+        mine = plan.order[one.first_layer : one.first_layer + one.n_layers]
+        drawn = "".join(SHADES[_commonest(mine[i : i + step]) % len(SHADES)] for i in
+                        range(0, len(mine), step))  # fmt: skip
+        ends = ("E" if one.has_embedding else " ") + drawn + ("H" if one.has_head else "")
+        rows.append((str(index), ends.rstrip()))
+    shades = [f"{SHADES[i % len(SHADES)]} {name}" for i, name in enumerate(plan.classes)]
+    each = f"; {plural(step, 'layer')} each" if step > 1 else ""
+    legend = f"{', '.join(shades)}; E embedding, H head{each}"
+    return [*columns(rows, "><"), *wrapped(legend, width - 2)]
+
+
+def _commonest(values: Sequence[int]) -> int:
+    return max(values, key=values.count) if values else 0
+
+
+def _memory_lines(plan: StagePlan) -> list[str]:
+    rows: list[tuple[str, ...]] = [("", "weights", "cache", "other", "of", "", "")]
+    for index, one in enumerate(plan.stages, start=1):
+        share = one.held_bytes / one.limit_bytes
+        sizes = (one.weights_bytes, one.cache_bytes, one.fixed_bytes, one.limit_bytes)
+        cells = (show(size, "B") if size else "–" for size in sizes)
+        rows.append((str(index), *cells, percent(share), bar(share, _BAR)))
+    return columns(rows, ">>>>>><")
+
+
+def _proof_lines(plan: StagePlan, width: int) -> list[str]:
+    found = plan.certificate
+    whole = "slowest stage" if plan.objective == "bottleneck" else "pass through all stages"
+    value = plan.bottleneck_s if plan.objective == "bottleneck" else plan.latency_s
+    idle = [
+        f"{one.n_groups - one.n_used} of {plural(one.n_groups, 'group')} of {one.kind}"
+        for one in plan.groups
+        if one.n_used < one.n_groups
+    ]
+    rows = (
+        ("objective", f"least {plan.objective}: {whole} {show(found.objective, 's')}"),
+        ("bound", f"{show(found.bound, 's')}, {gap_text(found)}; {found.proof}"),
+        ("even cut", _even_text(plan, value)),
+        ("unused", ", ".join(idle)),
+        ("verified", "; ".join(found.verified)),
+        ("kernels", _kernels_text(plan)),
+        (
+            "as asked",
+            f"{plural(plan.n_microbatches, 'micro-batch', 'micro-batches')} of "
+            f"{plural(plan.batch, 'sequence')} in flight, {plan.n_input_tokens} tokens in, "
+            f"{plan.n_output_tokens} out; {_formats(plan)}",
+        ),
+        (
+            "solver",
+            f"{found.solver}, {plural(found.n_solves, 'program')} of up to "
+            f"{found.n_columns:,} stages",
+        ),
+    )
+    return labelled(rows, width - 2)
+
+
+def gap_text(found: StagingCertificate) -> str:
+    """`optimal`, or how far from it at most."""
+    return "optimal" if found.gap < _LEAST_GAP else f"gap {percent(found.gap)}"
+
+
+def _kernels_text(plan: StagePlan) -> str:
+    """`vllm 0.24.0 on h100-sxm TP 8; assumed of any device on l4 TP 1`."""
+    sources: dict[str, list[str]] = {}
+    for one in plan.groups:
+        measured = f"{plan.engine} {one.kernels}"
+        words = "assumed of any device" if one.kernels == "assumed" else measured
+        sources.setdefault(words, []).append(one.kind)
+    return "; ".join(f"{words} on {', '.join(kinds)}" for words, kinds in sources.items())
+
+
+def _even_text(plan: StagePlan, value: float) -> str:
+    if plan.even_s is None:
+        return "equal numbers of layers on all groups in the order given do not fit"
+    more = plan.even_s / value - 1.0
+    return (
+        f"equal numbers of layers on all groups in the order given take "
+        f"{show(plan.even_s, 's')}, {percent(more)} more"
+    )
+
+
+def _formats(plan: StagePlan) -> str:
+    formats = plan.formats
+    same = formats["experts"] == formats["weights"]
+    experts = "" if same else f", {formats['experts']} experts"
+    return f"{formats['weights']} weights{experts}, {formats['cache']} cache"
+
+
+def staging_conflict_text(conflict: StagingConflict, width: int) -> str:
+    """Why there is nothing: each fact with what is missing."""
+    head = wrapped(f"error: nothing fits: {conflict.what}", width)
+    facts = [line for fact in conflict.facts for line in wrapped(fact, width - 2)]
+    hint = wrapped(f"hint: {conflict.remedy}", width) if conflict.remedy else []
+    return "\n\n".join(
+        ["\n".join(head), "\n".join(f"  {line}" for line in facts), "\n".join(hint)]
+    ).strip()

@@ -1,0 +1,126 @@
+"""The layer-cover program by column generation: HiGHS prices, a knapsack finds columns.
+
+A bound needs no optimum: with any prices `covered_layers_bound` holds, and it stops the
+generation as soon as it is below the number of layers.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import highspy  # type: ignore[import-untyped]
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.errors import SolverError
+from planner.programs.covers import (
+    CoverProgram,
+    cheapest_covers,
+    cover_program,
+    covered_layers_bound,
+)
+
+MOST_ROUNDS = 400
+COLUMNS_A_ROUND = 12
+TOLERANCE = 1e-9
+
+
+@dataclass(slots=True, kw_only=True)
+class CoverSearch:
+    """Covers found so far; those of one rate begin the search at the next.
+
+    Args:
+        n_machines, rates, n_layers: see `programs.covers.cover_program`.
+        deadline_s: by `time.perf_counter`, after which nothing more is proven.
+    """
+
+    n_machines: IntArray
+    rates: FloatArray
+    n_layers: int
+    deadline_s: float = float("inf")
+    found: list[IntArray] = field(default_factory=list)
+    n_rounds: int = 0
+
+    def refutes(self, rate: float) -> bool:
+        """Whether it is proven that no placement has this rate."""
+        program = cover_program(self.n_machines, self.rates, self.n_layers, rate)
+        if not len(program):
+            return True
+        master = _Master(program)
+        for cover in self.found:
+            if program.reaches(cover):
+                master.add(cover)
+        for _ in range(MOST_ROUNDS):
+            if time.perf_counter() > self.deadline_s:
+                return False
+            self.n_rounds += 1
+            layers, prices = master.solve()
+            if layers >= self.n_layers * (1.0 - TOLERANCE):
+                return False
+            cheapest, covers = cheapest_covers(program, prices)
+            bound = covered_layers_bound(program, prices, cheapest)
+            if bound < self.n_layers * (1.0 - TOLERANCE):
+                return True
+            worth = 1.0 - TOLERANCE if master.n_covers else float("inf")
+            wanted = [cover for cover in covers if cover @ prices < worth]
+            if not wanted:  # the relaxed optimum: covers of rounded rates reach all layers
+                return False
+            for cover in wanted[:COLUMNS_A_ROUND]:
+                master.add(cover)
+                self.found.append(cover)
+        return False
+
+    def least_bound(self, low: float, high: float, *, tolerance: float) -> float:
+        """Bisect the rates between one that is reached and one that is a bound [tokens/s]."""
+        while high - low > tolerance * high:
+            middle = (low + high) / 2
+            if time.perf_counter() > self.deadline_s:
+                break
+            if self.refutes(middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+class _Master:
+    """max Σ y over covers; items used ≤ layers held, machines used ≤ machines there are."""
+
+    def __init__(self, program: CoverProgram) -> None:
+        self.program = program
+        self.highs = highspy.Highs()
+        for name, value in (("output_flag", False), ("threads", 1), ("presolve", "off")):
+            self.highs.setOptionValue(name, value)
+        n_items, n_classes = len(program), len(program.n_machines)
+        nothing, empty = np.array([], dtype=np.int32), np.array([])
+        for _ in range(n_items):
+            self.highs.addRow(-highspy.kHighsInf, 0.0, 0, nothing, empty)
+        for n in program.n_machines.tolist():
+            self.highs.addRow(-highspy.kHighsInf, float(n), 0, nothing, empty)
+        for item in range(n_items):
+            rows = np.array([item, n_items + program.item_class[item]], dtype=np.int32)
+            held = np.array([-float(program.item_layers[item]), 1.0])
+            self.highs.addCol(0.0, 0.0, highspy.kHighsInf, 2, rows, held)
+        self.n_items, self.n_classes = n_items, n_classes
+        self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+
+    def add(self, cover: IntArray) -> None:
+        rows = np.flatnonzero(cover).astype(np.int32)
+        self.highs.addCol(1.0, 0.0, highspy.kHighsInf, len(rows), rows, cover[rows].astype(float))
+
+    @property
+    def n_covers(self) -> int:
+        return int(self.highs.getNumCol()) - self.n_items
+
+    def solve(self) -> tuple[float, FloatArray]:
+        """Layers covered, and the price of each item: its rate before the first cover."""
+        if not self.n_covers:
+            return 0.0, self.program.item_rate / self.program.rate
+        if self.highs.run() == highspy.HighsStatus.kError:
+            raise SolverError("highs failed on the layer-cover program")
+        if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            status = self.highs.modelStatusToString(self.highs.getModelStatus())
+            raise SolverError(f"highs ended the layer-cover program with `{status}`")
+        duals = np.array(self.highs.getSolution().row_dual[: self.n_items])
+        return float(self.highs.getObjectiveValue()), np.abs(duals)

@@ -1,0 +1,168 @@
+"""`plan stages` and `plan layers`: models over unequal devices, cut into stages or placed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from planner.errors import NoPlanError, Problem
+from planner.options.arguments import Arguments
+from planner.options.written import WrittenLayers, WrittenStages
+from planner.report.files import save, unwritable
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
+
+FOUND = 0
+_NO_STAGES, _NO_LAYERS = WrittenStages(), WrittenLayers()
+_GROUPS = "write `--groups h100-sxm:tp8x2,a100-80gb:tp4x3`"
+_Said = Annotated[Arguments, Parameter(parse=False)]
+
+
+def stages(
+    written: Annotated[WrittenStages, Parameter(name="*")] = _NO_STAGES, *, said: _Said
+) -> int:
+    """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
+    from planner.specs.kernel_files import load_engine
+    from planner.specs.reading import load_architecture
+    from planner.staging.asking import cut_stages, read_groups, word_problems
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    asked = _asked(written, found)
+    model = found.collect(lambda: load_architecture(written.model))
+    engine = found.collect(lambda: load_engine(written.engine))
+    groups = None
+    named = written.groups
+    if named is None:
+        found.problems.append(Problem(where="--groups", fact="is not given", remedy=_GROUPS))
+    elif engine is not None:
+        groups = found.collect(lambda: read_groups(named, engine))
+    found.problems += word_problems(
+        phase=written.phase, objective=written.objective, solver=written.solver
+    )
+    _check_files(written, found)
+    found.check()
+    assert model is not None
+    assert groups is not None
+    try:
+        best = cut_stages(model, groups, **asked)
+    except NoPlanError as error:
+        return _refused(error, is_json=written.json)
+    _say_stages(written, best)
+    return FOUND
+
+
+def layers(
+    written: Annotated[WrittenLayers, Parameter(name="*")] = _NO_LAYERS, *, said: _Said
+) -> int:
+    """Place layers on mixed machines for the most tokens a second, with a bound on any way."""
+    from planner.options.reading import Faults
+    from planner.specs.layer_files import load_layers
+    from planner.staging.placing import place_layers
+    from planner.units import parse
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    faults = Faults()
+    gap = faults.read("--gap", written.gap, lambda text: parse(text, "1", allow_zero=True))
+    limit = faults.read("--time-limit", written.time_limit, lambda text: parse(text, "s"))
+    found.problems += faults.problems
+    spec = None
+    path = written.machines
+    if path is None:
+        remedy = "write `plan layers FILE`; see examples/machines"
+        found.problems.append(Problem(where="plan layers", fact="names no file", remedy=remedy))
+    else:
+        spec = found.collect(lambda: load_layers(Path(path)))
+    _check_files(written, found)
+    found.check()
+    assert spec is not None
+    try:
+        best = place_layers(spec, gap=gap or 0.0, time_limit_s=limit)
+    except NoPlanError as error:
+        return _refused(error, is_json=written.json)
+    _say_layers(written, best)
+    return FOUND
+
+
+def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
+    """Arguments of `cut_stages`; what cannot be read is a problem."""
+    from planner.options.counts import count
+    from planner.options.reading import Faults
+    from planner.specs.records import Workload
+    from planner.units import parse
+
+    faults = Faults()
+    n_input = faults.read("--input", written.input, count) or 1
+    n_output = faults.read("--output", written.output, count) or 1
+    asked = {
+        "engine": written.engine,
+        "workload": Workload(n_input_tokens=n_input, n_output_tokens=n_output),
+        "batch": faults.read("--batch", written.batch, count) or 1,
+        "n_microbatches": faults.read("--micro-batches", written.micro_batches, count),
+        "phase": written.phase,
+        "weights_format": written.weights,
+        "experts_format": written.experts,
+        "cache_format": written.kv,
+        "objective": written.objective,
+        "solver": written.solver,
+        "time_limit_s": faults.read(
+            "--time-limit", written.time_limit, lambda text: parse(text, "s")
+        ),
+    }
+    found.problems += faults.problems
+    return asked
+
+
+def _say_stages(written: WrittenStages, best: StagePlan) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, stages_json
+
+        write_data(dumps(stages_json(best)), sys.stdout)
+    else:
+        from planner.report.stages import stages_line, stages_text
+
+        write(stages_line(best) if written.quiet else stages_text(best, width()), sys.stdout)
+    if written.html:
+        from planner.report.staging_page import stages_page
+
+        save(written.html, stages_page(best))
+
+
+def _say_layers(written: WrittenLayers, best: LayerPlacement) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, layers_json
+
+        write_data(dumps(layers_json(best)), sys.stdout)
+    else:
+        from planner.report.placement import placement_line, placement_text
+
+        text = placement_line(best) if written.quiet else placement_text(best, width())
+        write(text, sys.stdout)
+    if written.html:
+        from planner.report.staging_page import placement_page
+
+        save(written.html, placement_page(best))
+
+
+def _refused(error: NoPlanError, *, is_json: bool) -> int:
+    """Say why there is nothing, and what is missing."""
+    from planner.report.stages import staging_conflict_text
+
+    conflict: StagingConflict = error.conflict  # type: ignore[assignment]
+    if is_json:
+        from planner.report.as_json import dumps, error_json
+
+        write_data(dumps(error_json(error, exit_code=error.exit_code)), sys.stdout)
+    write(staging_conflict_text(conflict, width()), sys.stderr)
+    return error.exit_code
+
+
+def _check_files(written: WrittenStages | WrittenLayers, found: Arguments) -> None:
+    if written.json and written.quiet:
+        found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
+    if written.html:
+        found.problems += unwritable("--html", written.html)

@@ -1,0 +1,207 @@
+"""What a cut into stages and a placement of layers are: frozen, with their proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.specs.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingCertificate:
+    """How good an answer is, and how one knows.
+
+    Args:
+        objective: of the answer, recomputed from the arrays, in the unit of its result.
+        bound: nothing is better.
+        gap: relative distance of the two [1].
+        proof: how the bound was proven.
+        solver: what found the answer.
+        n_solves: programs solved.
+        n_columns: variables of the largest: stages, or patterns of stages.
+        wall_s: of all of it [s].
+        verified: checks that the answer passed, each by code that did not find it.
+    """
+
+    objective: float
+    bound: float
+    gap: float
+    proof: str
+    solver: str
+    n_solves: int
+    n_columns: int
+    wall_s: float
+    verified: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLine:
+    """One stage of a pipeline.
+
+    Args:
+        kind: the kind of its group: `h100-sxm TP 8`.
+        device: by name; `n_devices` of them share each layer.
+        first_layer: from 0; of a stage without layers, the layer that would come next.
+        n_layers: it may be 0, for a stage that has the embedding or the head only.
+        layers: how many of each class, by the class's name.
+        has_embedding, has_head: whether it has them.
+        run_s: a micro-batch through it [s].
+        hand_s: handing it on to the next stage; 0 of the last [s].
+        weights_bytes, cache_bytes, fixed_bytes: of its fullest device; fixed are activations and
+            the engine's own.
+        limit_bytes: what the engine may take of a device.
+    """
+
+    kind: str
+    device: str
+    n_devices: int
+    first_layer: int
+    n_layers: int
+    layers: Mapping[str, int]
+    has_embedding: bool
+    has_head: bool
+    run_s: float
+    hand_s: float
+    weights_bytes: float
+    cache_bytes: float
+    fixed_bytes: float
+    limit_bytes: float
+
+    @property
+    def total_s(self) -> float:
+        return self.run_s + self.hand_s
+
+    @property
+    def held_bytes(self) -> float:
+        return self.weights_bytes + self.cache_bytes + self.fixed_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupUse:
+    """A kind of group: how many there are, and how many have a stage.
+
+    Args:
+        kernels: version of the engine whose measured kernels time it, or `assumed`.
+    """
+
+    kind: str
+    kernels: str
+    n_groups: int
+    n_used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """A model cut into the stages of a pipeline.
+
+    Args:
+        model, title: of the model.
+        engine: whose kernels time it.
+        formats: of weights, experts and cache.
+        phase: `decode` or `prefill`.
+        batch: sequences of a micro-batch; `n_microbatches` of them are in flight.
+        objective: `latency`, of one pass through all stages, or `bottleneck`, the slowest stage.
+        classes: of layers, in the order of their first.
+        order: class of each layer, an index into `classes`.
+        stages: along the model.
+        latency_s: one pass through all stages [s].
+        bottleneck_s: time from one pass to the next in a full pipeline [s].
+        tokens_per_s: that a full pipeline gives, of decode; read, of prefill.
+        even_s: the objective of layers cut into equal numbers over all groups in the order in
+            which they were given; None if that does not fit [s].
+        groups: kinds of groups.
+    """
+
+    model: str
+    title: str
+    engine: str
+    formats: Mapping[str, str]
+    phase: str
+    batch: int
+    n_microbatches: int
+    n_input_tokens: int
+    n_output_tokens: int
+    objective: str
+    classes: tuple[str, ...]
+    order: tuple[int, ...]
+    stages: tuple[StageLine, ...]
+    latency_s: float
+    bottleneck_s: float
+    tokens_per_s: float
+    even_s: float | None
+    groups: tuple[GroupUse, ...]
+    certificate: StagingCertificate
+    provenance: tuple[Provenance, ...]
+
+    @property
+    def summary(self) -> str:
+        """The cut in one line: layers and kind of each stage."""
+        return " | ".join(f"{one.n_layers} on {one.kind}" for one in self.stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineLine:
+    """A machine and its layers: first_layer to first_layer + n_layers − 1.
+
+    Args:
+        tokens_per_s: that it serves while it holds so many.
+    """
+
+    machine: str
+    type: str
+    first_layer: int
+    n_layers: int
+    tokens_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlacement:
+    """Layers placed on machines.
+
+    Args:
+        name, title: of the file.
+        tokens_per_s: the maximum flow through the placement.
+        machines: those that hold layers, along the model.
+        n_machines: all there are; `idle` hold nothing.
+        n_stages: groups of machines that hold the same layers.
+        n_regions: that slow links divide the machines into.
+        published_tokens_per_s: the best that the file's source found; None if it says none.
+        certificate: its bound holds for every placement, whatever the links.
+    """
+
+    name: str
+    title: str
+    n_layers: int
+    tokens_per_s: float
+    machines: tuple[MachineLine, ...]
+    n_machines: int
+    idle: tuple[str, ...]
+    n_stages: int
+    n_regions: int
+    published_tokens_per_s: float | None
+    certificate: StagingCertificate
+
+    @property
+    def summary(self) -> str:
+        """What is placed, in one line."""
+        used = len(self.machines)
+        return f"{self.n_layers} layers on {used} of {self.n_machines} machines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingConflict:
+    """Why there is no cut or placement.
+
+    Args:
+        what: was asked: `llama-3.1-405b on h100-sxm TP 8 × 2`.
+        facts: each reason, with what is missing.
+        remedy: what would have an answer; empty if unknown.
+    """
+
+    what: str
+    facts: tuple[str, ...]
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {'; '.join(self.facts)}"

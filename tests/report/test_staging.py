@@ -1,0 +1,95 @@
+"""Cuts and placements as text and as a page."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from planner.report.placement import placement_line, placement_text, rows_of
+from planner.report.stages import (
+    SHADES,
+    holds,
+    stages_line,
+    stages_text,
+    staging_conflict_text,
+)
+from planner.report.staging_page import placement_page, stages_page
+from planner.staging_results import StagingConflict
+from tests.report.staging import PLACEMENT, STAGES
+
+_RECT = "{http://www.w3.org/1999/xhtml}rect"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_paragraphs_keep_to_the_width(width):
+    for text in (stages_text(STAGES, width), placement_text(PLACEMENT, width)):
+        paragraphs = [line for line in text.splitlines() if "  " not in line.strip()]
+        assert max(map(len, paragraphs)) <= width
+
+
+def test_each_layer_is_one_mark_of_the_shade_of_its_class():
+    text = stages_text(STAGES, 100)
+    strips = text.split("\ncut\n")[1].split("\n\n")[0].splitlines()
+    drawn = "".join(c for line in strips[: len(STAGES.stages)] for c in line if c in SHADES)
+    assert drawn == "".join(SHADES[k] for k in STAGES.order)
+    assert "E" in strips[0]
+    assert strips[len(STAGES.stages) - 1].endswith("H")
+
+
+def test_what_is_assumed_of_a_device_is_said():
+    assert "assumed of any device on l4 TP 1" in stages_text(STAGES, 200)
+
+
+def test_groups_without_a_stage_are_named():
+    groups = (replace(STAGES.groups[0], n_groups=3, n_used=1), *STAGES.groups[1:])
+    text = stages_text(replace(STAGES, groups=groups), 200)
+    assert "2 of 3 groups of h100-sxm TP 2" in text
+
+
+def test_an_even_cut_that_does_not_fit_is_said():
+    assert "do not fit" in stages_text(replace(STAGES, even_s=None), 200)
+
+
+def test_a_stage_says_what_it_holds_counted_from_one():
+    first, last = STAGES.stages[0], STAGES.stages[-1]
+    assert holds(first).startswith("embedding, layers 1 to ")
+    assert holds(last).endswith("head")
+    assert holds(replace(last, n_layers=0)) == "head"
+
+
+def test_lines_state_the_figures_of_the_record():
+    assert "quality-10: 60 layers on 10 of 10 machines, 286.59 token/s" in placement_line(PLACEMENT)
+    assert f"in {len(STAGES.stages)} stages" in stages_line(STAGES)
+    assert "the same" in placement_text(PLACEMENT, 100)
+
+
+def test_machines_of_a_stage_stand_in_one_line():
+    rows = rows_of(PLACEMENT)
+    assert len(rows) == PLACEMENT.n_stages
+    assert sum(map(len, rows)) == len(PLACEMENT.machines)
+
+
+def test_the_page_of_a_cut_has_a_box_for_every_stage_and_layer():
+    """A box for running and one for handing over, and one for each layer and both ends."""
+    tree = ET.fromstring(stages_page(STAGES).removeprefix("<!DOCTYPE html>\n"))
+    n_boxes = len(tree.findall(f".//{_RECT}"))
+    assert n_boxes == 2 * len(STAGES.stages) + len(STAGES.order) + 2
+
+
+def test_the_page_of_a_placement_has_a_box_for_every_machine():
+    tree = ET.fromstring(placement_page(PLACEMENT).removeprefix("<!DOCTYPE html>\n"))
+    assert len(tree.findall(f".//{_RECT}")) == len(PLACEMENT.machines)
+
+
+def test_pages_fetch_nothing():
+    for page in (stages_page(STAGES), placement_page(PLACEMENT)):
+        assert "http" not in page.replace("http://www.w3.org/1999/xhtml", "")
+
+
+def test_a_conflict_says_what_is_missing_and_what_to_do():
+    text = staging_conflict_text(
+        StagingConflict(what="a model on a group", facts=("1 GB is missing",), remedy="more"), 80
+    )
+    assert text == "error: nothing fits: a model on a group\n\n  1 GB is missing\n\nhint: more"
