@@ -138,14 +138,14 @@ def _say_layers(written: WrittenLayers, best: LayerPlacement) -> None:
 
         write_data(dumps(layers_json(best)), sys.stdout)
     else:
-        from planner.report.placement import placement_line, placement_text
+        from planner.report.layers import layers_line, layers_text
 
-        text = placement_line(best) if written.quiet else placement_text(best, width())
+        text = layers_line(best) if written.quiet else layers_text(best, width())
         write(text, sys.stdout)
     if written.html:
-        from planner.report.staging_page import placement_page
+        from planner.report.staging_page import layers_page
 
-        save(written.html, placement_page(best))
+        save(written.html, layers_page(best))
 
 
 def _refused(error: NoPlanError, *, is_json: bool) -> int:

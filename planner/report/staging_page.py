@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from planner.report.layers import layers_line, machines_text, rows_of
 from planner.report.lines import percent
-from planner.report.placement import machines_text, placement_line, rows_of
 from planner.report.stages import gap_text, holds, stages_line
 from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
@@ -72,13 +72,13 @@ def stages_page(plan: StagePlan) -> str:
     return _page(f"{plan.model} in {len(plan.stages)} stages", body)
 
 
-def placement_page(one: LayerPlacement) -> str:
+def layers_page(one: LayerPlacement) -> str:
     """The placement: drawing, stages, proof."""
     found = one.certificate
     types = list(dict.fromkeys(machine.type for machine in one.machines))
     rows = rows_of(one)
     body = [
-        f"<h1>{escape(placement_line(one))}</h1>",
+        f"<h1>{escape(layers_line(one))}</h1>",
         _legend(types),
         _placement_drawing(one, types),
         _table(

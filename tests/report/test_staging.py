@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.placement import placement_line, placement_text, rows_of
+from planner.report.layers import layers_line, layers_text, rows_of
 from planner.report.stages import (
     SHADES,
     holds,
@@ -15,7 +15,7 @@ from planner.report.stages import (
     stages_text,
     staging_conflict_text,
 )
-from planner.report.staging_page import placement_page, stages_page
+from planner.report.staging_page import layers_page, stages_page
 from planner.staging_results import StagingConflict
 from tests.report.staging import PLACEMENT, STAGES
 
@@ -24,7 +24,7 @@ _RECT = "{http://www.w3.org/1999/xhtml}rect"
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_paragraphs_keep_to_the_width(width):
-    for text in (stages_text(STAGES, width), placement_text(PLACEMENT, width)):
+    for text in (stages_text(STAGES, width), layers_text(PLACEMENT, width)):
         paragraphs = [line for line in text.splitlines() if "  " not in line.strip()]
         assert max(map(len, paragraphs)) <= width
 
@@ -60,9 +60,9 @@ def test_a_stage_says_what_it_holds_counted_from_one():
 
 
 def test_lines_state_the_figures_of_the_record():
-    assert "quality-10: 60 layers on 10 of 10 machines, 286.59 token/s" in placement_line(PLACEMENT)
+    assert "quality-10: 60 layers on 10 of 10 machines, 286.59 token/s" in layers_line(PLACEMENT)
     assert f"in {len(STAGES.stages)} stages" in stages_line(STAGES)
-    assert "the same" in placement_text(PLACEMENT, 100)
+    assert "the same" in layers_text(PLACEMENT, 100)
 
 
 def test_machines_of_a_stage_stand_in_one_line():
@@ -79,12 +79,12 @@ def test_the_page_of_a_cut_has_a_box_for_every_stage_and_layer():
 
 
 def test_the_page_of_a_placement_has_a_box_for_every_machine():
-    tree = ET.fromstring(placement_page(PLACEMENT).removeprefix("<!DOCTYPE html>\n"))
+    tree = ET.fromstring(layers_page(PLACEMENT).removeprefix("<!DOCTYPE html>\n"))
     assert len(tree.findall(f".//{_RECT}")) == len(PLACEMENT.machines)
 
 
 def test_pages_fetch_nothing():
-    for page in (stages_page(STAGES), placement_page(PLACEMENT)):
+    for page in (stages_page(STAGES), layers_page(PLACEMENT)):
         assert "http" not in page.replace("http://www.w3.org/1999/xhtml", "")
 
 

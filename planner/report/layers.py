@@ -13,7 +13,7 @@ from planner.staging_results import LayerPlacement, MachineLine
 _BAR = 16
 
 
-def placement_line(one: LayerPlacement) -> str:
+def layers_line(one: LayerPlacement) -> str:
     """The verdict in one line."""
     found = one.certificate
     return (
@@ -22,10 +22,10 @@ def placement_line(one: LayerPlacement) -> str:
     )
 
 
-def placement_text(one: LayerPlacement, width: int) -> str:
+def layers_text(one: LayerPlacement, width: int) -> str:
     """The whole report."""
     parts = [
-        "\n".join(wrapped(placement_line(one), width)),
+        "\n".join(wrapped(layers_line(one), width)),
         section("stages", _stage_lines(one)),
         section("proof", _proof_lines(one, width)),
     ]
