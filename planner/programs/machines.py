@@ -149,7 +149,7 @@ def regions(pool: Pool, enough: float) -> IntArray:
     wide = np.minimum(pool.links, pool.links.T) >= enough
     found: list[list[int]] = []
     for machine in range(len(pool.names)):
-        home = next((r for r in found if all(wide[machine, other] for other in r)), None)
+        home = next((r for r in found if wide[machine, r].all()), None)
         if home is None:
             found.append(home := [])
         home.append(machine)

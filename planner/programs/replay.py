@@ -36,6 +36,11 @@ def replayed_rate(pool: Pool, placement: Sequence[Held]) -> float:
 
 
 def _edges(pool: Pool, placement: Sequence[Held]) -> Iterator[tuple[object, object, float]]:
+    holders: dict[int, list[int]] = {}
+    for held in placement:
+        span = held.n_layers if pool.enters_within else 1
+        for layer in range(held.first, held.first + span):
+            holders.setdefault(layer, []).append(held.machine)
     for held in placement:
         machine, end = held.machine, held.first + held.n_layers
         yield (machine, "in"), (machine, "out"), pool.rate(machine, held.n_layers)
@@ -43,14 +48,7 @@ def _edges(pool: Pool, placement: Sequence[Held]) -> Iterator[tuple[object, obje
             yield "out of the coordinator", (machine, "in"), float(pool.from_coordinator[machine])
         if end == pool.n_layers:
             yield (machine, "out"), "into the coordinator", float(pool.to_coordinator[machine])
-        for other in placement:
-            rate = float(pool.links[machine, other.machine])
-            if other.machine != machine and rate > 0 and _follows(pool, end, other):
-                yield (machine, "out"), (other.machine, "in"), rate
-
-
-def _follows(pool: Pool, end: int, other: Held) -> bool:
-    """Whether a machine can serve layer `end` next."""
-    if pool.enters_within:
-        return other.first <= end < other.first + other.n_layers
-    return other.first == end
+        for other in holders.get(end, []):  # who can serve the layer that comes next
+            rate = float(pool.links[machine, other])
+            if other != machine and rate > 0:
+                yield (machine, "out"), (other, "in"), rate

@@ -30,7 +30,7 @@ from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
 from planner.specs.values import Count, Text, TokensPerSecond, fault
 
-MOST_MACHINES = 10_000
+MOST_MACHINES = 2_000
 UNLIMITED_TOKENS_PER_S = 1e12
 
 

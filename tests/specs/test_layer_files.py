@@ -73,7 +73,7 @@ def test_every_fault_is_named_at_once(tmp_path):
         (('across = "7 token/s"\n', ""), "links.across", "is missing"),
         (("rates = [3]", "rates = [0, 0]"), "machine[1].rates", "are all zero"),
         (('"7 token/s"', '"7 token/s"\nmatrix = [[1]]'), "links.matrix", "says what `between`"),
-        (("count = 2", "count = 20000"), "machine", "more than 10000"),
+        (("count = 2", "count = 20000"), "machine", "more than 2000"),
         (("rates = [3]", "rates = []"), "machine[1].rates", "entries"),
     ],
 )

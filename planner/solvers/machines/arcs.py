@@ -24,7 +24,8 @@ MOST_NODES = 20_000
 
 def n_arcs(pool: Classes) -> int:
     """Arcs of a pool: classes by layers held by first layers."""
-    return len(_arcs(pool)[0])
+    held = np.arange(1, pool.rates.shape[1] + 1)
+    return int(((pool.rates > 0) * np.maximum(pool.n_layers - held + 1, 0)).sum())
 
 
 def _arcs(pool: Classes) -> tuple[IntArray, IntArray, IntArray]:
