@@ -33,7 +33,6 @@ from planner.specs.records import TorusFabric
 from planner.topology.slices import (
     Shape,
     axis_offsets,
-    axis_wraps,
     orientations,
     slice_shapes,
     slice_wraps,
@@ -277,7 +276,7 @@ def _windowed(values: FloatArray, axis: int, n: int, worst: np.ufunc) -> FloatAr
     """Sum, least or most of `n` values onwards along an axis of the torus, at every start."""
     reduced = values
     for shift in range(1, n):
-        reduced = worst(reduced, np.roll(values, -shift, axis))
+        reduced = np.asarray(worst(reduced, np.roll(values, -shift, axis)))
     return reduced
 
 

@@ -19,9 +19,10 @@ from planner.solvers.solution import Effort, Status
 PLACEMENT_SOLVERS = {
     "highs": "planner.solvers.placement.highs",
     "cpsat": "planner.solvers.placement.cpsat",
+    "narrowing": "planner.solvers.placement.narrowing",
     "exhaustive": "planner.solvers.placement.exhaustive",
 }
-_SECOND = {"highs": "cpsat", "cpsat": "highs"}
+_SECOND = {"highs": "cpsat", "cpsat": "highs", "narrowing": "highs"}
 LEAST_TIME_S = 0.01
 
 Backend = Callable[[PlacementProgram, Effort], PlacementSolution]
