@@ -253,7 +253,7 @@ def _joined(
     def over_lines(values: FloatArray, worst: np.ufunc) -> FloatArray:
         for other in across:
             values = _windowed(values, other, way[other], worst)
-        return values[at]
+        return np.asarray(values[at])
 
     n_line, n_ring = over_lines(n_inside, np.maximum), over_lines(n_around, np.maximum)
     is_joined = np.where(closes, n_ring <= 1, n_line == 0)
