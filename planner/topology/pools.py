@@ -79,6 +79,7 @@ def _add_leaves(graph: nx.Graph[str], group: GroupSpec, prefix: str) -> None:
                     bytes_per_s=n_below * fabric.scale_out_bytes_per_s / group.oversubscription,
                     latency_s=group.spine_latency_s / 2,
                     tier=SPINE,
+                    n_sharing=n_below,  # of devices whose adapters are down there are fewer
                 )
 
 
