@@ -30,9 +30,9 @@ from itertools import product
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
+from planner.specs.fabric_schemas import StateFile
 from planner.specs.faults import validate
 from planner.specs.finding import exists
-from planner.specs.fabric_schemas import StateFile
 from planner.specs.tables import literal, read_table
 
 FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
@@ -317,7 +317,9 @@ def _expanded(text: str) -> list[str]:
         return [text]
     fixed = pieces[0::3]
     names = [
-        "".join(piece for pair in zip(fixed, [*map(str, numbers), ""], strict=True) for piece in pair)
+        "".join(
+            piece for pair in zip(fixed, [*map(str, numbers), ""], strict=True) for piece in pair
+        )
         for numbers in product(*runs)
     ]
     return names or [text]

@@ -183,4 +183,3 @@ def _links_of(graph: nx.Graph[str], name: str, tier: str) -> Iterator[tuple[str,
     for other, edge in graph[name].items():
         if edge.get("tier") == tier:
             yield name, other
-
