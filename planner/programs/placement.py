@@ -39,7 +39,7 @@ class Uses:
 
     Args:
         resource, column: where an entry stands, (E,); no pair twice.
-        amount: how much a copy takes, positive, (E,).
+        amount: how much a copy takes, (E,); negative is what it adds, never zero.
     """
 
     resource: IntArray
@@ -81,6 +81,7 @@ class PlacementProgram:
         limits: the named limits.
         is_for_share: maximise the served share of the demands instead.
         ties: among optima the least of the first, then of the second, …: each (J,).
+        column_most: copies that each column may have, (J,); None is no such bound.
 
     Raises:
         ValueError: arrays of different lengths, entries out of range or not positive, limits
@@ -100,6 +101,7 @@ class PlacementProgram:
     limits: tuple[PlacementLimit, ...] = ()
     is_for_share: bool = False
     ties: tuple[FloatArray, ...] = ()
+    column_most: IntArray | None = None
 
     def __post_init__(self) -> None:
         sizes: dict[str, tuple[int, list[IntArray | FloatArray]]] = {
@@ -107,7 +109,13 @@ class PlacementProgram:
             "models": (len(self.models), [self.demand, self.least, self.most]),
             "columns": (
                 len(self.objective),
-                [self.column_model, self.rate, *self.ties, *(one.column for one in self.limits)],
+                [
+                    self.column_model,
+                    self.rate,
+                    *self.ties,
+                    *(one.column for one in self.limits),
+                    *([] if self.column_most is None else [self.column_most]),
+                ],
             ),
             "uses": (len(self.uses.amount), [self.uses.resource, self.uses.column]),
         }
@@ -125,8 +133,8 @@ class PlacementProgram:
         for indices, length, what in entries:
             if indices.size and not (indices.min() >= 0 and indices.max() < length):
                 raise ValueError(f"an index of {what} is out of range")
-        if (self.uses.amount <= 0).any():
-            raise ValueError("a copy takes a positive amount of what it uses")
+        if (self.uses.amount == 0).any():
+            raise ValueError("a copy that uses nothing of a resource has no entry for it")
         names = [*ROWS, *(limit.name for limit in self.limits)]
         if len(set(names)) != len(names):
             raise ValueError(f"two rows share a name: {names}")
@@ -186,6 +194,10 @@ def violations(program: PlacementProgram, counts: Counts) -> dict[str, float]:
     if strange:
         return {"copies": float(strange)}
     broken = _free_excess(program, copies)
+    most = copies if program.column_most is None else program.column_most.tolist()
+    beyond = sum(max(0, n - int(bound)) for n, bound in zip(copies, most, strict=True))
+    if beyond:
+        broken["copies"] = float(beyond)
     for m, model in enumerate(program.models):
         mine = [j for j in np.flatnonzero(program.column_model == m).tolist() if copies[j]]
         n_replicas = sum(copies[j] for j in mine)
@@ -217,8 +229,12 @@ def most_copies(program: PlacementProgram) -> IntArray:
     """Copies of each column that resources, replicas and limits leave room for, (J,)."""
     uses = program.uses
     most = np.minimum(program.most[program.column_model], UNLIMITED)
-    room = np.maximum(program.free, 0)[uses.resource] // uses.amount
-    np.minimum.at(most, uses.column, room)
+    if program.column_most is not None:
+        most = np.minimum(most, program.column_most)
+    # a resource that columns add to is bounded by them, which is for the solver to see
+    takes = ~np.isin(uses.resource, uses.resource[uses.amount < 0])
+    room = np.maximum(program.free, 0)[uses.resource[takes]] // uses.amount[takes]
+    np.minimum.at(most, uses.column[takes], room)
     for limit in program.limits:
         takes = limit.column > 0
         if takes.any() and (limit.column >= 0).all():
@@ -279,4 +295,5 @@ def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram
         rate=program.rate[columns],
         limits=tuple(replace(one, column=one.column[columns]) for one in program.limits),
         ties=tuple(tie[columns] for tie in program.ties),
+        column_most=None if program.column_most is None else program.column_most[columns],
     )

@@ -44,11 +44,12 @@ def build(program: PlacementProgram) -> tuple[cp_model.CpModel, Variables, float
     order = np.argsort(uses.resource, kind="stable")
     ends = np.searchsorted(uses.resource[order], np.arange(1, program.n_resources))
     for r, entries in enumerate(np.split(order, ends)):
-        variables = [n[j] for j in uses.column[entries].tolist()]
         amounts = uses.amount[entries].tolist()
         free = int(program.free[r])
-        if sum(a * int(most[j]) for a, j in zip(amounts, uses.column[entries], strict=True)) > free:
-            total = cp_model.LinearExpr.weighted_sum(variables, amounts)
+        columns = uses.column[entries].tolist()
+        reach = sum(max(a, 0) * int(most[j]) for a, j in zip(amounts, columns, strict=True))
+        if reach > free:
+            total = cp_model.LinearExpr.weighted_sum([n[j] for j in columns], amounts)
             model.add(total <= free).with_name(f"free({r})")
     _add_models(model, program, n)
     for limit in program.limits:

@@ -52,7 +52,10 @@ def _dense(program: PlacementProgram) -> IntArray:
 
 
 def _choices(program: PlacementProgram) -> IntArray:
-    """All choices within what is free and the replicas of each model, (P, J)."""
+    """All choices within what is free and the replicas of each model, (P, J).
+
+    Columns that add to a resource have to come before those that take of it.
+    """
     takes = _dense(program)
     rest = program.free[None, :].astype(np.int64)
     if (rest < 0).any():
@@ -65,6 +68,8 @@ def _choices(program: PlacementProgram) -> IntArray:
         fits = left[:, model]
         if used.any():
             fits = np.minimum(fits, (rest[:, used] // takes[used, j]).min(axis=1))
+        if program.column_most is not None:
+            fits = np.minimum(fits, program.column_most[j])
         fits = np.maximum(fits, 0)
         if int(fits.sum()) + len(fits) > MOST_CHOICES:
             raise SolverError(f"more than {MOST_CHOICES} choices are too many to look at each")

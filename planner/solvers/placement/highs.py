@@ -75,7 +75,7 @@ def build(program: PlacementProgram) -> ConcreteModel:
 
 
 def _can_bind(terms: Terms, free: int, most: list[int]) -> bool:
-    return sum(amount * most[j] for amount, j in terms) > free
+    return sum(max(amount, 0.0) * most[j] for amount, j in terms) > free
 
 
 def _dot(coefficients: FloatArray, variables: list[Any]) -> LinearExpression:

@@ -1,0 +1,235 @@
+"""The ways to run one replica of one model on one kind of devices, each at its best.
+
+A way is a mesh (t devices in each of m places, p stages), where its parts may lie, and what
+its devices must at least be able to do:
+
+    span    node   all in one node
+            leaf   parts of t devices in any nodes of one leaf
+            pool   parts anywhere
+    need    least speed and bandwidths of its devices: a group runs at its slowest member
+
+Within a way devices and rent are fixed, and targets hold for each replica by itself. So the
+best layout of the way, by the layout program over its contexts, is all that a placement can
+want of it, whatever else is placed: `optima` computes it for all contexts at once, exactly.
+
+The estimates are those of `planning.plan`, on a cluster that is as wide as the need says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, IntArray
+from planner.estimates.candidates import CandidateTable, machine_of
+from planner.estimates.networks import network_table
+from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine
+from planner.placing.clusters import LEAF, NODE, POOL, SPANS, Ground, cluster_for
+from planner.programs.contexts import optima
+from planner.programs.deployment import PosedProgram, pose
+from planner.programs.layout import Assignment
+from planner.specs.request import Request
+from planner.topology.inventory import Ability, Inventory, Kind
+from planner.topology.meshes import MeshTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluated:
+    """The layouts of one need, as `planning.plan` would see them."""
+
+    request: Request
+    table: CandidateTable
+    posed: PosedProgram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Way:
+    """One way to run a replica, at its best.
+
+    Args:
+        model: number of the model among those asked for.
+        kind: of the devices.
+        span: one of `SPANS`.
+        need: what each device must at least be able to do.
+        n_inside: devices of a group that share a node, t.
+        n_across: nodes that a group spans, m.
+        n_stages: stages, p.
+        piece: devices that lie in one node together; the replica has `n_pieces` of them.
+        output_tokens_per_s: of the replica.
+        tpot_s: of a decode pass.
+        evaluated, assignment: the layout, in its own program.
+    """
+
+    model: int
+    kind: Kind
+    span: str
+    need: Ability
+    n_inside: int
+    n_across: int
+    n_stages: int
+    piece: int
+    n_pieces: int
+    output_tokens_per_s: float
+    tpot_s: float
+    usd_per_hour: float
+    evaluated: Evaluated
+    assignment: Assignment
+
+    @property
+    def n_devices(self) -> int:
+        return self.piece * self.n_pieces
+
+
+Sort = tuple[int, Kind, str, Ability]
+"""Model, kind, span and need of ways that are evaluated together."""
+
+
+def ways_of(request: Request, model: int, kind: Kind, ground: Ground) -> Iterator[Way]:
+    """Every way to run a replica of one model on one kind, that fits what is free.
+
+    Args:
+        request: the model and its targets; its cluster is not looked at.
+        model: number of the model.
+    """
+    sizes = piece_sizes(ground.inventory, kind)
+    for span, need in needs(ground.inventory, kind):
+        for per_node in sizes[-1:] if span == NODE else sizes:
+            n_nodes = 1
+            if span != NODE:
+                n_places = _n_places(ground, kind, (span, need), per_node)
+                n_nodes = min(n_places, ground.most_devices // per_node)
+                if n_nodes < 2:
+                    continue
+            cluster = cluster_for(ground, kind, (span, need), (n_nodes, per_node))
+            asked = replace(request, cluster=cluster)
+            yield from _ways(asked, (model, kind, span, need), ground)
+
+
+def piece_sizes(inventory: Inventory, kind: Kind) -> list[int]:
+    """Devices that may lie in one node together: powers of two, and whole nodes."""
+    whole = max(node.n_devices for node in inventory.nodes if node.kind == kind)
+    return sorted({*(1 << k for k in range(whole.bit_length())), whole})
+
+
+def needs(inventory: Inventory, kind: Kind) -> Iterator[tuple[str, Ability]]:
+    """What replicas of each span may ask of their devices, each set of devices once.
+
+    A need is the tightest that its devices meet, so no two needs are met by the same ones.
+    """
+    found = {ability for node in inventory.nodes if node.kind == kind for _, ability in node.free}
+    several = len({node.leaf for node in inventory.nodes if node.kind == kind and node.free}) > 1
+    for span in SPANS if several else SPANS[:2]:
+        seen: set[frozenset[Ability]] = set()
+        cut = {ability: _asked_by(span, ability) for ability in found}
+        axes = [sorted({getattr(one, axis) for one in cut.values()}) for axis in _AXES]
+        for values in product(*axes):
+            least = Ability(**dict(zip(_AXES, values, strict=True)))
+            meeting = frozenset(ability for ability in found if ability.meets(least))
+            if not meeting or meeting in seen or not _reaches(span, least):
+                continue
+            seen.add(meeting)
+            tight = {axis: min(getattr(cut[one], axis) for one in meeting) for axis in _AXES}
+            yield span, Ability(**tight)
+
+
+_AXES = ("speed_fraction", "scale_up_bytes_per_s", "nic_bytes_per_s", "spine_bytes_per_s")
+
+
+def _asked_by(span: str, ability: Ability) -> Ability:
+    """An ability without what a span does not use."""
+    return replace(
+        ability,
+        nic_bytes_per_s=ability.nic_bytes_per_s if span == LEAF else 0.0,
+        spine_bytes_per_s=ability.spine_bytes_per_s if span == POOL else 0.0,
+    )
+
+
+def _reaches(span: str, least: Ability) -> bool:
+    """Whether devices of an ability can talk over a span at all."""
+    width = {NODE: 1.0, LEAF: least.nic_bytes_per_s, POOL: least.spine_bytes_per_s}
+    return width[span] > 0
+
+
+def _n_places(ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: int) -> int:
+    """Pieces of a size that a replica of a span may have at most."""
+    span, least = need
+    of_leaf: Counter[int] = Counter()
+    for node in ground.inventory.nodes:
+        if node.kind == kind:
+            of_leaf[node.leaf] += sum(one.meets(least) for _, one in node.free) // per_node
+    return sum(of_leaf.values()) if span == POOL else max(of_leaf.values(), default=0)
+
+
+def _ways(request: Request, sort: Sort, ground: Ground) -> Iterator[Way]:
+    """The ways of one need: those of each mesh, its best layout."""
+    machine = machine_of(request.cluster, request.model)
+    shape = _shapes(machine.meshes)
+    rows = np.flatnonzero(_offered(shape, sort, ground))
+    if not len(rows):
+        return
+    shape, meshes = shape[rows], machine.meshes.take(rows)
+    network = network_table(meshes, request.cluster.fabric)
+    table = table_of(request, Machine(device=machine.device, meshes=meshes, network=network))
+    if not len(table.contexts):
+        return
+    posed = pose(table, request, objective=request.objective)
+    evaluated = Evaluated(request=request, table=table, posed=posed)
+    value, prefill, decode = optima(posed)
+    of_context = shape[table.contexts.mesh]
+    for key in np.unique(of_context, axis=0):
+        here = np.flatnonzero((of_context == key).all(axis=1) & np.isfinite(value))
+        if len(here):
+            k = int(here[np.argmin(value[here])])
+            best = Assignment(context=k, columns=(int(prefill[k]), int(decode[k])))
+            t, m, p = (int(n) for n in key)
+            yield _way(evaluated, best, sort, (t, m, p))
+
+
+def _way(evaluated: Evaluated, best: Assignment, sort: Sort, shape: tuple[int, int, int]) -> Way:
+    (model, kind, span, need), (t, m, p) = sort, shape
+    quantities, columns = evaluated.posed.quantities, list(best.columns)
+    token_ms = float(quantities["throughput"][1][columns].sum())
+    together = span == NODE
+    return Way(
+        model=model,
+        kind=kind,
+        span=span,
+        need=need,
+        n_inside=t,
+        n_across=m,
+        n_stages=p,
+        piece=t * p if together else t,
+        n_pieces=1 if together else m * p,
+        output_tokens_per_s=1e3 / token_ms,
+        tpot_s=float(quantities["latency"][1][columns].sum()) / 1e3,
+        usd_per_hour=t * m * p * evaluated.request.cluster.usd_per_hour,
+        evaluated=evaluated,
+        assignment=best,
+    )
+
+
+def _shapes(meshes: MeshTable) -> IntArray:
+    """Devices in a node, nodes of a group and stages of each mesh, (M, 3)."""
+    is_inside = meshes.axis_tier == 0
+    inside = np.where(is_inside, meshes.axis_size, 1).prod(axis=1)
+    across = np.where(is_inside, 1, meshes.axis_size).prod(axis=1)
+    return np.stack([inside, across, meshes.n_stages], axis=1)
+
+
+def _offered(shape: IntArray, sort: Sort, ground: Ground) -> BoolArray:
+    """Meshes that are ways of a span, (M,): pieces are powers of two or whole nodes.
+
+    A pipeline inside a node is one piece; other pipelines have a piece for each stage, and are
+    costed as if each lay in a node of its own: where two share one, nothing gets slower.
+    """
+    (_, kind, span, _), (t, m, p) = sort, shape.T
+    n_devices = t * m * p
+    fits = n_devices <= ground.most_devices
+    if span == NODE:
+        return np.asarray(fits & (m == 1) & np.isin(n_devices, piece_sizes(ground.inventory, kind)))
+    return np.asarray(fits & (n_devices > t) & (t == t.max()))
