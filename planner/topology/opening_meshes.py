@@ -16,10 +16,9 @@ from planner.topology.openings import IntArray, Openings
 def opening_meshes(fabric: TorusFabric, openings: Openings) -> tuple[MeshTable, IntArray]:
     """The distinct meshes of openings, by devices, then dimensions; and which each is, int[C]."""
     order = openings.axis_order()
-    size, closes, fraction = (
-        np.take_along_axis(values, order, axis=1)
-        for values in (openings.orientation, openings.closes, openings.link_fraction)
-    )
+    size = np.take_along_axis(openings.orientation, order, axis=1)
+    closes = np.take_along_axis(openings.closes, order, axis=1)
+    fraction = np.take_along_axis(openings.link_fraction, order, axis=1)
     keys = np.column_stack([openings.n_devices, size, ~closes, -fraction])
     kinds, mesh = np.unique(keys, axis=0, return_inverse=True)
     sizes = kinds[:, 1:4].astype(np.int64)
