@@ -67,6 +67,9 @@ def locate(posed: Posed, counts: Counts) -> tuple[Located, ...]:
     for u in sorted(asked):
         for piece, part in _parts(posed.units[u], asked[u]):
             ready[piece].append(part)
+    order = {id(node): i for i, node in enumerate(n for u in posed.units for n in u.nodes)}
+    for parts in ready.values():
+        parts.sort(key=lambda part: order[id(part.node)])
     located = []
     for way, piece in replicas:
         parts, ready[piece] = ready[piece][: way.n_pieces], ready[piece][way.n_pieces :]

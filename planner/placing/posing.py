@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -187,6 +187,11 @@ def pose_placement(
     sources = {piece: givers[piece][0] for piece in pieces if len(givers[piece]) == 1}
     given = [(u, piece) for piece in pieces if piece not in sources for u in givers[piece]]
     rows.add_units(given, sources)
+    most = [rows.most(u, piece) for u, piece in given]
+    most += [
+        sum(rows.most(u, piece_of(way, leaf)) for u in givers[piece_of(way, leaf)]) // way.n_pieces
+        for way, leaf in taken
+    ]
     for j, (u, piece) in enumerate(given):
         rows.take(j, u, piece, 1)
         rows.use(rows.pool(piece), j, -1)
@@ -197,6 +202,9 @@ def pose_placement(
         else:
             rows.use(rows.pool(piece), j, way.n_pieces)
     program = _program(rows, given, taken, wanted, objective=objective, limits=limits)
+    # without it a bound would be the sum of rows, which solvers do not see: HiGHS 1.13 has
+    # returned a wrong optimum of variables with bounds of 2^40
+    program = replace(program, column_most=np.array(most, dtype=np.int64))
     return Posed(
         program=program,
         units=rows.units,
@@ -244,6 +252,10 @@ class _Rows:
         """So many pieces of a unit, for each copy of a column."""
         for row, amount in self._room[unit, piece]:
             self.use(row, column, amount * n_pieces)
+
+    def most(self, unit: int, piece: Piece) -> int:
+        """Pieces that a unit could give if it gave no others."""
+        return min(self.free[row] // amount for row, amount in self._room[unit, piece])
 
     def pool(self, piece: Piece) -> int:
         """The row that says that no more pieces are taken than are given."""

@@ -1,0 +1,146 @@
+"""`place`: from a cluster as it is to named devices, one verb after the other."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
+from planner.placement_results import Placement
+from planner.placing.asking import (
+    LIMITS,
+    MOST_DEVICES,
+    Serve,
+    requests_of,
+    site_of,
+)
+from planner.placing.conflicts import conflict_of
+from planner.placing.decoding import locate
+from planner.placing.describing import in_si, placement_of
+from planner.placing.searching import Asked, searched
+from planner.solvers.solution import Status
+from planner.specs.pools import PoolSpec
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.state import State
+from planner.topology.costs import CostTable, GroupCosts
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+NO_TARGETS = Targets()
+DEFAULT_OPTIONS = SolverOptions()
+
+
+def place(
+    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
+    models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
+    *,
+    workload: Workload | None = None,
+    targets: Targets = NO_TARGETS,
+    state: State | None = None,
+    objective: str | None = None,
+    limits: Mapping[str, float] | None = None,
+    batches: Sequence[int] | None = None,
+    most_devices: int = MOST_DEVICES,
+    devices: Mapping[str, DeviceSpec] | None = None,
+    group_costs: GroupCosts | CostTable | None = None,
+    options: SolverOptions = DEFAULT_OPTIONS,
+) -> Placement:
+    """Choose replicas, their layouts and their devices together, provably best, and prove it.
+
+    Args:
+        cluster: a topology of nodes, a pool of several (`load_pool`), or a graph: an undirected
+            `networkx.Graph` whose vertices have `kind` ("device" or "switch"), devices
+            `device` (a name such as "h100-sxm", or a key of `devices`) and, if they like,
+            `hbm_bytes`, `speed_fraction` and `state` ("free", "busy", …); and whose edges have
+            `bytes_per_s` (one way, as attained), `latency_s` and `tier` ("scale-up" inside a
+            node, "scale-out" from a device to its leaf switch, "spine" above; without one a
+            link is inside a node).
+        models: what to serve: models, or `Serve` records with demands and replicas.
+        workload, targets: of all models that have none of their own; targets hold for each
+            replica by itself.
+        state: what is busy, failed, reserved, slow or narrow, see `load_state`.
+        objective: `throughput` (most output tokens a second), `share` (the most for the worst
+            served demand), `rent`, `devices` or `latency` (least, of demands or replicas); by
+            default `rent` where every model has a demand, `throughput` elsewhere.
+        limits: most `rent` [USD/h] and `devices`, of all replicas together.
+        batches: decode batches to choose from.
+        most_devices: of one replica.
+        devices: records of a graph's devices by name, before those that ship.
+        group_costs: what groups get, in place of what the graph says, see
+            `planner.topology.costs`.
+        options: backend, time limit, gap, threads, seed.
+
+    Raises:
+        RequestError: what was asked, the graph or the state cannot be; all problems are listed.
+        NoPlanError: nothing satisfies it; the conflict is a `PlacementConflict`.
+        OutOfTimeError: the time limit ended before a first placement.
+        SolverError: an answer failed its verification.
+    """
+    began_s = time.perf_counter()
+    wanted = _wishes(models)
+    site = site_of(
+        cluster,
+        state,
+        devices=devices,
+        group_costs=group_costs,
+        most_devices=most_devices,
+    )
+    objective = objective or _usual_objective(wanted)
+    requests = requests_of(
+        wanted,
+        site,
+        workload=workload,
+        targets=targets,
+        batches=batches,
+        objective=objective,
+        options=options,
+    )
+    asked = Asked(
+        site=site,
+        wanted=wanted,
+        requests=tuple(requests),
+        objective=objective,
+        limits=_limits(limits or {}),
+        options=options,
+    )
+    search = searched(asked)
+    if search.solution.status is Status.INFEASIBLE:
+        raise NoPlanError(conflict_of(asked, search))
+    if search.solution.counts is None:
+        raise OutOfTimeError(
+            time_limit_s=options.time_limit_s or 0.0,
+            bound=in_si(objective, search.solution.bound),
+        )
+    located = locate(search.posed, search.solution.counts)
+    return placement_of(asked, search, located, began_s=began_s, costs=group_costs)
+
+
+def _wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:
+    listed = [models] if isinstance(models, (ModelSpec, Serve)) else [*models]
+    return tuple(one if isinstance(one, Serve) else Serve(model=one) for one in listed)
+
+
+def _usual_objective(wanted: Sequence[Serve]) -> str:
+    return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
+
+
+def _limits(limits: Mapping[str, float]) -> dict[str, float]:
+    problems = [
+        Problem(where="limits", key=name, value=str(value), fact=fact)
+        for name, value in limits.items()
+        if (
+            fact := "is no limit: there are `rent` and `devices`"
+            if name not in LIMITS
+            else "is not a positive number"
+            if not (isinstance(value, (int, float)) and 0 < value < math.inf)
+            else ""
+        )
+    ]
+    if problems:
+        raise RequestError(problems)
+    return {name: float(value) for name, value in limits.items()}
+
