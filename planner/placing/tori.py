@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,10 +35,13 @@ from planner.programs.placement import (
 )
 from planner.specs.records import TorusFabric
 from planner.specs.request import Request
-from planner.specs.state import DeviceStates
+from planner.specs.state import FREE
 from planner.topology.opening_meshes import opening_meshes
 from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free
-from planner.topology.slices import Shape, torus_device
+from planner.topology.slices import Shape, slice_wraps, torus_device
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MOST_COLUMNS = 150_000
 """Places of all models together that one program may choose from."""
@@ -103,61 +107,25 @@ class LocatedSlice:
     devices: tuple[str, ...]
 
 
-def torus_state(fabric: TorusFabric, states: DeviceStates) -> TorusState:
-    """What a state leaves of a torus.
-
-    Raises:
-        RequestError: it speaks of links that a torus does not have.
-    """
+def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
+    """What a graph in its state leaves of a torus."""
     state = all_free(fabric)
-    for name in states.taken:
-        state.is_free[_coordinate(name)] = False
-    for name, fraction in states.speed_fraction.items():
-        state.speed_fraction[_coordinate(name)] = fraction
-    problems = [
-        Problem(
-            where=states.shown,
-            key=part,
-            fact="is no link of a torus",
-            remedy='write `between = ["0,0,0", "0,0,1"]`',
-        )
-        for part, named in (
-            ("nic", states.nic_fraction),
-            ("scale_up", states.scale_up_fraction),
-            ("uplink", states.uplink_fraction),
-        )
-        if named
-    ]
-    for a, b, fraction in states.between:
-        link = _link(fabric.shape, _coordinate(a), _coordinate(b))
-        if link is None:
-            fact, remedy = "are not neighbours on the torus", "name two devices side by side"
-            value = f"{a}, {b}"
-            problems.append(
-                Problem(where=states.shown, key="between", value=value, fact=fact, remedy=remedy)
-            )
-        else:
-            state.link_fraction[link] = fraction
-    if problems:
-        raise RequestError(problems)
+    for name, at in graph.nodes(data=True):
+        coordinate = at["coordinate"]
+        state.is_free[coordinate] = at.get("state", FREE) == FREE
+        state.speed_fraction[coordinate] = at.get("speed_fraction", 1.0)
+        for axis in range(3):
+            beside = list(coordinate)
+            beside[axis] = (beside[axis] + 1) % fabric.shape[axis]
+            edge = graph.get_edge_data(name, torus_device(*beside))
+            # where the pool is not closed there is no link around it that could have failed
+            is_last = beside[axis] <= coordinate[axis]
+            if edge is not None:
+                width = edge["bytes_per_s"] / fabric.link_bytes_per_s
+                state.link_fraction[(axis, *coordinate)] = width
+            elif not is_last or slice_wraps(fabric, fabric.shape)[axis]:
+                state.link_fraction[(axis, *coordinate)] = 0.0
     return state
-
-
-def _coordinate(name: str) -> Shape:
-    x, y, z = (int(part) for part in name.split(","))
-    return x, y, z
-
-
-def _link(pool: Shape, a: Shape, b: Shape) -> tuple[int, int, int, int] | None:
-    """The axis and the first end of a link; None if the two are no neighbours."""
-    differing = [axis for axis in range(3) if a[axis] != b[axis]]
-    if len(differing) != 1:
-        return None
-    axis = differing[0]
-    for first, second in ((a, b), (b, a)):
-        if (first[axis] + 1) % pool[axis] == second[axis]:
-            return (axis, *first)
-    return None
 
 
 def torus_ways(request: Request, model: int, openings: Openings) -> tuple[list[TorusWay], IntArray]:

@@ -1,0 +1,125 @@
+"""The judge of slices on a torus: it walks the links of the graph, and reads no openings.
+
+* every rank is on a free device of its own, as fast as its replica counts on;
+* along every line of a mesh, one device is linked to the next, as fast as counted on;
+* an axis that is counted as a ring closes: by a link of the pool, or by the switches, which join
+  the faces of whole cubes by the links of both of its ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from planner.errors import SolverError
+from planner.placement_results import Channel
+from planner.placing.tori import LocatedSlice
+from planner.specs.records import TorusFabric
+from planner.specs.state import FREE
+from planner.topology.meshes import AXES
+from planner.topology.slices import torus_device
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SLACK = 1e-9
+
+Line = tuple[str, ...]
+
+
+def check_slices(graph: nx.Graph[str], located: Sequence[LocatedSlice]) -> None:
+    """Every rank on a free device of its own.
+
+    Raises:
+        SolverError: a device is unknown, taken, too slow, or has two ranks.
+    """
+    seen = set[str]()
+    for one in located:
+        if len(one.devices) != one.way.n_devices:
+            raise SolverError(f"{len(one.devices)} devices for {one.way.n_devices} ranks")
+        for name in one.devices:
+            if name not in graph:
+                raise SolverError(f"a rank is placed on `{name}`, which is no device")
+            if graph.nodes[name].get("state", FREE) != FREE:
+                raise SolverError(f"a rank is placed on `{name}`, which is not free")
+            if name in seen:
+                raise SolverError(f"two ranks are placed on `{name}`")
+            seen.add(name)
+            if graph.nodes[name].get("speed_fraction", 1.0) < one.way.speed_fraction:
+                raise SolverError(f"`{name}` is slower than its replica counts on")
+
+
+def walked(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice) -> tuple[Channel, ...]:
+    """The channels of a replica, one for each axis along which devices talk.
+
+    Raises:
+        SolverError: an axis has no links, is no ring, or is slower than counted on.
+    """
+    return tuple(_channel(graph, fabric, one, axis) for axis in range(3) if one.way.shape[axis] > 1)
+
+
+def _channel(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, axis: int) -> Channel:
+    counted, is_ring = one.way.link_bytes_per_s[axis], one.way.closes[axis]
+    lines = list(_lines(one, axis))
+    narrowest = (float("inf"), ("", ""), lines[0])
+    for line in lines:
+        links = list(zip(line, line[1:], strict=False))
+        if is_ring:
+            links += _closing(graph, fabric, one, (axis, line))
+        for a, b in links:
+            edge = graph.get_edge_data(a, b)
+            if edge is None:
+                raise SolverError(f"no link joins `{a}` and `{b}`, which talk to each other")
+            if edge["bytes_per_s"] < narrowest[0]:
+                narrowest = (float(edge["bytes_per_s"]), (a, b), line)
+    width, link, line = narrowest
+    if width < counted * (1 - SLACK):
+        raise SolverError(
+            f"`{link[0]}` – `{link[1]}` has {width!r}, not the {counted!r} counted on"
+        )
+    return Channel(
+        axis=AXES[axis],
+        n_groups=len(lines),
+        n_devices=len(line),
+        devices=line,
+        link=link,
+        bytes_per_s=width,
+        counted_bytes_per_s=counted,
+    )
+
+
+def _lines(one: LocatedSlice, axis: int) -> Iterator[Line]:
+    """Devices along one axis of the mesh, line by line."""
+    x, y, z = one.way.shape
+    step = (y * z, z, 1)[axis]
+    for rank in range(one.way.n_devices):
+        if (rank // step) % one.way.shape[axis] == 0:
+            yield tuple(one.devices[rank + k * step] for k in range(one.way.shape[axis]))
+
+
+def _closing(
+    graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, at: tuple[int, Line]
+) -> list[tuple[str, str]]:
+    """The links that close a line into a ring.
+
+    Raises:
+        SolverError: none do.
+    """
+    axis, line = at
+    if graph.has_edge(line[-1], line[0]) and len(line) > 2:
+        return [(line[-1], line[0])]
+    corners = [tuple(map(int, name.split(","))) for name in (one.devices[0], line[0], line[-1])]
+    cube, along = fabric.wrap_multiple, one.axes[axis]
+    axes = [axis] if fabric.wraps_each_axis else [0, 1, 2]
+    is_whole = all(
+        one.way.shape[k] % cube == 0 and corners[0][one.axes[k]] % cube == 0 for k in axes
+    )
+    if not is_whole:
+        raise SolverError(f"no ring closes from `{line[-1]}` to `{line[0]}`")
+    beyond, before = list(corners[2]), list(corners[1])
+    beyond[along] = (beyond[along] + 1) % fabric.shape[along]
+    before[along] = (before[along] - 1) % fabric.shape[along]
+    return [
+        (line[-1], torus_device(*beyond)),
+        (torus_device(*before), line[0]),
+    ]
