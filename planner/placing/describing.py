@@ -81,9 +81,7 @@ def placement_of(
     )
 
 
-def _replica(
-    asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]
-) -> Replica:
+def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) -> Replica:
     leaf_names, grid = asked.site.ground.inventory.leaf_names, one.grid
     home = {name: part.node for part in one.parts for name in part.devices}
     places = [

@@ -265,9 +265,7 @@ class _Rows:
             self._pools[piece] = self.add(name, 0)
         return self._pools[piece]
 
-    def add_units(
-        self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]
-    ) -> None:
+    def add_units(self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]) -> None:
         """The rows of each unit, for the pieces that it may give."""
         asked: dict[int, list[Piece]] = defaultdict(list)
         for u, piece in [*given, *((u, piece) for piece, u in sources.items())]:
@@ -356,7 +354,9 @@ def _program(
         free=np.array(rows.free, dtype=np.int64),
         uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
         models=(*(one.name for one in wanted), "pieces"),
-        column_model=np.array([*[n_models] * n_given, *(way.model for way in ways)], dtype=np.int64),
+        column_model=np.array(
+            [*[n_models] * n_given, *(way.model for way in ways)], dtype=np.int64
+        ),
         objective=quantity[objective],
         rate=rate,
         demand=np.array([*((one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted), 0.0]),

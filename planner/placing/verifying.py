@@ -150,7 +150,11 @@ class Judge:
         nodes = {name for part in one.parts for name in part.devices}
         beside = {other for name in nodes for other in self._shares[name]}
         above = {other for name in beside for other in self._shares[name]}
-        top = {other for name in above for other in self._shares[name]} if one.way.span == POOL else ()
+        top = (
+            {other for name in above for other in self._shares[name]}
+            if one.way.span == POOL
+            else ()
+        )
         return self._shares.subgraph({*nodes, *beside, *above, *top})
 
 
