@@ -106,7 +106,7 @@ def _read(
         "rent": faults.read("--max-rent", written.max_rent, lambda text: parse(text, "USD/h")),
         "devices": faults.read("--max-devices", written.max_devices, count),
     }
-    wishes = {
+    wishes: dict[str, dict[str, Any]] = {
         "demand": _by_model(
             "--demand", written.demand, lambda text: parse(text, "token/s"), faults
         ),

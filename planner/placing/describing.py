@@ -190,7 +190,7 @@ def _certificate(
     solution, name = search.solution, asked.objective
     counts = solution.counts
     assert counts is not None
-    n_given = len(search.posed.given)
+    n_given = len(search.posed.given) + len(search.posed.staged)
     chosen = [
         way
         for (way, _), n in zip(search.posed.taken, counts.copies[n_given:], strict=True)
