@@ -30,12 +30,17 @@ if TYPE_CHECKING:
         SpecError,
     )
     from planner.pareto import frontier
+    from planner.placement_results import Placement, PlacementConflict
+    from planner.placing.asking import Serve
+    from planner.placing.planning import place
     from planner.planning import plan
     from planner.results import Certificate, Conflict, Deployment, Plan
+    from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
+    from planner.specs.state import State, load_state
     from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
 
 _HOMES = {
@@ -43,6 +48,14 @@ _HOMES = {
     "plan_engine": "planner.engine.planning",
     "EnginePlan": "planner.engine_results",
     "EngineConflict": "planner.engine_results",
+    "place": "planner.placing.planning",
+    "Serve": "planner.placing.asking",
+    "Placement": "planner.placement_results",
+    "PlacementConflict": "planner.placement_results",
+    "PoolSpec": "planner.specs.pools",
+    "load_pool": "planner.specs.pools",
+    "State": "planner.specs.state",
+    "load_state": "planner.specs.state",
     "frontier": "planner.pareto",
     "frontiers": "planner.comparing",
     "compare": "planner.comparing",
@@ -89,13 +102,18 @@ __all__ = [
     "ModelSpec",
     "NoPlanError",
     "OutOfTimeError",
+    "Placement",
+    "PlacementConflict",
     "Plan",
     "PlannerError",
+    "PoolSpec",
     "Request",
     "RequestError",
+    "Serve",
     "SolverError",
     "SolverOptions",
     "SpecError",
+    "State",
     "Targets",
     "Workload",
     "compare",
@@ -105,7 +123,10 @@ __all__ = [
     "load_cluster",
     "load_device",
     "load_model",
+    "load_pool",
+    "load_state",
     "load_topology",
+    "place",
     "plan",
     "plan_engine",
 ]

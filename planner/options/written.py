@@ -309,6 +309,8 @@ def valued(written: type) -> tuple[str, ...]:
 
 FLAGS = frozenset(flags(Written))
 REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table"})
+REPEATED_BY = {"place": frozenset({"--model", "--demand", "--replicas"})}
+"""Options that only some commands take more than once."""
 VALUED = valued(Written)
 
 
@@ -413,12 +415,97 @@ class WrittenPrediction:
     quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPlacement:
+    """Options of `plan place`."""
+
+    model: Annotated[
+        tuple[str, ...], _text(_SERVE, "NAME|FILE", "Model to serve; again for each further one.")
+    ] = ()
+    topology: Annotated[
+        str, _text(_SERVE, "NAME|FILE", "Servers, or a fabric of several leaves and kinds.")
+    ] = "h100-fat-tree-x64"
+    state: Annotated[
+        str | None, _text(_SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
+    ] = None
+    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
+        DEFAULT_WORKLOAD.n_input_tokens
+    )
+    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = str(
+        DEFAULT_WORKLOAD.n_output_tokens
+    )
+
+    demand: Annotated[
+        tuple[str, ...],
+        _text(_TARGETS, "RATE", "Output tokens to serve: 20000tok/s, of several MODEL=RATE."),
+    ] = ()
+    replicas: Annotated[
+        tuple[str, ...],
+        _text(_TARGETS, "N", "Exactly so many replicas; of several models MODEL=N."),
+    ] = ()
+    latency_target: Annotated[
+        str | None, _text(_TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
+    ] = None
+    ttft_target: Annotated[
+        str | None, _text(_TARGETS, "TIME", "Longest time to the first token, like 1s.")
+    ] = None
+    min_batch: Annotated[str | None, _text(_TARGETS, "N", "Fewest sequences decoded together.")] = (
+        None
+    )
+    max_devices: Annotated[str | None, _text(_TARGETS, "N", "Most devices of all replicas.")] = None
+    max_rent: Annotated[
+        str | None, _text(_TARGETS, "PRICE", "Most rent of all replicas, like '$500/h'.")
+    ] = None
+    max_quality_loss: Annotated[
+        str | None,
+        _text(_TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
+    ] = None
+
+    objective: Annotated[
+        str | None,
+        _text(
+            _SEARCH,
+            "WHAT",
+            "throughput, share (of the demand served worst), rent, devices or latency; default: "
+            "rent where every model has a demand, else throughput.",
+        ),
+    ] = None
+    replica_devices: Annotated[str, _text(_SEARCH, "N", "Most devices of one replica.")] = "64"
+    weights: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
+    ] = ()
+    kv: Annotated[
+        tuple[str, ...],
+        _text(_SEARCH, "FORMATS", "KV cache formats to choose from; default: the model's usual."),
+    ] = ()
+    batch: Annotated[
+        str | None,
+        _text(_SEARCH, "BATCHES", "Decode batches to choose from; default: 1,2,3,4,6,8,… 1024."),
+    ] = None
+
+    solver: Annotated[str, _text(_SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
+    time_limit: Annotated[
+        str | None, _text(_SOLVER, "TIME", "Stop after this, with the best so far, like 10s.")
+    ] = None
+    gap: Annotated[
+        str, _text(_SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%.")
+    ] = "0"
+    threads: Annotated[str, _text(_SOLVER, "N", "Threads of the solver.")] = "1"
+    seed: Annotated[str, _text(_SOLVER, "N", "Seed of the solver.")] = "0"
+
+    ranks: Annotated[bool, _flag(_OUTPUT, "Print every rank and its device.")] = False
+    json: Annotated[bool, _flag(_OUTPUT, "Print it as JSON, in SI units.")] = False
+    quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
+
+
 SURVEYS: dict[str, type] = {
     "pareto": WrittenPareto,
     "compare": WrittenSurvey,
     "audit": WrittenAudit,
     "calibrate": WrittenCalibration,
     "predict": WrittenPrediction,
+    "place": WrittenPlacement,
 }
 """Commands that take options, their own or those of `plan` and more."""
 

@@ -147,9 +147,7 @@ def _known_devices(
             names = [*given, *(path.stem for path in files(FileKind.DEVICE))]
             remedy = did_you_mean(name, names, otherwise="give its record in `devices`")
             fact, key = "is no known device", f"vertex {vertex}"
-            problems.append(
-                Problem(where="graph", key=key, value=name, fact=fact, remedy=remedy)
-            )
+            problems.append(Problem(where="graph", key=key, value=name, fact=fact, remedy=remedy))
     return known, problems
 
 

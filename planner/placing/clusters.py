@@ -15,8 +15,10 @@ from planner.specs.records import (
 )
 from planner.topology.inventory import Ability, Inventory, Kind
 
-NODE, LEAF, POOL = "node", "leaf", "pool"
-SPANS = (NODE, LEAF, POOL)
+NODE, LEAF, STAGE, POOL = "node", "leaf", "stage", "pool"
+SPANS = (NODE, LEAF, STAGE, POOL)
+"""Where the parts of a replica may lie: in one node, in one leaf, each stage in one leaf, or
+anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ def cluster_for(
     base, (span, least), (n_nodes, per_node) = ground.bases[kind], need, size
     assert isinstance(base.fabric, NodesFabric)
     out = least.spine_bytes_per_s if span == POOL else least.nic_bytes_per_s
+    # of `stage` the groups lie in a leaf; what its stages hand over is said in its meshes
     hops = ground.inventory.spine_s if span == POOL else ground.inventory.scale_out_s
     fabric = replace(
         narrowed(base.fabric, least.scale_up_bytes_per_s),

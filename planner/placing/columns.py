@@ -5,6 +5,7 @@ its devices must at least be able to do:
 
     span    node   all in one node
             leaf   parts of t devices in any nodes of one leaf
+            stage  those of each stage in any nodes of one leaf, stages anywhere
             pool   parts anywhere
     need    least speed and bandwidths of its devices: a group runs at its slowest member
 
@@ -29,10 +30,11 @@ from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.placing.clusters import LEAF, NODE, POOL, SPANS, Ground, cluster_for
+from planner.placing.clusters import LEAF, NODE, POOL, SPANS, STAGE, Ground, cluster_for
 from planner.programs.contexts import optima
 from planner.programs.deployment import PosedProgram, pose
 from planner.programs.layout import Assignment
+from planner.specs.records import NodesFabric
 from planner.specs.request import Request
 from planner.topology.inventory import Ability, Inventory, Kind
 from planner.topology.meshes import MeshTable
@@ -123,7 +125,7 @@ def needs(inventory: Inventory, kind: Kind) -> Iterator[tuple[str, Ability]]:
     """
     found = {ability for node in inventory.nodes if node.kind == kind for _, ability in node.free}
     several = len({node.leaf for node in inventory.nodes if node.kind == kind and node.free}) > 1
-    for span in SPANS if several else SPANS[:2]:
+    for span in SPANS if several else (NODE, LEAF):
         seen: set[frozenset[Ability]] = set()
         cut = {ability: _asked_by(span, ability) for ability in found}
         axes = [sorted({getattr(one, axis) for one in cut.values()}) for axis in _AXES]
@@ -144,15 +146,15 @@ def _asked_by(span: str, ability: Ability) -> Ability:
     """An ability without what a span does not use."""
     return replace(
         ability,
-        nic_bytes_per_s=ability.nic_bytes_per_s if span == LEAF else 0.0,
-        spine_bytes_per_s=ability.spine_bytes_per_s if span == POOL else 0.0,
+        nic_bytes_per_s=ability.nic_bytes_per_s if span in (LEAF, STAGE) else 0.0,
+        spine_bytes_per_s=ability.spine_bytes_per_s if span in (STAGE, POOL) else 0.0,
     )
 
 
 def _reaches(span: str, least: Ability) -> bool:
     """Whether devices of an ability can talk over a span at all."""
-    width = {NODE: 1.0, LEAF: least.nic_bytes_per_s, POOL: least.spine_bytes_per_s}
-    return width[span] > 0
+    nic, spine = least.nic_bytes_per_s, least.spine_bytes_per_s
+    return {NODE: 1.0, LEAF: nic, STAGE: min(nic, spine), POOL: spine}[span] > 0
 
 
 def _n_places(ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: int) -> int:
@@ -162,7 +164,8 @@ def _n_places(ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: i
     for node in ground.inventory.nodes:
         if node.kind == kind:
             of_leaf[node.leaf] += sum(one.meets(least) for _, one in node.free) // per_node
-    return sum(of_leaf.values()) if span == POOL else max(of_leaf.values(), default=0)
+    whole = span in (STAGE, POOL)
+    return sum(of_leaf.values()) if whole else max(of_leaf.values(), default=0)
 
 
 def _ways(request: Request, sort: Sort, ground: Ground) -> Iterator[Way]:
@@ -172,7 +175,7 @@ def _ways(request: Request, sort: Sort, ground: Ground) -> Iterator[Way]:
     rows = np.flatnonzero(_offered(shape, sort, ground))
     if not len(rows):
         return
-    shape, meshes = shape[rows], machine.meshes.take(rows)
+    shape, meshes = shape[rows], _handing(machine.meshes.take(rows), request, sort, ground)
     network = network_table(meshes, request.cluster.fabric)
     table = table_of(request, Machine(device=machine.device, meshes=meshes, network=network))
     if not len(table.contexts):
@@ -232,4 +235,19 @@ def _offered(shape: IntArray, sort: Sort, ground: Ground) -> BoolArray:
     fits = n_devices <= ground.most_devices
     if span == NODE:
         return np.asarray(fits & (m == 1) & np.isin(n_devices, piece_sizes(ground.inventory, kind)))
-    return np.asarray(fits & (n_devices > t) & (t == t.max()))
+    apart = (m > 1) & (p > 1) if span == STAGE else n_devices > t
+    return np.asarray(fits & apart & (t == t.max()))
+
+
+def _handing(meshes: MeshTable, request: Request, sort: Sort, ground: Ground) -> MeshTable:
+    """The meshes, with what stages hand over led through the spine where the span says so."""
+    _, kind, span, need = sort
+    if span != STAGE:
+        return meshes
+    assert isinstance(request.cluster.fabric, NodesFabric)
+    attained = need.spine_bytes_per_s * request.cluster.fabric.scale_out_fraction
+    return replace(
+        meshes,
+        stage_bytes_per_s=np.full(len(meshes), attained),
+        stage_hop_s=np.full(len(meshes), ground.inventory.spine_s[kind]),
+    )

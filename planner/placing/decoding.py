@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from planner.errors import SolverError
-from planner.placing.clusters import NODE
+from planner.placing.clusters import NODE, STAGE
 from planner.placing.columns import Way
 from planner.placing.posing import Piece, Posed, Unit, piece_of
 from planner.programs.placement import Counts
@@ -51,18 +51,42 @@ def locate(posed: Posed, counts: Counts) -> tuple[Located, ...]:
     Raises:
         SolverError: what the counts promise does not fit the nodes.
     """
-    n_given = len(posed.given)
+    n_given, n_staged = len(posed.given), len(posed.staged)
+    copies = counts.copies
     asked: dict[int, dict[Piece, int]] = defaultdict(lambda: defaultdict(int))
-    for (u, piece), n in zip(posed.given, counts.copies[:n_given], strict=True):
+    for (u, piece), n in zip(posed.given, copies[:n_given], strict=True):
         asked[u][piece] += n
-    replicas = [
-        (way, piece_of(way, leaf))
-        for (way, leaf), n in zip(posed.taken, counts.copies[n_given:], strict=True)
-        for _ in range(n)
+    held = zip(posed.staged, copies[n_given : n_given + n_staged], strict=True)
+    stages = [(way, piece_of(way, leaf), way.n_across) for (way, leaf), n in held for _ in range(n)]
+    taken = zip(posed.taken, copies[n_given + n_staged :], strict=True)
+    replicas = [(way, leaf) for (way, leaf), n in taken for _ in range(n)]
+    whole = [
+        (way, piece_of(way, leaf), way.n_pieces) for way, leaf in replicas if way.span != STAGE
     ]
-    for way, piece in replicas:
+    for _, piece, n_pieces in (*stages, *whole):
         if piece in posed.sources:
-            asked[posed.sources[piece]][piece] += way.n_pieces
+            asked[posed.sources[piece]][piece] += n_pieces
+    ready = _ready(posed, asked)
+    of_stage: dict[int, list[Part]] = defaultdict(list)
+    for way, piece, n_pieces in stages:
+        of_stage[id(way)] += _some(ready[piece], n_pieces)
+    located = []
+    for way, leaf in replicas:
+        stock = of_stage[id(way)] if way.span == STAGE else ready[piece_of(way, leaf)]
+        located.append(Located(way=way, parts=tuple(_some(stock, way.n_pieces))))
+    return tuple(located)
+
+
+def _some(stock: list[Part], n_parts: int) -> list[Part]:
+    """The first parts, taken out of the stock."""
+    if len(stock) < n_parts:
+        raise SolverError("fewer pieces are given than replicas take")
+    taken, stock[:n_parts] = stock[:n_parts], []
+    return taken
+
+
+def _ready(posed: Posed, asked: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
+    """Pieces on devices, in the order of nodes."""
     ready: dict[Piece, list[Part]] = defaultdict(list)
     for u in sorted(asked):
         for piece, part in _parts(posed.units[u], asked[u]):
@@ -70,13 +94,7 @@ def locate(posed: Posed, counts: Counts) -> tuple[Located, ...]:
     order = {id(node): i for i, node in enumerate(n for u in posed.units for n in u.nodes)}
     for parts in ready.values():
         parts.sort(key=lambda part: order[id(part.node)])
-    located = []
-    for way, piece in replicas:
-        parts, ready[piece] = ready[piece][: way.n_pieces], ready[piece][way.n_pieces :]
-        if len(parts) < way.n_pieces:
-            raise SolverError("fewer pieces are given than replicas take")
-        located.append(Located(way=way, parts=tuple(parts)))
-    return tuple(located)
+    return ready
 
 
 def _parts(unit: Unit, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:

@@ -81,9 +81,7 @@ def placement_of(
     )
 
 
-def _replica(
-    asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]
-) -> Replica:
+def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) -> Replica:
     leaf_names, grid = asked.site.ground.inventory.leaf_names, one.grid
     home = {name: part.node for part in one.parts for name in part.devices}
     places = [
@@ -192,7 +190,7 @@ def _certificate(
     solution, name = search.solution, asked.objective
     counts = solution.counts
     assert counts is not None
-    n_given = len(search.posed.given)
+    n_given = len(search.posed.given) + len(search.posed.staged)
     chosen = [
         way
         for (way, _), n in zip(search.posed.taken, counts.copies[n_given:], strict=True)

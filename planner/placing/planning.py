@@ -143,4 +143,3 @@ def _limits(limits: Mapping[str, float]) -> dict[str, float]:
     if problems:
         raise RequestError(problems)
     return {name: float(value) for name, value in limits.items()}
-

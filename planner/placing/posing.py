@@ -4,7 +4,8 @@
               a unit by itself
     pieces    parts of replicas that lie in one node: so many devices of one need, of one leaf or
               of any
-    columns   first the pieces that each unit gives, then the replicas that take them
+    columns   first the pieces that each unit gives, then the stages that each leaf holds of
+              replicas whose stages lie in a leaf each, then the replicas that take them
 
 Rows of a unit say that pieces fit its nodes. Where all sizes divide each other, or are whole
 nodes, and devices are alike, counting is exact: pieces of size g or more need no more places
@@ -23,7 +24,7 @@ from itertools import combinations
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.placing.clusters import LEAF, NODE, POOL
+from planner.placing.clusters import LEAF, NODE, POOL, SPANS, STAGE
 from planner.placing.columns import Way, piece_sizes
 from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.topology.inventory import Ability, Inventory, Kind, Node
@@ -80,6 +81,7 @@ class Posed:
 
     Args:
         given: of each of the first columns, the unit and the piece that it gives.
+        staged: of each of the next, the way and the leaf that holds one of its stages.
         taken: of each other column, the way, and the leaf it is bound to or `ANYWHERE`.
         sources: pieces that only one unit gives, which need no column; the unit's number.
     """
@@ -87,6 +89,7 @@ class Posed:
     program: PlacementProgram
     units: tuple[Unit, ...]
     given: tuple[tuple[int, Piece], ...]
+    staged: tuple[tuple[Way, int], ...]
     taken: tuple[tuple[Way, int], ...]
     sources: dict[Piece, int]
 
@@ -130,7 +133,9 @@ def undominated(ways: Sequence[Way], *, several: BoolArray, by_latency: bool) ->
     model, piece, n_pieces, rate, tpot = _arrays(ways)
     kinds = {kind: i for i, kind in enumerate(dict.fromkeys(way.kind for way in ways))}
     kind = np.array([kinds[way.kind] for way in ways])
-    span = np.array([(NODE, LEAF, POOL).index(way.span) for way in ways])
+    span = np.array([SPANS.index(way.span) for way in ways])
+    across = np.array([way.n_across for way in ways])
+    alike = (piece[:, None] == piece) & (across[:, None] == across)
     needs = np.array(
         [
             (n.speed_fraction, n.scale_up_bytes_per_s, n.nic_bytes_per_s, n.spine_bytes_per_s)
@@ -142,7 +147,14 @@ def undominated(ways: Sequence[Way], *, several: BoolArray, by_latency: bool) ->
     many = several[model][:, None] & (not by_latency)
     copies = np.where(many, copies, np.minimum(copies, 1))
     same = (model[:, None] == model) & (kind[:, None] == kind) & (copies >= 1)
-    same &= (span == 0) | (span == 2) | (span[:, None] <= 1)
+    stage = SPANS.index(STAGE)  # of its stages each is in a leaf, as another's of its shape are
+    both_staged = (span[:, None] == stage) & (span == stage) & alike
+    same &= (
+        (span == SPANS.index(NODE))
+        | (span == SPANS.index(POOL))
+        | both_staged
+        | (span[:, None] <= SPANS.index(LEAF))
+    )
     same &= (needs[:, None, :] >= needs[None, :, :]).all(axis=2)
     same &= (tpot[:, None] >= tpot) if by_latency else (copies * rate >= rate[:, None])
     np.fill_diagonal(same, val=False)
@@ -179,29 +191,19 @@ def pose_placement(
         limits: on `rent` [USD/h] and `devices`, where asked for.
     """
     rows = _Rows(units=units_of(inventory), inventory=inventory)
-    taken = [(way, leaf) for way in ways for leaf in _leaves(way, inventory)]
-    pieces = list(dict.fromkeys(piece_of(way, leaf) for way, leaf in taken))
+    bound = [(way, leaf) for way in ways for leaf in _leaves(way, inventory)]
+    pieces = list(dict.fromkeys(piece_of(way, leaf) for way, leaf in bound))
     givers = {piece: rows.givers(piece) for piece in pieces}
-    taken = [(way, leaf) for way, leaf in taken if givers[piece_of(way, leaf)]]
+    bound = [(way, leaf) for way, leaf in bound if givers[piece_of(way, leaf)]]
     pieces = [piece for piece in pieces if givers[piece]]
     sources = {piece: givers[piece][0] for piece in pieces if len(givers[piece]) == 1}
     given = [(u, piece) for piece in pieces if piece not in sources for u in givers[piece]]
     rows.add_units(given, sources)
-    most = [rows.most(u, piece) for u, piece in given]
-    most += [
-        sum(rows.most(u, piece_of(way, leaf)) for u in givers[piece_of(way, leaf)]) // way.n_pieces
-        for way, leaf in taken
-    ]
-    for j, (u, piece) in enumerate(given):
-        rows.take(j, u, piece, 1)
-        rows.use(rows.pool(piece), j, -1)
-    for i, (way, leaf) in enumerate(taken):
-        piece, j = piece_of(way, leaf), len(given) + i
-        if piece in sources:
-            rows.take(j, sources[piece], piece, way.n_pieces)
-        else:
-            rows.use(rows.pool(piece), j, way.n_pieces)
-    program = _program(rows, given, taken, wanted, objective=objective, limits=limits)
+    staged = [(way, leaf) for way, leaf in bound if way.span == STAGE]
+    taken = [(way, leaf) for way, leaf in bound if way.span != STAGE]
+    taken += [(way, ANYWHERE) for way in dict.fromkeys(way for way, _ in staged)]
+    most = _fill(rows, givers, (given, staged, taken), sources)
+    program = _program(rows, (given, staged, taken), wanted, (objective, limits))
     # without it a bound would be the sum of rows, which solvers do not see: HiGHS 1.13 has
     # returned a wrong optimum of variables with bounds of 2^40
     program = replace(program, column_most=np.array(most, dtype=np.int64))
@@ -209,20 +211,58 @@ def pose_placement(
         program=program,
         units=rows.units,
         given=tuple(given),
+        staged=tuple(staged),
         taken=tuple(taken),
         sources=sources,
     )
 
 
+def _fill(
+    rows: _Rows,
+    givers: dict[Piece, list[int]],
+    columns: _Columns,
+    sources: dict[Piece, int],
+) -> list[int]:
+    """What each column takes of the rows; and how many copies of it there may be."""
+    given, staged, taken = columns
+    most = [rows.most(u, piece) for u, piece in given]
+    for j, (u, piece) in enumerate(given):
+        rows.take(j, u, piece, 1)
+        rows.use(rows.pool(piece), j, -1)
+    stages: Counter[Way] = Counter()
+    for way, leaf in (*staged, *taken):
+        j = len(most)
+        if way.span == STAGE and leaf == ANYWHERE:  # it takes stages, they take the pieces
+            rows.use(rows.stages(way), j, way.n_stages)
+            most.append(stages[way] // way.n_stages)
+            continue
+        piece = piece_of(way, leaf)
+        n_pieces = way.n_across if way.span == STAGE else way.n_pieces
+        most.append(sum(rows.most(u, piece) for u in givers[piece]) // n_pieces)
+        if way.span == STAGE:
+            rows.use(rows.stages(way), j, -1)
+            stages[way] += most[-1]
+        if piece in sources:
+            rows.take(j, sources[piece], piece, n_pieces)
+        else:
+            rows.use(rows.pool(piece), j, n_pieces)
+    return most
+
+
 def _leaves(way: Way, inventory: Inventory) -> list[int]:
-    """Leaves that a way may be bound to; none of them where it is not bound."""
-    if way.span != LEAF:
+    """Leaves that a way, or each of its stages, may be bound to; `ANYWHERE` of others."""
+    if way.span not in (LEAF, STAGE):
         return [ANYWHERE]
+    n_together = way.n_across if way.span == STAGE else way.n_pieces
     room: Counter[int] = Counter()
     for node in inventory.nodes:
         if node.kind == way.kind:
             room[node.leaf] += meeting(node, way.need) // way.piece
-    return [leaf for leaf in sorted(room) if room[leaf] >= way.n_pieces]
+    return [leaf for leaf in sorted(room) if room[leaf] >= n_together]
+
+
+_Columns = tuple[list[tuple[int, Piece]], list[tuple[Way, int]], list[tuple[Way, int]]]
+"""Pieces given, stages held, replicas taken: in the order of the program's columns."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -235,6 +275,7 @@ class _Rows:
     free: list[int] = field(default_factory=list)
     entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     _pools: dict[Piece, int] = field(default_factory=dict)
+    _stages: dict[int, int] = field(default_factory=dict)
     _room: dict[tuple[int, Piece], list[tuple[int, int]]] = field(default_factory=dict)
 
     def givers(self, piece: Piece) -> list[int]:
@@ -265,9 +306,13 @@ class _Rows:
             self._pools[piece] = self.add(name, 0)
         return self._pools[piece]
 
-    def add_units(
-        self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]
-    ) -> None:
+    def stages(self, way: Way) -> int:
+        """The row that says that no more stages of a way are taken than leaves hold."""
+        if id(way) not in self._stages:
+            self._stages[id(way)] = self.add(f"stages {len(self._stages)} of {way.kind.name}", 0)
+        return self._stages[id(way)]
+
+    def add_units(self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]) -> None:
         """The rows of each unit, for the pieces that it may give."""
         asked: dict[int, list[Piece]] = defaultdict(list)
         for u, piece in [*given, *((u, piece) for piece, u in sources.items())]:
@@ -320,15 +365,13 @@ class _Rows:
 
 def _program(
     rows: _Rows,
-    given: Sequence[tuple[int, Piece]],
-    taken: Sequence[tuple[Way, int]],
+    columns: _Columns,
     wanted: Sequence[Wanted],
-    *,
-    objective: str,
-    limits: dict[str, float],
+    aim: tuple[str, dict[str, float]],
 ) -> PlacementProgram:
-    """The arrays; pieces are of a model of their own, of which nothing is asked."""
-    n_given, n_models = len(given), len(wanted)
+    """The arrays; pieces and stages are of a model of their own, of which nothing is asked."""
+    (given, staged, taken), (objective, limits) = columns, aim
+    n_given, n_models = len(given) + len(staged), len(wanted)
     nothing = np.zeros(n_given)
 
     def of_ways(values: Sequence[float]) -> FloatArray:
@@ -345,9 +388,10 @@ def _program(
         "devices": devices,
         "latency": of_ways([way.tpot_s * 1e3 for way in ways]),
     }
-    columns = {"rent": (rent, "USD/h"), "devices": (devices, "devices")}
-    spans = of_ways([float(way.span == POOL) for way in ways])
-    order = np.concatenate([[float(u) for u, _ in given], np.arange(float(len(ways)))])
+    limited = {"rent": (rent, "USD/h"), "devices": (devices, "devices")}
+    spans = of_ways([float(way.span in (STAGE, POOL)) for way in ways])
+    first = [float(u) for u, _ in given] + [float(leaf) for _, leaf in staged]
+    order = np.concatenate([first, np.arange(float(len(ways)))])
     entries = sorted((r, j, amount) for (r, j), amount in rows.entries.items() if amount)
     table = np.array(entries, dtype=np.int64).reshape(-1, 3)
     unlimited = [UNLIMITED if one.most is None else one.most for one in wanted]
@@ -356,14 +400,16 @@ def _program(
         free=np.array(rows.free, dtype=np.int64),
         uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
         models=(*(one.name for one in wanted), "pieces"),
-        column_model=np.array([*[n_models] * n_given, *(way.model for way in ways)], dtype=np.int64),
+        column_model=np.array(
+            [*[n_models] * n_given, *(way.model for way in ways)], dtype=np.int64
+        ),
         objective=quantity[objective],
         rate=rate,
         demand=np.array([*((one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted), 0.0]),
         least=np.array([*(one.least for one in wanted), 0]),
         most=np.array([*unlimited, UNLIMITED]),
         limits=tuple(
-            PlacementLimit(name=name, column=columns[name][0], at_most=value, unit=columns[name][1])
+            PlacementLimit(name=name, column=limited[name][0], at_most=value, unit=limited[name][1])
             for name, value in limits.items()
         ),
         is_for_share=objective == "share",

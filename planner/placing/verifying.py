@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from planner.certify import referee_verdict
 from planner.describe import describe
 from planner.errors import SolverError
 from planner.placement_results import Channel
-from planner.placing.clusters import LEAF, NODE, POOL
+from planner.placing.clusters import LEAF, NODE, POOL, STAGE
 from planner.placing.columns import Way
 from planner.placing.decoding import Located
 from planner.results import Deployment
@@ -87,10 +88,14 @@ class Judge:
         """
         inside, across, between = _groups(one)
         way, need = one.way, one.way.need
-        out = {NODE: need.scale_up_bytes_per_s, LEAF: need.nic_bytes_per_s}
-        far = out.get(way.span, need.spine_bytes_per_s)
-        near = need.scale_up_bytes_per_s
-        counted = (("inside", inside, near), ("across", across, far), ("stages", between, far))
+        near, nic, spine = (
+            need.scale_up_bytes_per_s,
+            need.nic_bytes_per_s,
+            need.spine_bytes_per_s,
+        )
+        far = {NODE: (near, near), LEAF: (nic, nic), STAGE: (nic, spine), POOL: (spine, spine)}
+        wide, handed = far[way.span]
+        counted = (("inside", inside, near), ("across", across, wide), ("stages", between, handed))
         part = self._part(one)
         return tuple(
             self._channel(part, axis, groups, rate) for axis, groups, rate in counted if groups
@@ -122,6 +127,8 @@ class Judge:
         if self._costs is not None:
             return self._costs(group)[0], None
         width, link = bottleneck(part, group)
+        if width == 0.0:  # where switches are nested deeper, paths lead further out
+            width, link = bottleneck(self._shares, group)
         # no way around a member's own adapter: others' may be somebody else's
         if axis != "inside" and len({self._node(name) for name in group}) > 1:
             for name in group:
@@ -150,7 +157,11 @@ class Judge:
         nodes = {name for part in one.parts for name in part.devices}
         beside = {other for name in nodes for other in self._shares[name]}
         above = {other for name in beside for other in self._shares[name]}
-        top = {other for name in above for other in self._shares[name]} if one.way.span == POOL else ()
+        top = (
+            {other for name in above for other in self._shares[name]}
+            if one.way.span == POOL
+            else ()
+        )
         return self._shares.subgraph({*nodes, *beside, *above, *top})
 
 
@@ -176,7 +187,7 @@ def _groups(one: Located) -> Iterator[list[tuple[str, ...]]]:
     yield [tuple(c) for stage in grid for c in zip(*stage, strict=True)] if across else []
     yield [
         (name, other)
-        for here, there in zip(grid, grid[1:], strict=False)
+        for here, there in pairwise(grid)
         for row, other_row in zip(here, there, strict=True)
         for name, other in zip(row, other_row, strict=True)
     ]

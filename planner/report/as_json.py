@@ -17,6 +17,7 @@ from planner.audit_results import Audit
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
+from planner.placement_results import Placement, PlacementConflict, Served
 from planner.predictions import OperationLine, Prediction
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
@@ -30,6 +31,7 @@ FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION = "planner.prediction/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
+PLACEMENT, PLACEMENT_CONFLICT = "planner.placement/1", "planner.placement-conflict/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -53,6 +55,8 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EngineDeployment: ("summary", "n_devices"),
     Audit: ("excess",),
     OperationLine: ("total_s",),
+    Served: ("share",),
+    Placement: ("n_used", "n_free", "output_tokens_per_s"),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -71,10 +75,12 @@ def conflict_json(conflict: Conflict) -> Json:
     return {"schema": CONFLICT, **_record(conflict)}
 
 
-def any_conflict_json(conflict: Conflict | EngineConflict) -> Json:
-    """A conflict of either way to plan."""
+def any_conflict_json(conflict: Conflict | EngineConflict | PlacementConflict) -> Json:
+    """A conflict of any way to plan."""
     if isinstance(conflict, Conflict):
         return conflict_json(conflict)
+    if isinstance(conflict, PlacementConflict):
+        return {"schema": PLACEMENT_CONFLICT, **_record(conflict)}
     return engine_conflict_json(conflict)
 
 
@@ -88,6 +94,10 @@ def engine_conflict_json(conflict: EngineConflict) -> Json:
 
 def prediction_json(prediction: Prediction) -> Json:
     return {"schema": PREDICTION, **_record(prediction)}
+
+
+def placement_json(placement: Placement) -> Json:
+    return {"schema": PLACEMENT, **_record(placement)}
 
 
 def frontiers_json(curves: Sequence[Curve]) -> Json:

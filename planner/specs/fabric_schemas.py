@@ -34,7 +34,7 @@ class FabricHead(Strict):
     name: Text
     title: Text
     description: Text = ""
-    examples: list[Text] = []
+    examples: list[Text] = Field(default=[])
 
 
 class Group(Section):
@@ -61,10 +61,10 @@ class Slow(Strict):
 
 
 class LinkEntry(Strict):
-    nic: list[Text] = []
-    scale_up: list[Text] = []
-    uplink: list[Text] = []
-    between: list[Text] = []
+    nic: list[Text] = Field(default=[])
+    scale_up: list[Text] = Field(default=[])
+    uplink: list[Text] = Field(default=[])
+    between: list[Text] = Field(default=[])
     down: bool = False
     bandwidth: Fraction | None = None
 
@@ -80,9 +80,9 @@ class LinkEntry(Strict):
 
 
 class StateFile(Strict):
-    busy: list[Text] = []
-    failed: list[Text] = []
-    reserved: list[Text] = []
-    owners: dict[str, Text] = {}
+    busy: list[Text] = Field(default=[])
+    failed: list[Text] = Field(default=[])
+    reserved: list[Text] = Field(default=[])
+    owners: dict[str, Text] = Field(default={})
     slow: list[Slow] = Field(default=[])
     link: list[LinkEntry] = Field(default=[])

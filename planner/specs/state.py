@@ -12,8 +12,9 @@
     speed = "80%"                                 # of computing and of memory
 
     [[link]]
-    nic = ["node2/gpu1"]                          # or scale_up, uplink, between = ["0,0,0", "0,0,1"]
-    down = true                                   # or bandwidth = "50%"
+    nic = ["node2/gpu1"]                          # or scale_up, uplink, or
+    down = true                                   # between = ["0,0,0", "0,0,1"]
+                                                  # or bandwidth = "50%"
 
 A name stands for a device, or for all devices below it: `node3` for `node3/gpu0` and the rest.
 `*` and `?` stand for any characters of a name, `{0..15}` for a run of numbers.

@@ -108,7 +108,7 @@ def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> 
         )
 
     if found:  # its own latencies, not the slower of both
-        near, far, spine = ({kind: 0.0 for kind in one} for one in (near, far, spine))
+        near, far, spine = (dict.fromkeys(one, 0.0) for one in (near, far, spine))
     nodes = tuple(changed(node) for node in inventory.nodes)
     old = (inventory.scale_up_s, inventory.scale_out_s, inventory.spine_s)
     latencies = [
@@ -124,9 +124,7 @@ def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> 
     )
 
 
-def as_callable(
-    inventory: Inventory, costs: GroupCosts | CostTable | None
-) -> GroupCosts | None:
+def as_callable(inventory: Inventory, costs: GroupCosts | CostTable | None) -> GroupCosts | None:
     """Costs that any group can be asked for; of a table, those of the domain that a group spans."""
     if costs is None or callable(costs):
         return costs
