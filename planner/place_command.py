@@ -30,7 +30,7 @@ def place(
 ) -> int:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
     from planner.placing.planning import place as find
-    from planner.specs.pools import load_pool
+    from planner.specs.pools import load_site
     from planner.specs.state import load_state
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
@@ -39,7 +39,7 @@ def place(
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
-    pool = found.collect(lambda: load_pool(written.topology))
+    pool = found.collect(lambda: load_site(written.topology))
     state = None
     if written.state is not None:
         file = written.state
@@ -119,7 +119,8 @@ def _read(
         "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),
         "limits": {name: value for name, value in limits.items() if value is not None},
         "batches": BATCHES if written.batch is None else asked.batches,
-        "most_devices": faults.read("--replica-devices", written.replica_devices, count) or 1,
+        "most_devices": faults.read("--replica-devices", written.replica_devices, count),
+        "aligned": written.align,
         "options": asked.options,
     }
     found.problems += [*problems, *faults.problems]

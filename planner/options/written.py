@@ -470,7 +470,13 @@ class WrittenPlacement:
             "rent where every model has a demand, else throughput.",
         ),
     ] = None
-    replica_devices: Annotated[str, _text(_SEARCH, "N", "Most devices of one replica.")] = "64"
+    replica_devices: Annotated[
+        str | None,
+        _text(_SEARCH, "N", "Most devices of one replica; default: 64, none on a torus."),
+    ] = None
+    align: Annotated[
+        bool, _flag(_SEARCH, "Start slices of a torus at its cubes only: fewer places to try.")
+    ] = False
     weights: Annotated[
         tuple[str, ...],
         _text(_SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
@@ -495,6 +501,8 @@ class WrittenPlacement:
     seed: Annotated[str, _text(_SOLVER, "N", "Seed of the solver.")] = "0"
 
     ranks: Annotated[bool, _flag(_OUTPUT, "Print every rank and its device.")] = False
+    html: Annotated[str | None, _text(_OUTPUT, "FILE", "Write a page with a drawing of it.")] = None
+    svg: Annotated[str | None, _text(_OUTPUT, "FILE", "Write the drawing alone.")] = None
     json: Annotated[bool, _flag(_OUTPUT, "Print it as JSON, in SI units.")] = False
     quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
 

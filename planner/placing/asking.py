@@ -197,7 +197,7 @@ def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> Cluste
 
 def requests_of(
     wanted: Sequence[Serve],
-    site: Site,
+    site: Site | ClusterSpec,
     *,
     workload: Workload | None,
     targets: Targets,
@@ -212,7 +212,7 @@ def requests_of(
     """
     problems = list(_problems(wanted, targets, objective=objective))
     requests = []
-    cluster = next(iter(site.ground.bases.values()))
+    cluster = site if isinstance(site, ClusterSpec) else next(iter(site.ground.bases.values()))
     for one in wanted:
         try:
             requests.append(

@@ -20,9 +20,10 @@ from planner.placing.conflicts import conflict_of
 from planner.placing.decoding import locate
 from planner.placing.describing import in_si, placement_of
 from planner.placing.searching import Asked, searched
+from planner.placing.slicing import AskedTorus, place_slices
 from planner.solvers.solution import Status
 from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
@@ -44,7 +45,8 @@ def place(
     objective: str | None = None,
     limits: Mapping[str, float] | None = None,
     batches: Sequence[int] | None = None,
-    most_devices: int = MOST_DEVICES,
+    most_devices: int | None = None,
+    aligned: bool = False,
     devices: Mapping[str, DeviceSpec] | None = None,
     group_costs: GroupCosts | CostTable | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
@@ -52,8 +54,8 @@ def place(
     """Choose replicas, their layouts and their devices together, provably best, and prove it.
 
     Args:
-        cluster: a topology of nodes, a pool of several (`load_pool`), or a graph: an undirected
-            `networkx.Graph` whose vertices have `kind` ("device" or "switch"), devices
+        cluster: a topology of nodes or a torus, a pool of several (`load_pool`), or a graph: an
+            undirected `networkx.Graph` whose vertices have `kind` ("device" or "switch"), devices
             `device` (a name such as "h100-sxm", or a key of `devices`) and, if they like,
             `hbm_bytes`, `speed_fraction` and `state` ("free", "busy", …); and whose edges have
             `bytes_per_s` (one way, as attained), `latency_s` and `tier` ("scale-up" inside a
@@ -68,7 +70,8 @@ def place(
             default `rent` where every model has a demand, `throughput` elsewhere.
         limits: most `rent` [USD/h] and `devices`, of all replicas together.
         batches: decode batches to choose from.
-        most_devices: of one replica.
+        most_devices: of one replica; 64, and on a torus as many as there are.
+        aligned: on a torus, let slices start at its cubes only.
         devices: records of a graph's devices by name, before those that ship.
         group_costs: what groups get, in place of what the graph says, see
             `planner.topology.costs`.
@@ -82,14 +85,38 @@ def place(
     """
     began_s = time.perf_counter()
     wanted = _wishes(models)
+    objective = objective or _usual_objective(wanted)
+    if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
+        return place_slices(
+            AskedTorus(
+                cluster=cluster,
+                state=state,
+                wanted=wanted,
+                requests=tuple(
+                    requests_of(
+                        wanted,
+                        cluster,
+                        workload=workload,
+                        targets=targets,
+                        batches=batches,
+                        objective=objective,
+                        options=options,
+                    )
+                ),
+                objective=objective,
+                limits=_limits(limits or {}),
+                options=options,
+                most_devices=most_devices,
+                aligned=aligned,
+            )
+        )
     site = site_of(
         cluster,
         state,
         devices=devices,
         group_costs=group_costs,
-        most_devices=most_devices,
+        most_devices=most_devices or MOST_DEVICES,
     )
-    objective = objective or _usual_objective(wanted)
     requests = requests_of(
         wanted,
         site,

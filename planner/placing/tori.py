@@ -320,6 +320,7 @@ def _located(way: TorusWay, placed: Openings, row: int, axes: IntArray) -> Locat
     ).reshape(-1, 3)
     at = np.zeros_like(inside)
     at[:, axes] = inside
+    at = (at + placed.first[row]) % placed.orientation[row]  # lines begin behind a failed link
     at = (at + placed.offset[row]) % np.array(placed.pool)
     return LocatedSlice(
         way=way,

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.errors import SolverError
@@ -63,7 +64,7 @@ def _channel(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, axis:
     lines = list(_lines(one, axis))
     narrowest = (float("inf"), ("", ""), lines[0])
     for line in lines:
-        links = list(zip(line, line[1:], strict=False))
+        links = list(pairwise(line))
         if is_ring:
             links += _closing(graph, fabric, one, (axis, line))
         for a, b in links:
@@ -90,7 +91,7 @@ def _channel(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, axis:
 
 def _lines(one: LocatedSlice, axis: int) -> Iterator[Line]:
     """Devices along one axis of the mesh, line by line."""
-    x, y, z = one.way.shape
+    _, y, z = one.way.shape
     step = (y * z, z, 1)[axis]
     for rank in range(one.way.n_devices):
         if (rank // step) % one.way.shape[axis] == 0:

@@ -101,6 +101,9 @@ def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int
         (one.name, str(one.recipe), ", ".join(one.leaves), ", ".join(_runs(one.nodes)))
         for one in replicas
     ]
+    if any(rank.coordinate for one in replicas for rank in one.ranks):
+        rows = [("replica", "recipe", "ranks", "from first to last")]
+        rows += [(one.name, str(one.recipe), str(len(one.ranks)), _ends(one)) for one in replicas]
     head = [len(max((row[i] for row in rows), key=len)) for i in range(3)]
     room = max(20, width - sum(head) - 8)
     lines = []
@@ -112,6 +115,10 @@ def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int
     if n_more:
         lines.append(f"and {n_more} more: `--ranks` or `--json` lists them all")
     return lines if placement.replicas else []
+
+
+def _ends(replica: Replica) -> str:
+    return f"{replica.ranks[0].device} … {replica.ranks[-1].device}"
 
 
 def _runs(nodes: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ from planner.specs.faults import validate
 from planner.specs.finding import Found, Kind, find, is_path
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
 from planner.specs.reading import load_cluster
-from planner.specs.records import ClusterSpec, NodesFabric, Provenance
+from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
 
 
@@ -91,6 +91,18 @@ def pool_of(cluster: ClusterSpec) -> PoolSpec:
         groups=(group,),
         provenance=(*cluster.provenance, *cluster.device.provenance),
     )
+
+
+def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | ClusterSpec:
+    """Load a fabric file, a topology of nodes, or a torus, which is no pool of nodes.
+
+    Raises:
+        SpecError: as `load_pool`.
+    """
+    if _fabric_file(name_or_path) is None:
+        cluster = load_cluster(name_or_path, asked_by=asked_by)
+        return cluster if isinstance(cluster.fabric, TorusFabric) else pool_of(cluster)
+    return load_pool(name_or_path, asked_by=asked_by)
 
 
 def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:

@@ -11,9 +11,11 @@ Which axes of an opening close into rings:
   `planner.topology.slices.axis_wraps` says for its shape. At any other offset its faces lie
   inside cubes, so it is open there: lines instead of rings.
 
-A failed link opens the ring that it is part of; two in one ring, or one in a line, part the
-devices, and there is no opening. A ring through the switches leaves by the links of both its
-ends, so it needs both. An axis runs as fast as its slowest link, a slice as its slowest device.
+A failed link opens the rings of its axis: all of them become lines that begin behind it, so
+that devices side by side stay so. Links that failed at two places along an axis, or one in a
+line, part the devices, and there is no opening. A ring through the switches leaves by the links
+of both its ends, so it needs both. An axis runs as fast as its slowest link, a slice as its
+slowest device.
 
 All offsets of an orientation are tested at once: devices in use by sums over boxes (a summed
 volume table of the pool laid beside itself), links and speeds by sliding windows.
@@ -71,6 +73,8 @@ class Openings:
         orientation: devices along each axis, int[C, 3].
         offset: the corner where the slice starts, int[C, 3].
         closes: whether the axis of the pool closes into rings, bool[C, 3].
+        first: where the lines along the axis begin, counted from the offset, int[C, 3]; 0 but
+            where a failed link opened rings.
         link_fraction: share of a link's bandwidth that the axis attains, float[C, 3].
         speed_fraction: share of a device's speed that the slice attains, float[C].
     """
@@ -79,6 +83,7 @@ class Openings:
     orientation: IntArray
     offset: IntArray
     closes: BoolArray
+    first: IntArray
     link_fraction: FloatArray
     speed_fraction: FloatArray
 
@@ -98,6 +103,7 @@ class Openings:
             orientation=self.orientation[rows],
             offset=self.offset[rows],
             closes=self.closes[rows],
+            first=self.first[rows],
             link_fraction=self.link_fraction[rows],
             speed_fraction=self.speed_fraction[rows],
         )
@@ -172,6 +178,7 @@ def openings(
         orientation=np.concatenate([part.orientation for part in parts]),
         offset=np.concatenate([part.offset for part in parts]),
         closes=np.concatenate([part.closes for part in parts]),
+        first=np.concatenate([part.first for part in parts]),
         link_fraction=np.concatenate([part.link_fraction for part in parts]),
         speed_fraction=np.concatenate([part.speed_fraction for part in parts]),
     )
@@ -186,6 +193,7 @@ def _none(fabric: TorusFabric) -> Openings:
         orientation=nothing,
         offset=nothing,
         closes=nothing.astype(bool),
+        first=nothing,
         link_fraction=nothing.astype(float),
         speed_fraction=np.zeros(0),
     )
@@ -198,18 +206,20 @@ def _of_orientation(
     offset = _grid([_starts(fabric, axis, way[axis], aligned) for axis in range(3)])
     offset = offset[_box_sums(volume, offset, way) == 0]
     closes = _closes(fabric, way, offset)
-    fraction = np.ones((len(offset), 3))
+    fraction, first = np.ones((len(offset), 3)), np.zeros_like(offset)
     is_joined = np.ones(len(offset), np.bool_)
     for axis in range(3):
         if way[axis] > 1 and (state.link_fraction[axis] < 1.0).any():
-            joined = _joined(state.link_fraction[axis], axis, way, offset, closes[:, axis])
-            is_joined &= joined[0]
-            fraction[:, axis], closes[:, axis] = joined[1], joined[2]
+            links = _links(state.link_fraction[axis], axis, way, (offset, closes[:, axis]))
+            is_joined &= links.is_joined
+            fraction[:, axis], first[:, axis] = links.fraction, links.first
+            closes[:, axis] &= links.is_whole
     return Openings(
         pool=fabric.shape,
         orientation=np.broadcast_to(np.array(way, np.int64), offset.shape),
         offset=offset,
         closes=closes,
+        first=first,
         link_fraction=fraction,
         speed_fraction=_least_speed(state.speed_fraction, way, offset),
     ).take(np.flatnonzero(is_joined))
@@ -235,33 +245,45 @@ def _closes(fabric: TorusFabric, way: Shape, offset: IntArray) -> BoolArray:
     return np.asarray(by_switch | by_pool)
 
 
-def _joined(
-    fraction: FloatArray, axis: int, way: Shape, offset: IntArray, closes: BoolArray
-) -> tuple[BoolArray, FloatArray, BoolArray]:
-    """What links leave of one axis of each opening: joined at all, share of speed, closed."""
-    dim = way[axis]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Links:
+    """What links leave of one axis of n openings: joined, whole, where lines begin, how fast."""
+
+    is_joined: BoolArray
+    is_whole: BoolArray
+    first: IntArray
+    fraction: FloatArray
+
+
+def _links(
+    fraction: FloatArray, axis: int, way: Shape, placed: tuple[IntArray, BoolArray]
+) -> _Links:
+    """The links of one axis, at offsets, of rings and lines; all lines side by side together."""
+    dim, (offset, closes) = way[axis], placed
     failed, speed = (fraction == 0.0).astype(float), np.where(fraction == 0.0, 1.0, fraction)
-    n_inside = _windowed(failed, axis, dim - 1, np.add)
-    inside = _windowed(speed, axis, dim - 1, np.minimum)
-    last, before = np.roll(failed, 1 - dim, axis), np.roll(failed, 1, axis)
-    n_around = n_inside + np.maximum(last, before)
-    last, before = np.roll(speed, 1 - dim, axis), np.roll(speed, 1, axis)
-    around = np.minimum(inside, np.minimum(last, before))
-    at = tuple(offset.T)
-    across = [other for other in range(3) if other != axis]
+    for other in range(3):
+        if other != axis:
+            failed = _windowed(failed, other, way[other], np.maximum)
+            speed = _windowed(speed, other, way[other], np.minimum)
 
-    def over_lines(values: FloatArray, worst: np.ufunc) -> FloatArray:
-        for other in across:
-            values = _windowed(values, other, way[other], worst)
-        return np.asarray(values[at])
+    def at(values: FloatArray, shift: int) -> FloatArray:
+        return np.asarray(np.roll(values, -shift, axis)[tuple(offset.T)])
 
-    n_line, n_ring = over_lines(n_inside, np.maximum), over_lines(n_around, np.maximum)
-    is_joined = np.where(closes, n_ring <= 1, n_line == 0)
-    still_closed = closes & (n_ring == 0)
-    # a ring that is cut is a line of what is left, which may still leave by the link around it
-    slowest = over_lines(around, np.minimum)
-    share = np.where(closes, slowest, over_lines(inside, np.minimum))
-    return is_joined, share, still_closed
+    n_inside, n_around = np.zeros(len(offset)), np.maximum(at(failed, dim - 1), at(failed, -1))
+    inside, around = np.ones(len(offset)), np.minimum(at(speed, dim - 1), at(speed, -1))
+    first = np.zeros(len(offset), np.int64)
+    for place in range(dim - 1):
+        is_cut = at(failed, place) > 0
+        first[is_cut] = place + 1
+        n_inside += is_cut
+        inside = np.minimum(inside, at(speed, place))
+    return _Links(
+        is_joined=np.where(closes, n_inside + n_around <= 1, n_inside == 0),
+        is_whole=n_inside + n_around == 0,
+        first=np.where(closes, first, 0),
+        # where a ring is cut its lines may still leave by the link around it
+        fraction=np.where(closes, np.minimum(inside, around), inside),
+    )
 
 
 def _least_speed(speed: FloatArray, way: Shape, offset: IntArray) -> FloatArray:

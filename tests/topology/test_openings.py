@@ -82,7 +82,7 @@ def _walk(
     for axis in range(3):
         is_whole = on_cube[axis] if fabric.wraps_each_axis else all(on_cube)
         ring = (by_shape[axis] and is_whole) or (way[axis] == pool[axis] and pool_closed[axis])
-        worst, share = 0, 1.0
+        cuts, share = set[int](), 1.0
         for line in {tuple(c for k, c in enumerate(cell) if k != axis) for cell in cells}:
 
             def link(index: int, line: tuple[int, ...] = line, axis: int = axis) -> float:
@@ -91,16 +91,15 @@ def _walk(
                 return float(state.link_fraction[(axis, *where)])
 
             links = [link(at[axis] + i) for i in range(way[axis] - 1)]
-            cut = sum(one == 0 for one in links)
+            cuts |= {i for i, one in enumerate(links) if one == 0}
             if ring:
                 ends = [link(at[axis] + way[axis] - 1), link(at[axis] - 1)]
-                cut += any(one == 0 for one in ends)
+                cuts |= {way[axis] - 1} if 0 in ends else set()
                 links += ends
-            worst = max(worst, cut)
             share = min([share, *(one for one in links if one)])
-        if worst > (1 if ring else 0):
+        if len(cuts) > (1 if ring else 0):
             return None
-        rings.append(ring and worst == 0)
+        rings.append(ring and not cuts)
         shares.append(share)
     return (tuple(rings), tuple(shares), min(float(state.speed_fraction[cell]) for cell in cells))
 
