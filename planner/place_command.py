@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ from planner.options.written import Written, WrittenPlacement
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
+    from planner.floors import Floor
     from planner.placement_results import Placement
     from planner.placing.asking import Serve
     from planner.specs.records import ModelSpec
@@ -29,6 +31,7 @@ def place(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> int:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
+    from planner.placing.flooring import floor_of
     from planner.placing.planning import place as find
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
@@ -48,7 +51,9 @@ def place(
     found.check()
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
-    _say(written, answer)
+    floor = floor_of(pool, state)
+    _draw(written, answer, floor)
+    _say(written, answer, floor)
     return FOUND
 
 
@@ -58,7 +63,19 @@ def _loader(name: str) -> Callable[[], ModelSpec]:
     return lambda: load_model(name)
 
 
-def _say(written: WrittenPlacement, answer: Placement) -> None:
+def _draw(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
+    """Write the files that were asked for."""
+    if written.html is not None:
+        from planner.report.floor_page import placement_page
+
+        Path(written.html).write_text(placement_page(answer, floor), encoding="utf-8")
+    if written.svg is not None:
+        from planner.report.floor_drawing import drawing
+
+        Path(written.svg).write_text(drawing(answer, floor), encoding="utf-8")
+
+
+def _say(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
     if written.json:
         from planner.report.as_json import dumps, placement_json
 
@@ -69,7 +86,8 @@ def _say(written: WrittenPlacement, answer: Placement) -> None:
     if written.quiet:
         write(placement_line(answer), sys.stdout)
     else:
-        write(placement_text(answer, width(), ranks=written.ranks), sys.stdout)
+        text = placement_text(answer, width(), ranks=written.ranks, floor=floor)
+        write(text, sys.stdout)
 
 
 def _read(

@@ -22,7 +22,10 @@ from planner.units import show
 WIDTH = 960.0
 MARGIN, GAP = 12.0, 10.0
 LINE = 17.0
+TALLEST = 1050.0
+"""Of the slices of a torus, where they can be drawn so low."""
 N_HUES, N_SHADES = 7, 3
+SMALLEST_FONT = 6.5
 SIZES = ((64, 34.0), (256, 22.0), (1024, 14.0), (4096, 9.5), (1 << 40, 6.0))
 """Most devices, and the side of the square of one."""
 
@@ -90,7 +93,7 @@ def drawing(placement: Placement, floor: Floor) -> str:
         f'<rect class="page" width="{WIDTH:g}" height="{height:g}"/>',
         *around,
         *(_device(cell, seats.get(cell.spot.name), paint) for cell in cells),
-        *_numbers(cells, seats, floor),
+        *_numbers(cells, seats),
         *legend,
     ]
     return "\n".join([*parts, "</svg>", ""])
@@ -220,12 +223,7 @@ def _torus(floor: Floor) -> tuple[list[Cell], list[str], float]:
     """Slices of equal z, in rows; x to the right, y downwards."""
     assert floor.pool is not None
     nx, ny, nz = floor.pool
-    n_rows_of = {n: ceil(nz / n) for n in range(1, nz + 1)}
-    room = WIDTH - 2 * MARGIN
-    best = max(
-        n_rows_of, key=lambda n: min((room - (n - 1) * GAP) / (n * nx), 34.0) - 0.2 * n_rows_of[n]
-    )
-    size = min((room - (best - 1) * GAP) / (best * nx), 34.0)
+    best, size = _abreast(floor.pool)
     cells, around = [], []
     for z in range(nz):
         x = MARGIN + (z % best) * (nx * size + GAP)
@@ -244,6 +242,19 @@ def _torus(floor: Floor) -> tuple[list[Cell], list[str], float]:
         ]
     height = MARGIN + ceil(nz / best) * (ny * size + LINE + GAP)
     return cells, around, height
+
+
+def _abreast(pool: tuple[int, int, int]) -> tuple[int, float]:
+    """Slices in a row and the side of a device: as large as fits a page, or as low as can be."""
+    nx, ny, nz = pool
+    room = WIDTH - 2 * MARGIN
+    ways = []
+    for n in range(1, nz + 1):
+        size = min((room - (n - 1) * GAP) / (n * nx), 34.0)
+        height = ceil(nz / n) * (ny * size + LINE + GAP)
+        ways.append((height > TALLEST, height if height > TALLEST else -size, n, size))
+    _, _, n, size = min(ways)
+    return n, size
 
 
 def _device(cell: Cell, seat: Seat | None, paint: _Paint) -> str:
@@ -278,17 +289,29 @@ def told(spot: Spot, seat: Seat | None) -> str:
     return f"{spot.name}: {seat.replica.name}, rank {rank.rank} at {where}{stage}{slow}"
 
 
-def _numbers(cells: Sequence[Cell], seats: Mapping[str, Seat], floor: Floor) -> Iterator[str]:
+def _numbers(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[str]:
     """The number of its replica on each patch of devices that is large enough."""
     for patch in _patches(cells, seats):
-        seat = seats[patch[0].spot.name]
-        text = number_of(seat.replica)
-        left, right = min(c.x for c in patch), max(c.x + c.size for c in patch)
-        top, bottom = min(c.y for c in patch), max(c.y + c.size for c in patch)
+        text = number_of(seats[patch[0].spot.name].replica)
+        left, top, right, bottom = _widest(patch)
         font = min(14.0, (right - left) / (0.62 * len(text)), 0.95 * (bottom - top))
-        if font >= 6.5:
+        if font >= SMALLEST_FONT:
             x, y = (left + right) / 2, (top + bottom) / 2 + 0.36 * font
             yield f'<text class="n" font-size="{font:.3g}" x="{x:.5g}" y="{y:.5g}">{text}</text>'
+
+
+def _widest(patch: Sequence[Cell]) -> tuple[float, float, float, float]:
+    """All of a patch that is a rectangle; else the longest run of its rows."""
+    size = patch[0].size
+    rows: dict[float, list[float]] = {}
+    for cell in patch:
+        rows.setdefault(round(cell.y, 2), []).append(cell.x)
+    ends = {(min(xs), max(xs)) for xs in rows.values()}
+    if len(ends) == 1 and len(patch) == len(rows) * len(next(iter(rows.values()))):
+        ((left, right),) = ends
+        return left, min(rows), right + size, max(rows) + size
+    top, xs = max(rows.items(), key=lambda row: len(row[1]))
+    return min(xs), top, max(xs) + size, top + size
 
 
 def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[Cell]]:
@@ -342,7 +365,7 @@ def legend_lines(placement: Placement) -> list[str]:
         mine = [one for one in placement.replicas if one.recipe == number]
         numbers = runs([int(number_of(one)) for one in mine])
         label = recipe.deployment.mesh.label
-        each = f"{recipe.deployment.mesh.n_devices} devices"
+        each = plural(recipe.deployment.mesh.n_devices, "device")
         text = f"{recipe.model} {numbers}: {label}, {each}"
         channels = [channel for one in mine for channel in one.channels]
         if channels:
