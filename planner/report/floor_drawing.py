@@ -316,23 +316,20 @@ def _widest(patch: Sequence[Cell]) -> tuple[float, float, float, float]:
 
 def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[Cell]]:
     """Rectangles of neighbouring devices of one replica: the largest part of each."""
-    of_place: dict[tuple[int, float, float], Cell] = {}
+    left: dict[tuple[int, int, int], Cell] = {}
     for cell in cells:
         seat = seats.get(cell.spot.name)
         if seat is not None:
-            of_place[seat.number, round(cell.x, 2), round(cell.y, 2)] = cell
-    left = dict(of_place)
+            quarter = cell.size / 4  # fine enough that gaps between boxes are no neighbours
+            left[seat.number, round(cell.x / quarter), round(cell.y / quarter)] = cell
     while left:
-        key, cell = next(iter(left.items()))
-        patch, queue = [], [key]
+        patch, queue = [], [next(iter(left))]
         while queue:
             number, x, y = at = queue.pop()
-            if at not in left:
-                continue
-            patch.append(left.pop(at))
-            step = cell.size
-            around = ((x + step, y), (x - step, y), (x, y + step), (x, y - step))
-            queue += [(number, round(a, 2), round(b, 2)) for a, b in around]
+            if at in left:
+                patch.append(left.pop(at))
+                queue += [(number, x + 4, y), (number, x - 4, y)]
+                queue += [(number, x, y + 4), (number, x, y - 4)]
         yield patch
 
 
