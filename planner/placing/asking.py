@@ -13,7 +13,14 @@ from planner.specs.finding import files
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.reading import load_device
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, NodesFabric, Workload
-from planner.specs.request import DEFAULT_WORKLOAD, Request, SolverOptions, Targets, make_request
+from planner.specs.request import (
+    DEFAULT_WORKLOAD,
+    Request,
+    SolverOptions,
+    Targets,
+    default_prefill,
+    make_request,
+)
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts, recosted
@@ -224,7 +231,7 @@ def requests_of(
                     weights_formats=one.weights_formats,
                     kv_formats=one.kv_formats,
                     batches=BATCHES if batches is None else batches,
-                    prefill_batches=None,
+                    prefill_batches=_prefill_batches(one.targets or targets),
                     prefill=None,
                     objective="latency" if objective == "latency" else "throughput",
                     options=options,
@@ -235,6 +242,11 @@ def requests_of(
     if problems:
         raise RequestError(problems)
     return requests
+
+
+def _prefill_batches(targets: Targets) -> tuple[int, ...]:
+    """As `planning.plan` offers them, in the same steps as decode batches."""
+    return (1,) if default_prefill(targets) == "latency" else BATCHES
 
 
 def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:

@@ -207,7 +207,9 @@ def _forbid(highs: highspy.Highs, columns: list[int]) -> None:
     highs.addRow(-highspy.kHighsInf, n - 1.0, n, np.array(columns, dtype=np.int32), np.ones(n))
 
 
-def set_options(highs: highspy.Highs, effort: Effort, *, spent_s: float) -> None:
+def set_options(
+    highs: highspy.Highs, effort: Effort, *, spent_s: float, tolerance: float = TOLERANCE
+) -> None:
     """Tell HiGHS how to work, and make sure that it listened."""
     global _threads_of_scheduler
     if _threads_of_scheduler not in (None, effort.threads):
@@ -220,9 +222,9 @@ def set_options(highs: highspy.Highs, effort: Effort, *, spent_s: float) -> None
         "random_seed": effort.seed,
         "mip_rel_gap": effort.gap,
         "mip_abs_gap": 0.0,
-        "mip_feasibility_tolerance": TOLERANCE,
-        "primal_feasibility_tolerance": TOLERANCE,
-        "dual_feasibility_tolerance": TOLERANCE,
+        "mip_feasibility_tolerance": tolerance,
+        "primal_feasibility_tolerance": tolerance,
+        "dual_feasibility_tolerance": tolerance,
     }
     if effort.time_limit_s is not None:
         options["time_limit"] = max(0.0, effort.time_limit_s - spent_s)

@@ -24,6 +24,7 @@ PLACEMENT_SOLVERS = {
 }
 _SECOND = {"highs": "cpsat", "cpsat": "highs", "narrowing": "highs"}
 LEAST_TIME_S = 0.01
+MOST_TIED = 100
 
 Backend = Callable[[PlacementProgram, Effort], PlacementSolution]
 
@@ -36,7 +37,8 @@ def solve_placement(
     """Place copies at the least objective, with proof; among optima, at the least ties.
 
     The certificate is of the objective. Where time runs out while a tie is broken, the choice
-    that was in hand stays.
+    that was in hand stays; and of a program of more than `MOST_TIED` columns ties are not
+    broken, which may take longer than the proof: there the solver's own choice stays.
 
     Args:
         program: what to place, and on what.
@@ -54,7 +56,8 @@ def solve_placement(
     solution = _run(solver, program, effort)
     if solution.status is Status.INFEASIBLE:
         return _confirmed(program, solution, solver, effort)
-    if solution.counts is not None and solution.status is Status.OPTIMAL:
+    is_tied = bool(program.ties) and program.n_columns <= MOST_TIED
+    if is_tied and solution.counts is not None and solution.status is Status.OPTIMAL:
         left = replace(effort, on_progress=None, gap=0.0)
         solution = _settled(program, solution, (solver, left, began_s))
     return replace(solution, wall_s=time.perf_counter() - began_s)

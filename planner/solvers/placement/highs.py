@@ -24,13 +24,17 @@ from pyomo.core import (
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from planner.programs.layout import FloatArray
-from planner.programs.placement import Counts, PlacementProgram, most_copies
+from planner.programs.placement import Counts, PlacementProgram, most_copies, violations
 from planner.solvers.answers import Clock, run_interruptibly
-from planner.solvers.highs import linear, listen, run, set_options, status_of
+from planner.solvers.highs import TOLERANCE, linear, listen, run, set_options, status_of
 from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
 from planner.solvers.solution import Effort, Status
 
 Terms = list[tuple[float, int]]
+
+TOLERANCES = (1e-7, TOLERANCE)
+"""Counts are whole, so a coarse tolerance lets nothing pass but in demands and limits; where it
+does the fine one is taken, with which a search is five times as long."""
 
 
 def build(program: PlacementProgram) -> ConcreteModel:
@@ -129,15 +133,29 @@ def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
     at_once = trivial(program, name, clock)
     if at_once is not None:
         return at_once
-    model, transfer = build(program), Highs()
+    model = build(program)
+    for tolerance in TOLERANCES:
+        counts, ending = _search(program, model, (effort, name, clock), tolerance)
+        if counts is None or not violations(program, counts):
+            break
+    return placed(program, counts, ending, clock)
+
+
+def _search(
+    program: PlacementProgram,
+    model: ConcreteModel,
+    how: tuple[Effort, tuple[str, str], Clock],
+    tolerance: float,
+) -> tuple[Counts | None, Ending]:
+    """Run HiGHS once; what it has, and how it ended."""
+    effort, name, clock = how
+    transfer = Highs()
     transfer.set_instance(model)
     highs: highspy.Highs = transfer._solver_model
-    set_options(highs, effort, spent_s=clock.elapsed_s())
+    set_options(highs, effort, spent_s=clock.elapsed_s(), tolerance=tolerance)
     if highs.getNumCol() == 0:  # nothing binds and nothing counts: HiGHS calls that no model
         nothing = Counts(copies=(0,) * program.n_columns)
-        return placed(
-            program, nothing, Ending(status=Status.OPTIMAL, bound=0.0, solver=name), clock
-        )
+        return nothing, Ending(status=Status.OPTIMAL, bound=0.0, solver=name)
     stop, listener = listen(highs, effort, clock=clock)
     interrupted = run_interruptibly(lambda: run(highs), stop.set)
     listener.close()
@@ -149,11 +167,10 @@ def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
         where = [position.get(id(v)) for v in model.n.values()]
         counts = Counts(copies=tuple(0 if p is None else round(values[p]) for p in where))
     info = highs.getInfo()
-    ending = Ending(
+    return counts, Ending(
         status=status,
         bound=float(info.mip_dual_bound),
         solver=name,
         n_nodes=max(0, int(info.mip_node_count)),
         stopped_by=stopped_by,
     )
-    return placed(program, counts, ending, clock)
