@@ -84,7 +84,7 @@ def place(
         SolverError: an answer failed its verification.
     """
     began_s = time.perf_counter()
-    wanted = _wishes(models)
+    wanted = wishes(models)
     objective = objective or _usual_objective(wanted)
     if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
         return place_slices(
@@ -104,7 +104,7 @@ def place(
                     )
                 ),
                 objective=objective,
-                limits=_limits(limits or {}),
+                limits=read_limits(limits or {}),
                 options=options,
                 most_devices=most_devices,
                 aligned=aligned,
@@ -131,7 +131,7 @@ def place(
         wanted=wanted,
         requests=tuple(requests),
         objective=objective,
-        limits=_limits(limits or {}),
+        limits=read_limits(limits or {}),
         options=options,
     )
     search = searched(asked)
@@ -146,7 +146,7 @@ def place(
     return placement_of(asked, search, located, began_s=began_s, costs=group_costs)
 
 
-def _wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:
+def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:
     listed = [models] if isinstance(models, (ModelSpec, Serve)) else [*models]
     return tuple(one if isinstance(one, Serve) else Serve(model=one) for one in listed)
 
@@ -155,7 +155,7 @@ def _usual_objective(wanted: Sequence[Serve]) -> str:
     return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
 
 
-def _limits(limits: Mapping[str, float]) -> dict[str, float]:
+def read_limits(limits: Mapping[str, float]) -> dict[str, float]:
     problems = [
         Problem(where="limits", key=name, value=str(value), fact=fact)
         for name, value in limits.items()

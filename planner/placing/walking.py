@@ -64,9 +64,10 @@ def _channel(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, axis:
     lines = list(_lines(one, axis))
     narrowest = (float("inf"), ("", ""), lines[0])
     for line in lines:
-        links = list(pairwise(line))
-        if is_ring:
-            links += _closing(graph, fabric, one, (axis, line))
+        pairs = [*pairwise(line), *([(line[-1], line[0])] if is_ring else [])]
+        links = [
+            link for a, b in pairs for link in _joining(graph, fabric, one, (axis, line), a, b)
+        ]
         for a, b in links:
             edge = graph.get_edge_data(a, b)
             if edge is None:
@@ -98,29 +99,45 @@ def _lines(one: LocatedSlice, axis: int) -> Iterator[Line]:
             yield tuple(one.devices[rank + k * step] for k in range(one.way.shape[axis]))
 
 
-def _closing(
-    graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, at: tuple[int, Line]
+def _joining(
+    graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, at: tuple[int, Line], *ends: str
 ) -> list[tuple[str, str]]:
-    """The links that close a line into a ring.
+    """The links by which two devices of a line talk: one, or those of the faces of its cubes.
 
     Raises:
-        SolverError: none do.
+        SolverError: there are none.
     """
+    a, b = ends
     axis, line = at
-    if graph.has_edge(line[-1], line[0]) and len(line) > 2:
-        return [(line[-1], line[0])]
-    corners = [tuple(map(int, name.split(","))) for name in (one.devices[0], line[0], line[-1])]
-    cube, along = fabric.wrap_multiple, one.axes[axis]
-    axes = [axis] if fabric.wraps_each_axis else [0, 1, 2]
-    is_whole = all(
-        one.way.shape[k] % cube == 0 and corners[0][one.axes[k]] % cube == 0 for k in axes
-    )
-    if not is_whole:
-        raise SolverError(f"no ring closes from `{line[-1]}` to `{line[0]}`")
-    beyond, before = list(corners[2]), list(corners[1])
-    beyond[along] = (beyond[along] + 1) % fabric.shape[along]
-    before[along] = (before[along] - 1) % fabric.shape[along]
-    return [
-        (line[-1], torus_device(*beyond)),
-        (torus_device(*before), line[0]),
-    ]
+    if graph.has_edge(a, b):
+        return [(a, b)]
+    along = one.axes[axis]
+    axes = [along] if fabric.wraps_each_axis else [0, 1, 2]
+    if not one.way.closes[axis] or not all(_fills_cubes(fabric, one, k) for k in axes):
+        raise SolverError(f"no link joins `{a}` and `{b}`, which talk to each other")
+    own = {_at(name)[along] for name in line}
+    n = fabric.shape[along]
+    faces = []
+    for name, step in ((a, 1), (a, -1), (b, 1), (b, -1)):
+        beside = list(_at(name))
+        beside[along] = (beside[along] + step) % n
+        if beside[along] not in own:
+            faces.append((name, torus_device(*beside)))
+    if {name for name, _ in faces} != {a, b}:
+        raise SolverError(f"`{a}` and `{b}` are not on two faces of the same cubes")
+    return faces
+
+
+def _fills_cubes(fabric: TorusFabric, one: LocatedSlice, axis: int) -> bool:
+    """Whether the devices fill whole cubes along an axis of the pool."""
+    cube = fabric.wrap_multiple
+    of_cube: dict[int, set[int]] = {}
+    for name in one.devices:
+        at = _at(name)[axis]
+        of_cube.setdefault(at // cube, set()).add(at)
+    return all(len(found) == cube for found in of_cube.values())
+
+
+def _at(name: str) -> tuple[int, int, int]:
+    x, y, z = map(int, name.split(","))
+    return x, y, z

@@ -70,7 +70,7 @@ def relaxation(program: PlacementProgram) -> Relaxation:
     most = most_copies(program).astype(float)
     uses, n = program.uses, program.n_columns
     used = np.zeros(program.n_resources)
-    np.add.at(used, uses.resource, uses.amount * most[uses.column])
+    np.add.at(used, uses.resource, np.maximum(uses.amount, 0) * most[uses.column])
     binds = np.flatnonzero(used > program.free)
     number = np.full(program.n_resources, -1)
     number[binds] = np.arange(len(binds))
