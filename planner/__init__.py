@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from planner.placement_results import Placement, PlacementConflict
     from planner.placing.asking import Serve
     from planner.placing.planning import place
+    from planner.placing.repairing import repair
     from planner.planning import plan
+    from planner.repair_results import Repair
     from planner.results import Certificate, Conflict, Deployment, Plan
     from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
@@ -49,6 +51,8 @@ _HOMES = {
     "EnginePlan": "planner.engine_results",
     "EngineConflict": "planner.engine_results",
     "place": "planner.placing.planning",
+    "repair": "planner.placing.repairing",
+    "Repair": "planner.repair_results",
     "Serve": "planner.placing.asking",
     "Placement": "planner.placement_results",
     "PlacementConflict": "planner.placement_results",
@@ -107,6 +111,7 @@ __all__ = [
     "Plan",
     "PlannerError",
     "PoolSpec",
+    "Repair",
     "Request",
     "RequestError",
     "Serve",
@@ -129,6 +134,7 @@ __all__ = [
     "place",
     "plan",
     "plan_engine",
+    "repair",
 ]
 
 

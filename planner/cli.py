@@ -30,7 +30,7 @@ from planner.errors import (
 )
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
-from planner.place_command import place
+from planner.place_command import place, repair
 from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
@@ -55,6 +55,7 @@ usage: plan [OPTIONS]
        plan audit [OPTIONS]
        plan predict [OPTIONS]
        plan place --model NAME [OPTIONS]
+       plan repair FILE --state FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]"""
@@ -142,6 +143,7 @@ def _app() -> App:
     app.command(audit)
     app.command(predict)
     app.command(place)
+    app.command(repair)
     app.command(calibrate)
     app.command(models)
     app.command(topologies)

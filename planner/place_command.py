@@ -11,17 +11,21 @@ from cyclopts import Parameter
 
 from planner.errors import Problem
 from planner.options.arguments import Arguments
-from planner.options.written import Written, WrittenPlacement
+from planner.options.written import Written, WrittenPlacement, WrittenRepair
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.floors import Floor
     from planner.placement_results import Placement
     from planner.placing.asking import Serve
+    from planner.placing.standing import Standings
+    from planner.repair_results import Repair
     from planner.specs.records import ModelSpec
 
 FOUND = 0
+DEFAULT_SITE = "h100-fat-tree-x64"
 _NOTHING_ASKED = WrittenPlacement()
+_NOTHING_STANDS = WrittenRepair()
 _T = TypeVar("_T")
 
 
@@ -42,7 +46,7 @@ def place(
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
-    pool = found.collect(lambda: load_site(written.topology))
+    pool = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
     state = None
     if written.state is not None:
         file = written.state
@@ -55,6 +59,94 @@ def place(
     _draw(written, answer, floor)
     _say(written, answer, floor)
     return FOUND
+
+
+def repair(
+    written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Put what stands right after a failure, with the fewest moved bytes within a loss."""
+    from planner.placing.flooring import floor_of
+    from planner.placing.repairing import repair as find
+    from planner.specs.pools import load_site
+    from planner.specs.state import load_state
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    keywords, wishes = _read(written, found)
+    del keywords["aligned"]
+    before = _standings(written, found)
+    models = [found.collect(_loader(name)) for name in written.model or _models_of(before)]
+    loss = _loss(written, found)
+    site = written.topology or (before.pool if before else DEFAULT_SITE)
+    pool = found.collect(lambda: load_site(site))
+    file = written.state
+    if file is None:
+        remedy = "name what has failed: `--state state.toml`"
+        found.problems.append(Problem(where="--state", fact="is not given", remedy=remedy))
+    state = found.collect(lambda: load_state(file)) if file is not None else None
+    wanted = _wanted([model for model in models if model is not None], wishes, found)
+    found.check()
+    assert pool is not None
+    assert before is not None
+    demands = dict(before.demands)
+    wanted = [_as_before(one, demands) for one in wanted]
+    answer = find(before, pool, wanted, state=state, loss=loss, **keywords)
+    floor = floor_of(pool, state)
+    _draw(written, answer.placement, floor)
+    _say_repair(written, answer, floor)
+    return FOUND
+
+
+def _standings(written: WrittenRepair, found: Arguments) -> Standings | None:
+    from planner.placing.standing import load_standings
+
+    path = written.placement
+    if path is None:
+        remedy = "name what `plan place … --json` wrote"
+        problem = Problem(where="plan repair", fact="no placement is given", remedy=remedy)
+        found.problems.append(problem)
+        return None
+    return found.collect(lambda: load_standings(path))
+
+
+def _models_of(before: Standings | None) -> list[str]:
+    return [name for name, _ in before.demands] if before else []
+
+
+def _loss(written: WrittenRepair, found: Arguments) -> float:
+    from planner.options.reading import Faults
+    from planner.units import parse
+
+    faults = Faults()
+    loss = faults.read(
+        "--loss", written.loss, lambda text: parse(text, "1", example="5%", allow_zero=True)
+    )
+    found.problems += faults.problems
+    return loss or 0.0
+
+
+def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
+    """What is wanted of a model, with the demand that it was placed for where none is given."""
+    from dataclasses import replace
+
+    demand = one.demand_tokens_per_s
+    before = demands.get(one.model.name)
+    return one if demand is not None else replace(one, demand_tokens_per_s=before)
+
+
+def _say_repair(written: WrittenRepair, answer: Repair, floor: Floor) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, repair_json
+
+        write_data(dumps(repair_json(answer)), sys.stdout)
+        return
+    from planner.report.repair import repair_line, repair_text
+
+    if written.quiet:
+        write(repair_line(answer), sys.stdout)
+    else:
+        write(repair_text(answer, width(), floor=floor), sys.stdout)
 
 
 def _loader(name: str) -> Callable[[], ModelSpec]:

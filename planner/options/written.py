@@ -309,7 +309,8 @@ def valued(written: type) -> tuple[str, ...]:
 
 FLAGS = frozenset(flags(Written))
 REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table"})
-REPEATED_BY = {"place": frozenset({"--model", "--demand", "--replicas"})}
+_OF_MODELS = frozenset({"--model", "--demand", "--replicas"})
+REPEATED_BY = {"place": _OF_MODELS, "repair": _OF_MODELS}
 """Options that only some commands take more than once."""
 VALUED = valued(Written)
 
@@ -423,8 +424,13 @@ class WrittenPlacement:
         tuple[str, ...], _text(_SERVE, "NAME|FILE", "Model to serve; again for each further one.")
     ] = ()
     topology: Annotated[
-        str, _text(_SERVE, "NAME|FILE", "Servers, or a fabric of several leaves and kinds.")
-    ] = "h100-fat-tree-x64"
+        str | None,
+        _text(
+            _SERVE,
+            "NAME|FILE",
+            "Servers, a fabric of leaves, or a torus; default: h100-fat-tree-x64.",
+        ),
+    ] = None
     state: Annotated[
         str | None, _text(_SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
     ] = None
@@ -507,6 +513,24 @@ class WrittenPlacement:
     quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRepair(WrittenPlacement):
+    """Options of `plan repair`: those of `plan place`, what stands, and what may be lost."""
+
+    placement: Annotated[
+        str | None, _text(_SERVE, "FILE", "What stands: the JSON of `plan place`.")
+    ] = None
+    model: Annotated[
+        tuple[str, ...], _text(_SERVE, "NAME|FILE", "Models; default: those that stand.")
+    ] = ()
+    topology: Annotated[
+        str | None, _text(_SERVE, "NAME|FILE", "The cluster; default: where they stand.")
+    ] = None
+    loss: Annotated[
+        str, _text(_TARGETS, "FRACTION", "Most of the objective to lose for fewer bytes.")
+    ] = "0"
+
+
 SURVEYS: dict[str, type] = {
     "pareto": WrittenPareto,
     "compare": WrittenSurvey,
@@ -514,8 +538,9 @@ SURVEYS: dict[str, type] = {
     "calibrate": WrittenCalibration,
     "predict": WrittenPrediction,
     "place": WrittenPlacement,
+    "repair": WrittenRepair,
 }
 """Commands that take options, their own or those of `plan` and more."""
 
-WORDS = {"calibrate": "--table"}
+WORDS = {"calibrate": "--table", "repair": "--placement"}
 """Options of commands whose words may stand alone."""

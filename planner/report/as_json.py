@@ -19,6 +19,7 @@ from planner.engine_results import EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
 from planner.placement_results import Placement, PlacementConflict, Served
 from planner.predictions import OperationLine, Prediction
+from planner.repair_results import Repair
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.spans import spans
@@ -31,6 +32,7 @@ FRONTIERS, COMPARISON = "planner.frontiers/1", "planner.comparison/1"
 AUDIT, ECONOMICS = "planner.audit/1", "planner.economics/1"
 PREDICTION = "planner.prediction/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
+REPAIR = "planner.repair/1"
 PLACEMENT, PLACEMENT_CONFLICT = "planner.placement/1", "planner.placement-conflict/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
@@ -56,6 +58,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Audit: ("excess",),
     OperationLine: ("total_s",),
     Served: ("share",),
+    Repair: ("moved_bytes",),
     Placement: ("n_used", "n_free", "output_tokens_per_s"),
 }
 """What records compute from their fields and a reader should not have to."""
@@ -94,6 +97,10 @@ def engine_conflict_json(conflict: EngineConflict) -> Json:
 
 def prediction_json(prediction: Prediction) -> Json:
     return {"schema": PREDICTION, **_record(prediction)}
+
+
+def repair_json(repair: Repair) -> Json:
+    return {"schema": REPAIR, **_record(repair)}
 
 
 def placement_json(placement: Placement) -> Json:

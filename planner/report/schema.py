@@ -15,6 +15,7 @@ from planner.economics_results import EconomicsPlan
 from planner.engine_results import EngineConflict, EnginePlan
 from planner.errors import Problem
 from planner.predictions import Prediction
+from planner.repair_results import Repair
 from planner.report.as_json import (
     AUDIT,
     COMPARISON,
@@ -29,6 +30,7 @@ from planner.report.as_json import (
     PLAN,
     PREDICTION,
     RANGES,
+    REPAIR,
 )
 from planner.results import Conflict, Plan
 from planner.surveys import Comparison, Curve
@@ -75,6 +77,10 @@ def engine_conflict_schema() -> Schema:
 
 def prediction_schema() -> Schema:
     return _document(PREDICTION, Prediction)
+
+
+def repair_schema() -> Schema:
+    return _document(REPAIR, Repair)
 
 
 def comparison_schema() -> Schema:
