@@ -21,7 +21,7 @@ from planner.placing.describing import UNITS, in_si, placement_of
 from planner.placing.posing import undominated
 from planner.placing.repair_fabric import Offer, locate_repair, pose_repair
 from planner.placing.repair_torus import locate_torus_repair, pose_torus_repair
-from planner.placing.searching import Asked, searched
+from planner.placing.searching import Asked, Search, searched
 from planner.placing.slicing import AskedTorus, ground_of, place_slices
 from planner.placing.slicing import placement_of as torus_placement_of
 from planner.placing.standing import Sharding, Standing, Standings, sharding_of, standings_of
@@ -174,7 +174,7 @@ def _repaired(
     kept = _undominated([*points, chosen])
     solution = replace(
         last[0],
-        status=Status.OPTIMAL if loss == 0 else Status.FEASIBLE,
+        status=Status.OPTIMAL if _is_best(chosen, best) else Status.FEASIBLE,
         counts=chosen.counts,
         objective=chosen.objective,
         bound=best.objective,
@@ -207,6 +207,10 @@ def _repaired(
         is_whole=is_whole,
         load_s=_load_s(moves, posed.width),
     )
+
+
+def _is_best(chosen: Point, best: Point) -> bool:
+    return math.isclose(chosen.objective, best.objective, rel_tol=1e-7, abs_tol=CLOSE)
 
 
 def _same(one: Point, other: Point) -> bool:
@@ -324,15 +328,7 @@ def _load_s(moves: Sequence[Move], width: Callable[[str], float]) -> float:
 
 def _on_nodes(asked: Asked, before: Standings) -> _Posed:
     search = searched(asked)
-    several = np.array([one.replicas is None for one in asked.wanted])
-    by_latency = asked.objective == "latency"
-    new = {id(way) for way in undominated(search.ways, several=several, by_latency=by_latency)}
-    standing = {one.sharding for one in before.replicas}
-    offers = []
-    for way in search.ways:
-        offer = _offer(asked, way, is_new=id(way) in new and way.span != "stage")
-        if offer.is_new or offer.sharding in standing:
-            offers.append(offer)
+    offers = offers_of(asked, search, before)
     posed = pose_repair(asked, offers, before.replicas)
 
     def placed(solution: PlacementSolution, began_s: float) -> Placement:
@@ -364,6 +360,20 @@ def _on_nodes(asked: Asked, before: Standings) -> _Posed:
         refuse=refuse,
         width=lambda name: able.get(name, 0.0),
     )
+
+
+def offers_of(asked: Asked, search: Search, before: Standings) -> list[Offer]:
+    """Ways that may be loaded anew, and those whose weights stand already."""
+    several = np.array([one.replicas is None for one in asked.wanted])
+    by_latency = asked.objective == "latency"
+    new = {id(way) for way in undominated(search.ways, several=several, by_latency=by_latency)}
+    standing = {one.sharding for one in before.replicas}
+    offers = []
+    for way in search.ways:
+        offer = _offer(asked, way, is_new=id(way) in new and way.span != "stage")
+        if offer.is_new or offer.sharding in standing:
+            offers.append(offer)
+    return offers
 
 
 def _offer(asked: Asked, way: Way, *, is_new: bool) -> Offer:

@@ -26,8 +26,8 @@ from planner.programs.placement import (
     placement_objective,
 )
 
-STEP = 1e-7
-"""Of the objective: the least by which the next point is better."""
+STEP = 1e-6
+"""Of the best objective, or of its unit: the least by which the next point is better."""
 MOVED = "moved"
 
 Solve = Callable[[PlacementProgram], Counts | None]
@@ -70,18 +70,14 @@ def frontier(
 ) -> tuple[list[Point], bool]:
     """Points by moved amount, ascending, to the best; and whether they are all there are."""
     points: list[Point] = []
-    at_most = np.inf
+    at_most, step = np.inf, STEP * max(1.0, abs(best.objective))
     while len(points) < most_points - 1:
         found = least_moved(program, moved, solve, at_most=at_most)
-        if found is None or found.objective <= best.objective + _step(best):
+        if found is None or found.objective <= best.objective + step:
             return [*points, best], True
         points.append(found)
-        at_most = found.objective - _step(found)
+        at_most = found.objective - step
     return [*points, best], False
-
-
-def _step(point: Point) -> float:
-    return STEP * max(1e-9, abs(point.objective))
 
 
 def _bounded(program: PlacementProgram, moved: FloatArray, at_most: float) -> PlacementProgram:
