@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from planner.placement_results import PlacementConflict
 from planner.placing.posing import Posed
 from planner.placing.searching import Asked, Search, pose_asked
-from planner.programs.placement import served
+from planner.programs.placement import most_copies, served
 from planner.results import Obstacle
 from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
@@ -49,7 +49,9 @@ def _hopeless(asked: Asked, search: Search, m: int) -> Obstacle | None:
     """A model of which no replica fits what is free, within its targets."""
     wish = asked.wanted[m]
     is_wanted = wish.replicas is not None or wish.demand_tokens_per_s is not None
-    if not is_wanted or any(way.model == m for way in search.ways):
+    program = search.posed.program
+    fits = (program.column_model == m) & (most_copies(program) > 0)
+    if not is_wanted or fits.any():
         return None
     free = asked.site.ground.inventory.n_free
     return Obstacle(

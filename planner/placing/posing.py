@@ -144,7 +144,7 @@ def undominated(ways: Sequence[Way], *, several: BoolArray, by_latency: bool) ->
     )
     # [a, b]: b stands for a
     copies = (piece[:, None] // piece) * n_pieces[:, None] // n_pieces
-    many = several[model][:, None] & (not by_latency)
+    many = several[model][:, None]
     copies = np.where(many, copies, np.minimum(copies, 1))
     same = (model[:, None] == model) & (kind[:, None] == kind) & (copies >= 1)
     stage = SPANS.index(STAGE)  # of its stages each is in a leaf, as another's of its shape are
@@ -191,7 +191,8 @@ def pose_placement(
         limits: on `rent` [USD/h] and `devices`, where asked for.
     """
     rows = _Rows(units=units_of(inventory), inventory=inventory)
-    bound = [(way, leaf) for way in ways for leaf in _leaves(way, inventory)]
+    room = _Room(inventory)
+    bound = [(way, leaf) for way in ways for leaf in room.leaves(way)]
     pieces = list(dict.fromkeys(piece_of(way, leaf) for way, leaf in bound))
     givers = {piece: rows.givers(piece) for piece in pieces}
     bound = [(way, leaf) for way, leaf in bound if givers[piece_of(way, leaf)]]
@@ -249,16 +250,29 @@ def _fill(
     return most
 
 
-def _leaves(way: Way, inventory: Inventory) -> list[int]:
-    """Leaves that a way, or each of its stages, may be bound to; `ANYWHERE` of others."""
-    if way.span not in (LEAF, STAGE):
-        return [ANYWHERE]
-    n_together = way.n_across if way.span == STAGE else way.n_pieces
-    room: Counter[int] = Counter()
-    for node in inventory.nodes:
-        if node.kind == way.kind:
-            room[node.leaf] += meeting(node, way.need) // way.piece
-    return [leaf for leaf in sorted(room) if room[leaf] >= n_together]
+class _Room:
+    """Devices that meet a need, by node, counted once for each need."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._meeting: dict[tuple[Kind, Ability], list[tuple[int, int]]] = {}
+
+    def leaves(self, way: Way) -> list[int]:
+        """Leaves that a way, or each of its stages, may be bound to; `ANYWHERE` of others."""
+        if way.span not in (LEAF, STAGE):
+            return [ANYWHERE]
+        n_together = way.n_across if way.span == STAGE else way.n_pieces
+        key = (way.kind, way.need)
+        if key not in self._meeting:
+            self._meeting[key] = [
+                (node.leaf, meeting(node, way.need))
+                for node in self._inventory.nodes
+                if node.kind == way.kind
+            ]
+        room: Counter[int] = Counter()
+        for leaf, n_devices in self._meeting[key]:
+            room[leaf] += n_devices // way.piece
+        return [leaf for leaf in sorted(room) if room[leaf] >= n_together]
 
 
 _Columns = tuple[list[tuple[int, Piece]], list[tuple[Way, int]], list[tuple[Way, int]]]
