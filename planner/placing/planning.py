@@ -121,14 +121,17 @@ def place(
         )
         asked = replace(asked, shapes=chosen_first(replace(asked, site=well)))
     search = searched(asked)
-    if search.solution.status is Status.INFEASIBLE:
+    counts = search.solution.counts
+    n_before = len(search.posed.given) + len(search.posed.staged)
+    nothing = counts is not None and not any(counts.copies[n_before:])
+    if search.solution.status is Status.INFEASIBLE or nothing:
         raise NoPlanError(conflict_of(asked, search))
-    if search.solution.counts is None:
+    if counts is None:
         raise OutOfTimeError(
             time_limit_s=options.time_limit_s or 0.0,
             bound=in_si(objective, search.solution.bound),
         )
-    located = locate(search.posed, search.solution.counts)
+    located = locate(search.posed, counts)
     return placement_of(asked, search, located, began_s=began_s, costs=group_costs)
 
 

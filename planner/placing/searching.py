@@ -9,7 +9,8 @@ import numpy as np
 
 from planner.placing.asking import Serve, Site
 from planner.placing.columns import Way, ways_of
-from planner.placing.posing import Posed, Wanted, pose_placement, undominated
+from planner.placing.dominance import undominated
+from planner.placing.posing import Posed, Wanted, pose_placement
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort
 from planner.specs.request import Request, SolverOptions

@@ -130,12 +130,13 @@ def test_a_device_whose_adapter_is_down_serves_inside_its_node_only() -> None:
     state = State(busy=("node0/gpu1", "node1/gpu1"))
     down = LinkState(part="nic", names=("node0/gpu0",), bandwidth_fraction=0.0)
     assert _place(_pool(2, 2, hbm_gb=2.5), state=state).n_used == 2
-    cut = _place(_pool(2, 2, hbm_gb=2.5), state=replace(state, links=(down,)))
-    assert cut.replicas == ()
+    wish = Serve(model=tiny_model(), replicas=1, weights_formats=["bf16"])
+    cut_off = replace(state, links=(down,))
     with pytest.raises(NoPlanError) as caught:
-        wish = Serve(model=tiny_model(), replicas=1, weights_formats=["bf16"])
-        place(_pool(2, 2, hbm_gb=2.5), wish, state=replace(state, links=(down,)), workload=WORKLOAD)
+        place(_pool(2, 2, hbm_gb=2.5), wish, state=cut_off, workload=WORKLOAD)
     assert [one.name for one in caught.value.conflict.obstacles] == ["targets tiny"]
+    with pytest.raises(NoPlanError):
+        _place(_pool(2, 2, hbm_gb=2.5), state=cut_off)
 
 
 def test_a_group_runs_at_its_slowest_member() -> None:
