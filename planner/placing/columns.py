@@ -87,29 +87,62 @@ class Way:
         return self.piece * self.n_pieces
 
 
+Shape = tuple[int, int, int]
+"""Devices of a group in a node, nodes of a group, stages."""
+
 Sort = tuple[int, Kind, str, Ability]
 """Model, kind, span and need of ways that are evaluated together."""
 
 
-def ways_of(request: Request, model: int, kind: Kind, ground: Ground) -> Iterator[Way]:
+def ways_of(
+    request: Request, model: int, kind: Kind, ground: Ground, *, several: bool = False
+) -> Iterator[Way]:
     """Every way to run a replica of one model on one kind, that fits what is free.
+
+    Ways over several leaves are no faster than the same within one leaf. Where several replicas
+    may take the place of one, shapes that ways inside nodes beat even so are left out, since
+    those lie anywhere too.
 
     Args:
         request: the model and its targets; its cluster is not looked at.
         model: number of the model.
+        several: whether the objective would take k replicas for one that serves no more.
     """
-    sizes = piece_sizes(ground.inventory, kind)
+    found: list[Way] = []
     for span, need in needs(ground.inventory, kind):
-        for per_node in sizes[-1:] if span == NODE else sizes:
-            n_nodes = 1
-            if span != NODE:
-                n_places = _n_places(ground, kind, (span, need), per_node)
-                n_nodes = min(n_places, ground.most_devices // per_node)
-                if n_nodes < 2:
-                    continue
-            cluster = cluster_for(ground, kind, (span, need), (n_nodes, per_node))
-            asked = replace(request, cluster=cluster)
-            yield from _ways(asked, (model, kind, span, need), ground)
+        beaten = _beaten(found, need, ground) if several and span in (STAGE, POOL) else set()
+        new = list(_of_need(request, (model, kind, span, need), ground, beaten))
+        found += new
+        yield from new
+
+
+def _of_need(request: Request, sort: Sort, ground: Ground, beaten: set[Shape]) -> Iterator[Way]:
+    _, kind, span, need = sort
+    sizes = piece_sizes(ground.inventory, kind)
+    for per_node in sizes[-1:] if span == NODE else sizes:
+        n_nodes = 1
+        if span != NODE:
+            n_places = _n_places(ground, kind, (span, need), per_node)
+            n_nodes = min(n_places, ground.most_devices // per_node)
+            if n_nodes < 2:
+                continue
+        cluster = cluster_for(ground, kind, (span, need), (n_nodes, per_node))
+        yield from _ways(replace(request, cluster=cluster), sort, ground, beaten)
+
+
+def _beaten(found: list[Way], need: Ability, ground: Ground) -> set[Shape]:
+    """Shapes that copies of ways inside nodes outdo, at their speed within one leaf."""
+    inside = [way for way in found if way.span == NODE and need.meets(way.need)]
+    most: dict[Shape, float] = {}
+    for way in found:
+        if way.span == LEAF:
+            shape = (way.n_inside, way.n_across, way.n_stages)
+            most[shape] = max(most.get(shape, 0.0), way.output_tokens_per_s)
+    return {
+        (t, m, p)
+        for (t, m, p), rate in most.items()
+        if any(t // way.piece * m * p * way.output_tokens_per_s >= rate for way in inside)
+    }
 
 
 def piece_sizes(inventory: Inventory, kind: Kind) -> list[int]:
@@ -168,11 +201,12 @@ def _n_places(ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: i
     return sum(of_leaf.values()) if whole else max(of_leaf.values(), default=0)
 
 
-def _ways(request: Request, sort: Sort, ground: Ground) -> Iterator[Way]:
-    """The ways of one need: those of each mesh, its best layout."""
+def _ways(request: Request, sort: Sort, ground: Ground, beaten: set[Shape]) -> Iterator[Way]:
+    """The ways of one need: of each shape, its best layout."""
     machine = machine_of(request.cluster, request.model)
     shape = _shapes(machine.meshes)
-    rows = np.flatnonzero(_offered(shape, sort, ground))
+    wanted = [tuple(one) not in beaten for one in shape.tolist()]
+    rows = np.flatnonzero(_offered(shape, sort, ground) & np.array(wanted, dtype=np.bool_))
     if not len(rows):
         return
     shape, meshes = shape[rows], _handing(machine.meshes.take(rows), request, sort, ground)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from planner.placement_results import PlacementConflict
 from planner.placing.posing import Posed
 from planner.placing.searching import Asked, Search, pose_asked
-from planner.programs.placement import served
+from planner.programs.placement import most_copies, served
 from planner.results import Obstacle
 from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
@@ -25,13 +25,13 @@ def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
     if not none:
         names = _irreducible(asked, search)
         none = [_obstacle(asked, search, name, names) for name in names]
-    by = search.solution.confirmed_by
+    by, first = search.solution.confirmed_by, search.solution
     return PlacementConflict(
         pool=asked.site.name,
         n_free=found.n_free,
         n_devices=found.n_devices,
         obstacles=tuple(none),
-        verified=(f"{VERIFIED}: {search.solution.solver} and {by}",) if by else (),
+        verified=(f"{VERIFIED}: {first.solver} {first.version} and {by}",) if by else (),
     )
 
 
@@ -46,10 +46,16 @@ def _wishes(asked: Asked) -> list[str]:
 
 
 def _hopeless(asked: Asked, search: Search, m: int) -> Obstacle | None:
-    """A model of which no replica fits what is free, within its targets."""
+    """A model of which no replica fits what is free, within its targets.
+
+    Where all wishes are granted by nothing at all, none of the models has one that fits.
+    """
     wish = asked.wanted[m]
-    is_wanted = wish.replicas is not None or wish.demand_tokens_per_s is not None
-    if not is_wanted or any(way.model == m for way in search.ways):
+    nothing_placed = search.solution.counts is not None
+    is_wanted = nothing_placed or wish.replicas or wish.demand_tokens_per_s
+    program = search.posed.program
+    fits = (program.column_model == m) & (most_copies(program) > 0)
+    if not is_wanted or fits.any():
         return None
     free = asked.site.ground.inventory.n_free
     return Obstacle(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from planner.errors import SolverError
 from planner.placing.clusters import NODE, STAGE
 from planner.placing.columns import Way
-from planner.placing.posing import Piece, Posed, Unit, piece_of
+from planner.placing.posing import Posed
+from planner.placing.room import Piece, Unit, piece_of
 from planner.programs.placement import Counts
 from planner.topology.inventory import Node
 

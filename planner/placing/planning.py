@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
@@ -19,7 +20,7 @@ from planner.placing.asking import (
 from planner.placing.conflicts import conflict_of
 from planner.placing.decoding import locate
 from planner.placing.describing import in_si, placement_of
-from planner.placing.searching import Asked, searched
+from planner.placing.searching import Asked, chosen_first, searched
 from planner.placing.slicing import AskedTorus, place_slices
 from planner.solvers.solution import Status
 from planner.specs.pools import PoolSpec
@@ -49,6 +50,7 @@ def place(
     aligned: bool = False,
     devices: Mapping[str, DeviceSpec] | None = None,
     group_costs: GroupCosts | CostTable | None = None,
+    layout_first: bool = False,
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> Placement:
     """Choose replicas, their layouts and their devices together, provably best, and prove it.
@@ -75,6 +77,8 @@ def place(
         devices: records of a graph's devices by name, before those that ship.
         group_costs: what groups get, in place of what the graph says, see
             `planner.topology.costs`.
+        layout_first: choose each layout as if all of the cluster were free, then place that one:
+            what planners do that give degrees. To compare with; the joint choice is never worse.
         options: backend, time limit, gap, threads, seed.
 
     Raises:
@@ -108,6 +112,7 @@ def place(
                 options=options,
                 most_devices=most_devices,
                 aligned=aligned,
+                layout_first=layout_first,
             )
         )
     site = site_of(
@@ -134,16 +139,41 @@ def place(
         limits=read_limits(limits or {}),
         options=options,
     )
+    if layout_first:
+        well = site_of(
+            _well(cluster),
+            None,
+            devices=devices,
+            group_costs=group_costs,
+            most_devices=most_devices or MOST_DEVICES,
+        )
+        asked = replace(asked, shapes=chosen_first(replace(asked, site=well)))
     search = searched(asked)
-    if search.solution.status is Status.INFEASIBLE:
+    counts = search.solution.counts
+    n_before = len(search.posed.given) + len(search.posed.staged)
+    nothing = counts is not None and not any(counts.copies[n_before:])
+    if search.solution.status is Status.INFEASIBLE or nothing:
         raise NoPlanError(conflict_of(asked, search))
-    if search.solution.counts is None:
+    if counts is None:
         raise OutOfTimeError(
             time_limit_s=options.time_limit_s or 0.0,
             bound=in_si(objective, search.solution.bound),
         )
-    located = locate(search.posed, search.solution.counts)
+    located = locate(search.posed, counts)
     return placement_of(asked, search, located, began_s=began_s, costs=group_costs)
+
+
+def _well(
+    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
+) -> ClusterSpec | PoolSpec | nx.Graph[Any]:
+    """The cluster as if all were free and fast; links stay as a graph has them."""
+    if isinstance(cluster, (ClusterSpec, PoolSpec)):
+        return cluster
+    well = cluster.copy()
+    for _, at in well.nodes(data=True):
+        at.pop("state", None)
+        at.pop("speed_fraction", None)
+    return well
 
 
 def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:

@@ -18,10 +18,10 @@ from planner.placing.asking import MOST_DEVICES, Serve, requests_of, site_of
 from planner.placing.columns import Way
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import UNITS, in_si, placement_of
-from planner.placing.posing import undominated
+from planner.placing.dominance import undominated
 from planner.placing.repair_fabric import Offer, locate_repair, pose_repair
 from planner.placing.repair_torus import locate_torus_repair, pose_torus_repair
-from planner.placing.searching import Asked, Search, searched
+from planner.placing.searching import Asked, all_ways, searched
 from planner.placing.slicing import AskedTorus, ground_of, place_slices
 from planner.placing.slicing import placement_of as torus_placement_of
 from planner.placing.standing import Sharding, Standing, Standings, sharding_of, standings_of
@@ -328,7 +328,7 @@ def _load_s(moves: Sequence[Move], width: Callable[[str], float]) -> float:
 
 def _on_nodes(asked: Asked, before: Standings) -> _Posed:
     search = searched(asked)
-    offers = offers_of(asked, search, before)
+    offers = offers_of(asked, before)
     posed = pose_repair(asked, offers, before.replicas)
 
     def placed(solution: PlacementSolution, began_s: float) -> Placement:
@@ -362,14 +362,15 @@ def _on_nodes(asked: Asked, before: Standings) -> _Posed:
     )
 
 
-def offers_of(asked: Asked, search: Search, before: Standings) -> list[Offer]:
+def offers_of(asked: Asked, before: Standings) -> list[Offer]:
     """Ways that may be loaded anew, and those whose weights stand already."""
-    several = np.array([one.replicas is None for one in asked.wanted])
     by_latency = asked.objective == "latency"
-    new = {id(way) for way in undominated(search.ways, several=several, by_latency=by_latency)}
+    several = np.array([one.replicas is None for one in asked.wanted])
+    ways = all_ways(asked)
+    new = {id(way) for way in undominated(ways, several=several, by_latency=by_latency)}
     standing = {one.sharding for one in before.replicas}
     offers = []
-    for way in search.ways:
+    for way in ways:
         offer = _offer(asked, way, is_new=id(way) in new and way.span != "stage")
         if offer.is_new or offer.sharding in standing:
             offers.append(offer)

@@ -9,15 +9,21 @@ import numpy as np
 
 from planner.placing.asking import Serve, Site
 from planner.placing.columns import Way, ways_of
-from planner.placing.posing import Posed, Wanted, pose_placement, undominated
+from planner.placing.dominance import undominated
+from planner.placing.posing import Posed, Wanted, pose_placement
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort
 from planner.specs.request import Request, SolverOptions
+from planner.topology.inventory import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request for a placement, complete."""
+    """A request for a placement, complete.
+
+    Args:
+        shapes: model, kind and shape of the ways that may be taken; None for all.
+    """
 
     site: Site
     wanted: tuple[Serve, ...]
@@ -25,6 +31,7 @@ class Asked:
     objective: str
     limits: dict[str, float]
     options: SolverOptions
+    shapes: frozenset[Sort] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +48,53 @@ class Search:
     solution: PlacementSolution
 
 
-def searched(asked: Asked) -> Search:
-    """Evaluate the ways, pose the placement, solve it."""
+Sort = tuple[int, Kind, tuple[int, int, int]]
+
+
+def sort_of(way: Way) -> Sort:
+    return way.model, way.kind, (way.n_inside, way.n_across, way.n_stages)
+
+
+def chosen_first(asked: Asked) -> frozenset[Sort]:
+    """The shape that each model would have on each kind by itself: the most of one device.
+
+    With `latency` for an objective, the quickest. It is what a planner chooses that does not
+    know what is free; the site of the request is then one where all is.
+    """
+    by_latency = asked.objective == "latency"
+    best: dict[tuple[int, Kind], Way] = {}
+    for way in all_ways(asked):
+        key = (way.model, way.kind)
+        if key not in best or _worth(way, by_latency) > _worth(best[key], by_latency):
+            best[key] = way
+    return frozenset(map(sort_of, best.values()))
+
+
+def _worth(way: Way, by_latency: bool) -> float:
+    return -way.tpot_s if by_latency else way.output_tokens_per_s / way.n_devices
+
+
+def all_ways(asked: Asked, *, several: Sequence[bool] | None = None) -> list[Way]:
+    """The ways of all models on all kinds."""
     ground = asked.site.ground
-    ways = [
+    several = several or [False] * len(asked.wanted)
+    return [
         way
         for model, request in enumerate(asked.requests)
         for kind in ground.inventory.kinds
-        for way in ways_of(request, model, kind, ground)
+        for way in ways_of(request, model, kind, ground, several=several[model])
     ]
-    several = np.array([one.replicas is None for one in asked.wanted])
-    kept = undominated(ways, several=several, by_latency=asked.objective == "latency")
+
+
+def searched(asked: Asked) -> Search:
+    """Evaluate the ways, pose the placement, solve it."""
+    by_latency = asked.objective == "latency"
+    several = [one.replicas is None and not by_latency for one in asked.wanted]
+    if asked.shapes is None:
+        ways = all_ways(asked, several=several)
+    else:
+        ways = [way for way in all_ways(asked) if sort_of(way) in asked.shapes]
+    kept = undominated(ways, several=np.array(several), by_latency=by_latency)
     posed = pose_asked(asked, kept)
     options = asked.options
     effort = Effort(

@@ -45,7 +45,7 @@ from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.request import Request, SolverOptions
 from planner.specs.state import State
 from planner.topology.graph import build_graph
-from planner.topology.openings import Openings, openings
+from planner.topology.openings import Openings, all_free, openings
 from planner.topology.pools import with_state
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class AskedTorus:
     Args:
         most_devices: of one replica; None for as many as there are.
         aligned: slices start at the cubes of the torus only.
+        layout_first: each model has the one mesh that is best where all is free.
     """
 
     cluster: ClusterSpec
@@ -75,6 +76,7 @@ class AskedTorus:
     options: SolverOptions
     most_devices: int | None = None
     aligned: bool = False
+    layout_first: bool = False
 
     @property
     def fabric(self) -> TorusFabric:
@@ -126,12 +128,35 @@ def ground_of(asked: AskedTorus) -> Ground:
     if asked.most_devices is not None:
         found = found.take(np.flatnonzero(found.n_devices <= asked.most_devices))
     offered = tuple(torus_ways(request, m, found) for m, request in enumerate(asked.requests))
+    if asked.layout_first:
+        offered = tuple(_of_label(one, _best_label(asked, m)) for m, one in enumerate(offered))
     by_latency = asked.objective == "latency"
     kept = tuple(
         without_tiled(one, several=wish.replicas is None and not by_latency)
         for one, wish in zip(offered, asked.wanted, strict=True)
     )
     return Ground(graph=graph, n_free=n_free, openings=found, offered=offered, kept=kept)
+
+
+def _best_label(asked: AskedTorus, model: int) -> str:
+    """The mesh that a planner chooses that does not know what is free: the most of one device."""
+    everywhere = openings(asked.fabric, all_free(asked.fabric), aligned=True)
+    ways, _ = torus_ways(asked.requests[model], model, everywhere)
+    by_latency = asked.objective == "latency"
+    best = max(
+        ways,
+        key=lambda way: -way.tpot_s if by_latency else way.output_tokens_per_s / way.n_devices,
+        default=None,
+    )
+    return best.label if best else ""
+
+
+def _of_label(
+    offered: tuple[list[TorusWay], IntArray], label: str
+) -> tuple[list[TorusWay], IntArray]:
+    ways, of_opening = offered
+    is_it = np.array([way.label == label for way in ways] + [False])
+    return ways, np.where(is_it[of_opening], of_opening, -1)
 
 
 def pose_asked(

@@ -14,6 +14,7 @@ from planner.audit_results import Audit
 from planner.economics_results import EconomicsPlan
 from planner.engine_results import EngineConflict, EnginePlan
 from planner.errors import Problem
+from planner.placement_results import Placement, PlacementConflict
 from planner.predictions import Prediction
 from planner.repair_results import Repair
 from planner.report.as_json import (
@@ -27,6 +28,8 @@ from planner.report.as_json import (
     ERROR,
     FRONTIERS,
     KINDS,
+    PLACEMENT,
+    PLACEMENT_CONFLICT,
     PLAN,
     PREDICTION,
     RANGES,
@@ -81,6 +84,14 @@ def prediction_schema() -> Schema:
 
 def repair_schema() -> Schema:
     return _document(REPAIR, Repair)
+
+
+def placement_schema() -> Schema:
+    return _document(PLACEMENT, Placement)
+
+
+def placement_conflict_schema() -> Schema:
+    return _document(PLACEMENT_CONFLICT, PlacementConflict)
 
 
 def comparison_schema() -> Schema:

@@ -152,6 +152,8 @@ class _Reader:
         self._leaf_of = {name: i for i, leaf in enumerate(leaves) for name in leaf}
         self._leaves = leaves
         self._n_below = self._devices_below()
+        self._shares: dict[str, float] = {}
+        self._slowest_up: dict[str, float] = {}
 
     def read(self) -> Inventory:
         nodes: list[Node] = []
@@ -223,9 +225,19 @@ class _Reader:
 
     def _share_of_uplinks(self, switch: str) -> float:
         """A device's share of the links that lead from its leaf switch towards the core."""
-        up = [e for e in self._graph[switch].values() if e.get("tier") == SPINE]
-        n_below = self._n_below[switch]
-        return sum(float(e["bytes_per_s"]) / int(e.get("n_sharing", n_below)) for e in up)
+        if switch not in self._shares:
+            up = [e for e in self._graph[switch].values() if e.get("tier") == SPINE]
+            n_below = self._n_below[switch]
+            share = sum(float(e["bytes_per_s"]) / int(e.get("n_sharing", n_below)) for e in up)
+            self._shares[switch] = share
+        return self._shares[switch]
+
+    def _hop_above(self, switch: str) -> float:
+        """The slowest of a leaf switch's links towards the core [s]."""
+        if switch not in self._slowest_up:
+            up = [e for e in self._graph[switch].values() if e.get("tier") == SPINE]
+            self._slowest_up[switch] = max((float(e["latency_s"]) for e in up), default=0.0)
+        return self._slowest_up[switch]
 
     def _scale_up(self, domain: tuple[str, ...]) -> dict[str, float]:
         """What each device of a node sends inside it; inf where it is alone."""
@@ -266,7 +278,5 @@ class _Reader:
                     near = max(near, hop * (2 if between else 1))
                 elif tier == SCALE_OUT:
                     far = max(far, 2 * hop)
-                    up = [e for e in self._graph[other].values() if e.get("tier") == SPINE]
-                    most = max((float(e["latency_s"]) for e in up), default=0.0)
-                    spine = max(spine, 2 * (hop + most))
+                    spine = max(spine, 2 * (hop + self._hop_above(other)))
         return near, far, spine

@@ -20,8 +20,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem, SpecError
+from planner.specs.naming import DeviceStates, resolve_state
 from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.state import DeviceStates, State, resolve_state
+from planner.specs.state import State
 from planner.topology.graph import (
     DEVICE,
     SCALE_OUT,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -25,9 +26,8 @@ from planner.programs.deployment import pose
 from planner.solvers import solve
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import ClusterSpec
+from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import SolverOptions, Targets, make_request
-from planner.specs.records import Workload
 from planner.topology.graph import device_names
 from planner.topology.pools import pool_graph
 
@@ -178,7 +178,7 @@ class Enumeration:
             if not nx.has_path(tree, names[0], name):
                 return 0.0
             path = nx.shortest_path(tree, names[0], name)
-            width = min(width, *(tree.edges[pair]["width"] for pair in zip(path, path[1:])))
+            width = min(width, *(tree.edges[pair]["width"] for pair in pairwise(path)))
         return width
 
     def most_output(self, rate_of, *, replicas: int | None = None) -> float:
@@ -212,7 +212,8 @@ _KNOWN: dict[object, float] = {}
 
 def layout_output(group: GroupSpec, reach: Reach, targets: Targets) -> float:
     """Output of the best layout of one mesh, by the exhaustive solver; 0 without any."""
-    if reach.shape[1] > 1 and reach.across <= 0 or reach.shape[2] > 1 and reach.handed <= 0:
+    cut = (reach.shape[1] > 1 and reach.across <= 0) or (reach.shape[2] > 1 and reach.handed <= 0)
+    if cut:
         return 0.0
     key = (group.cluster.name, group.cluster.device.hbm_bytes, reach, targets)
     if key not in _KNOWN:
@@ -252,8 +253,8 @@ def _layout_output(cluster: ClusterSpec, reach: Reach, targets: Targets) -> floa
     machine = machine_of(here, model)
     meshes = machine.meshes
     sizes = [
-        int(np.prod([s for s, tier in zip(row, tiers) if tier == 0]))
-        for row, tiers in zip(meshes.axis_size.tolist(), meshes.axis_tier.tolist())
+        int(np.prod([s for s, tier in zip(row, tiers, strict=True) if tier == 0]))
+        for row, tiers in zip(meshes.axis_size.tolist(), meshes.axis_tier.tolist(), strict=True)
     ]
     rows = [
         i

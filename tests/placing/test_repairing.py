@@ -14,7 +14,7 @@ from planner.placing.asking import Serve, requests_of, site_of
 from planner.placing.planning import place
 from planner.placing.repair_fabric import ANYWHERE, Offer
 from planner.placing.repairing import offers_of, repair
-from planner.placing.searching import Asked, searched
+from planner.placing.searching import Asked
 from planner.placing.standing import load_standings, sharding_of, standings_of
 from planner.report.as_json import dumps, placement_json, repair_json
 from planner.report.repair import repair_line, repair_text
@@ -132,7 +132,7 @@ def test_the_frontier_on_nodes_is_that_of_all_ways_to_put_replicas(size, failed,
         options=OPTIONS,
     )
     standing = standings_of(before)
-    offers = offers_of(asked, searched(asked), standing)
+    offers = offers_of(asked, standing)
     inventory = site.ground.inventory
     free = [{name for name, _ in node.free} for node in inventory.nodes]
     leaf = [node.leaf for node in inventory.nodes]

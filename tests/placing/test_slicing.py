@@ -154,7 +154,7 @@ def test_the_judge_refuses_what_is_not_so():
     swapped = replace(
         one, devices=(one.devices[2], *one.devices[1:2], one.devices[0], *one.devices[3:])
     )
-    with pytest.raises(SolverError, match="no link|two faces"):
+    with pytest.raises(SolverError, match=r"no link|two faces"):
         walked(graph, fabric, swapped)
     closed = replace(one, way=replace(one.way, closes=(True, True, True)))
     if not all(one.way.closes):

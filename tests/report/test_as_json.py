@@ -13,6 +13,7 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.as_json import (
     Json,
+    any_conflict_json,
     audit_json,
     comparison_json,
     conflict_json,
@@ -22,6 +23,7 @@ from planner.report.as_json import (
     engine_json,
     error_json,
     frontiers_json,
+    placement_json,
     plan_json,
     prediction_json,
 )
@@ -34,6 +36,8 @@ from planner.report.schema import (
     engine_schema,
     error_schema,
     frontiers_schema,
+    placement_conflict_schema,
+    placement_schema,
     plan_schema,
     prediction_schema,
 )
@@ -46,6 +50,7 @@ from tests.report.economics_examples import (
 )
 from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
@@ -69,6 +74,8 @@ GENERATED = {
     "prediction": prediction_schema,
     "engine": engine_schema,
     "engine-conflict": engine_conflict_schema,
+    "placement": placement_schema,
+    "placement-conflict": placement_conflict_schema,
 }
 
 
@@ -100,6 +107,8 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("prediction", prediction_json(PREDICTION)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("placement", placement_json(PLACEMENT)),
+        ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -203,6 +212,8 @@ def test_the_text_passes_through_any_terminal():
         ("prediction", prediction_json(PREDICTION)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
+        ("placement", placement_json(PLACEMENT)),
+        ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):
