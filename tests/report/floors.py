@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.floors import Box, Floor, Spot
 from planner.placement_results import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
+from planner.repair_results import Change, Move, Repair, RepairPoint
 from tests.report.examples import CERTIFICATE, DEPLOYMENT
 
 
@@ -93,3 +94,29 @@ TORUS = Floor(
     ),
 )
 ON_TORUS = placement(("0,0,0", "0,1,0"), ("1,0,0", "1,0,1"))
+
+REPAIR = Repair(
+    placement=ON_FABRIC,
+    before=120.0,
+    best=110.0,
+    most_loss_fraction=0.1,
+    dimension="token/s",
+    changes=(
+        Change(
+            replica="palm-540b/0", before="palm-540b/0", fate="kept", n_moved=0, moved_bytes=0.0
+        ),
+        Change(
+            replica="palm-540b/1", before="palm-540b/2", fate="patched", n_moved=1, moved_bytes=4e9
+        ),
+    ),
+    dropped=("palm-540b/1",),
+    moves=(
+        Move(replica="palm-540b/1", rank=1, device="node0/gpu3", source="node0/gpu1", n_bytes=4e9),
+    ),
+    frontier=(
+        RepairPoint(moved_bytes=4e9, objective=100.0, loss_fraction=1 / 11, is_chosen=True),
+        RepairPoint(moved_bytes=9e9, objective=110.0, loss_fraction=0.0),
+    ),
+    is_whole=True,
+    load_s=0.08,
+)

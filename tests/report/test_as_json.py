@@ -26,6 +26,7 @@ from planner.report.as_json import (
     placement_json,
     plan_json,
     prediction_json,
+    repair_json,
 )
 from planner.report.schema import (
     audit_schema,
@@ -40,6 +41,7 @@ from planner.report.schema import (
     placement_schema,
     plan_schema,
     prediction_schema,
+    repair_schema,
 )
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (
@@ -50,6 +52,7 @@ from tests.report.economics_examples import (
 )
 from tests.report.engines import ENGINE_CONFLICT, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.floors import REPAIR
 from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
@@ -73,6 +76,7 @@ GENERATED = {
     "economics": economics_schema,
     "prediction": prediction_schema,
     "engine": engine_schema,
+    "repair": repair_schema,
     "engine-conflict": engine_conflict_schema,
     "placement": placement_schema,
     "placement-conflict": placement_conflict_schema,
@@ -106,6 +110,7 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("comparison", comparison_json(ECONOMICS_COMPARISON)),
         ("prediction", prediction_json(PREDICTION)),
         ("engine", engine_json(ENGINE_PLAN)),
+        ("repair", repair_json(REPAIR)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
         ("placement", placement_json(PLACEMENT)),
         ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
