@@ -116,14 +116,20 @@ def _models_of(before: Standings | None) -> list[str]:
 
 def _loss(written: WrittenRepair, found: Arguments) -> float:
     from planner.options.reading import Faults
-    from planner.units import parse
 
     faults = Faults()
-    loss = faults.read(
-        "--loss", written.loss, lambda text: parse(text, "1", example="5%", allow_zero=True)
-    )
+    loss = faults.read("--loss", written.loss, _share)
     found.problems += faults.problems
     return loss or 0.0
+
+
+def _share(text: str) -> float:
+    from planner.units import UnitError, parse
+
+    value = parse(text, "1", example="5%", allow_zero=True)
+    if value >= 1:
+        raise UnitError(text, "is not below 1", "write `5%` or `0.05`")
+    return value
 
 
 def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:

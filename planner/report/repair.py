@@ -19,8 +19,8 @@ def repair_line(repair: Repair) -> str:
     fates = Counter(change.fate for change in repair.changes)
     counted = ", ".join(f"{n} {fate}" for fate in ("kept", "patched", "new") if (n := fates[fate]))
     loss = repair.chosen.loss_fraction
-    lost = f"{percent(loss)} below the best" if loss > 0 else "nothing lost of the best"
-    return f"{show(repair.moved_bytes, 'B')} move: {counted or 'no'} replicas, {lost}"
+    lost = f"{percent(loss)} below the best" if loss > 0 else "as good as can be"
+    return f"{show(repair.moved_bytes, 'B')} move; replicas: {counted or 'none'}; {lost}"
 
 
 def repair_text(repair: Repair, width: int, *, floor: Floor | None = None) -> str:
@@ -43,7 +43,9 @@ def _rows(repair: Repair) -> list[tuple[str, str]]:
     best = max(repair.frontier, key=lambda point: point.moved_bytes)
     more = best.moved_bytes - repair.moved_bytes
     from_storage = sum(move.n_bytes for move in repair.moves if not move.source)
-    loads = [f"{show(repair.load_s, 's')} over the links of the busiest device"]
+    loads = []
+    if repair.load_s > 0:
+        loads.append(f"{show(repair.load_s, 's')} over the links of the busiest device")
     if from_storage:
         loads.append(f"{show(from_storage, 'B')} come from storage, not timed")
     return [
