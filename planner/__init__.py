@@ -34,13 +34,20 @@ if TYPE_CHECKING:
     from planner.expert_placing import place_experts
     from planner.expert_results import ExpertPlan
     from planner.pareto import engine_frontier, frontier
+    from planner.placement_results import Placement, PlacementConflict
+    from planner.placing.asking import Serve
+    from planner.placing.planning import place
+    from planner.placing.repairing import repair
     from planner.planning import plan
+    from planner.repair_results import Repair
     from planner.results import Certificate, Conflict, Deployment, Plan
     from planner.specs.layer_files import LayersSpec, load_layers
+    from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
+    from planner.specs.state import State, load_state
     from planner.staging.asking import cut_stages
     from planner.staging.placing import place_layers
     from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
@@ -58,6 +65,16 @@ _HOMES = {
     "EngineConflict": "planner.engine_results",
     "place_experts": "planner.expert_placing",
     "ExpertPlan": "planner.expert_results",
+    "place": "planner.placing.planning",
+    "repair": "planner.placing.repairing",
+    "Repair": "planner.repair_results",
+    "Serve": "planner.placing.asking",
+    "Placement": "planner.placement_results",
+    "PlacementConflict": "planner.placement_results",
+    "PoolSpec": "planner.specs.pools",
+    "load_pool": "planner.specs.pools",
+    "State": "planner.specs.state",
+    "load_state": "planner.specs.state",
     "frontier": "planner.pareto",
     "frontiers": "planner.comparing",
     "compare": "planner.comparing",
@@ -115,15 +132,21 @@ __all__ = [
     "ModelSpec",
     "NoPlanError",
     "OutOfTimeError",
+    "Placement",
+    "PlacementConflict",
     "Plan",
     "PlannerError",
+    "PoolSpec",
+    "Repair",
     "Request",
     "RequestError",
+    "Serve",
     "SolverError",
     "SolverOptions",
     "SpecError",
     "StagePlan",
     "StagingConflict",
+    "State",
     "Targets",
     "Workload",
     "audit_engine",
@@ -139,11 +162,15 @@ __all__ = [
     "load_device",
     "load_layers",
     "load_model",
+    "load_pool",
+    "load_state",
     "load_topology",
+    "place",
     "place_experts",
     "place_layers",
     "plan",
     "plan_engine",
+    "repair",
 ]
 
 

@@ -31,6 +31,7 @@ from planner.errors import (
 from planner.experts_command import experts
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
+from planner.place_command import place, repair
 from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
@@ -40,8 +41,11 @@ from planner.survey_commands import compare, pareto
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict
     from planner.options.reading import Asked
+    from planner.placement_results import PlacementConflict
     from planner.results import Conflict, Plan
     from planner.specs.records import ClusterSpec, ModelSpec
+
+    AnyConflict = Conflict | EngineConflict | PlacementConflict
 
 _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 
@@ -56,6 +60,8 @@ usage: plan [OPTIONS]
        plan predict [OPTIONS]
        plan stages --groups GROUPS [OPTIONS]
        plan layers FILE [OPTIONS]
+       plan place --model NAME [OPTIONS]
+       plan repair FILE --state FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
@@ -147,6 +153,8 @@ def _app() -> App:
     app.command(predict)
     app.command(stages)
     app.command(layers)
+    app.command(place)
+    app.command(repair)
     app.command(calibrate)
     app.command(experts)
     app.command(models)
@@ -317,12 +325,18 @@ def _fail(error: BaseException, words: list[str]) -> None:
         traceback.print_exception(error)
 
 
-def _conflict(error: BaseException) -> Conflict | EngineConflict | None:
-    return (
-        cast("Conflict | EngineConflict", error.conflict)
-        if isinstance(error, NoPlanError)
-        else None
-    )
+def _conflict(error: BaseException) -> AnyConflict | None:
+    return cast("AnyConflict", error.conflict) if isinstance(error, NoPlanError) else None
+
+
+def _conflict_text(conflict: AnyConflict) -> str:
+    from planner.placement_results import PlacementConflict
+    from planner.report.conflict import conflict_text
+    from planner.report.placement import placement_conflict_text
+
+    if isinstance(conflict, PlacementConflict):
+        return placement_conflict_text(conflict, width())
+    return conflict_text(conflict, width())
 
 
 def _message(error: BaseException, words: list[str]) -> str:
@@ -334,9 +348,7 @@ def _message(error: BaseException, words: list[str]) -> str:
         return request_text(error, width())
     conflict = _conflict(error)
     if conflict:
-        from planner.report.conflict import conflict_text
-
-        return conflict_text(conflict, width())
+        return _conflict_text(conflict)
     if isinstance(error, OutOfTimeError):
         tokens = [token for token in tidy(words).tokens if not token.startswith("--time-limit")]
         objective = next((t[12:] for t in tokens if t.startswith("--objective=")), "cost")

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from planner.errors import NoPlanError, Problem
 from planner.options.arguments import Arguments
-from planner.options.written import WrittenLayers, WrittenStages
+from planner.options.written_stages import WrittenLayers, WrittenStages
 from planner.report.files import save, unwritable
 from planner.report.paint import width, write, write_data
 

@@ -11,13 +11,30 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from planner.errors import Problem, RequestError
-from planner.options.written import REPEATED, WORDS, WrittenPlan, flags, valued
+from planner.options.written import (
+    REPEATED,
+    REPEATED_BY,
+    WORDS,
+    WrittenPlan,
+    flags,
+    valued,
+)
 from planner.options.written import SURVEYS as OF_PLAN
 from planner.options.written_experts import WrittenExperts
+from planner.options.written_placements import WrittenPlacement, WrittenRepair
+from planner.options.written_stages import WrittenLayers, WrittenStages
 
 COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
 """Commands that take a name, and their options, which take no value."""
-SURVEYS: dict[str, type] = {**OF_PLAN, "experts": WrittenExperts}
+SURVEYS: dict[str, type] = {
+    **OF_PLAN,
+    "experts": WrittenExperts,
+    "stages": WrittenStages,
+    "layers": WrittenLayers,
+    "place": WrittenPlacement,
+    "repair": WrittenRepair,
+}
+"""Commands that take options, their own or those of `plan` and more."""
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
 
 _EXAMPLES = {
@@ -32,6 +49,9 @@ _EXAMPLES = {
     "--ep": "8",
     "--dp": "2",
     "--batch": "1:1024",
+    "--max-rent": "'$500/h'",
+    "--replicas": "4",
+    "--state": "state.toml",
     "--weights": "bf16,int8",
     "--gap": "1%",
 }
@@ -107,6 +127,7 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
     said = Arguments(tokens=[command] if command else [])
     with_value, without = valued(written), (*flags(written), *STANDING)
     seen: set[str] = set()
+    repeated = REPEATED | REPEATED_BY.get(command, frozenset())
     rest = list(reversed(argv))
     while rest:
         token = rest.pop()
@@ -116,7 +137,8 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
         elif name in with_value:
             if not equals and rest and not _is_option(rest[-1]):
                 value, equals = rest.pop(), "="
-            _valued(said, name, value if equals else None, seen)
+            _valued(said, name, value if equals else None, seen - repeated)
+            seen.add(name)
         elif token.startswith("-") and token != "-":
             if not equals and rest and not _is_option(rest[-1]):
                 value = rest.pop()
@@ -145,11 +167,10 @@ def _valued(said: Arguments, name: str, value: str | None, seen: set[str]) -> No
         example = _EXAMPLES.get(name)
         remedy = f"write `{name} {example}`" if example else ""
         said.problems.append(Problem(where=name, fact="has no value", remedy=remedy))
-    elif name in seen and name not in REPEATED:
+    elif name in seen:
         said.problems.append(Problem(where=name, value=value, fact="is given twice"))
     else:
         said.tokens.append(f"{name}={value}")
-    seen.add(name)
 
 
 def _unknown_option(said: Arguments, name: str, value: str, *, known: tuple[str, ...]) -> None:

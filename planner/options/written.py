@@ -8,28 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
+from planner.options.groups import DEPLOYED as _DEPLOYED
+from planner.options.groups import OUTPUT as _OUTPUT
+from planner.options.groups import SEARCH as _SEARCH
+from planner.options.groups import SERVE as _SERVE
+from planner.options.groups import SOLVER as _SOLVER
+from planner.options.groups import TABLES as _TABLES
+from planner.options.groups import TARGETS as _TARGETS
+from planner.options.groups import flag as _flag
+from planner.options.groups import text as _text
 from planner.specs.defaults import (
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
     DEFAULT_WORKLOAD,
 )
-
-_TABLES = Group("What was measured", sort_key=0)
-_SERVE = Group("What to serve", sort_key=1)
-_TARGETS = Group("Targets", sort_key=2)
-_SEARCH = Group("Search", sort_key=3)
-_SOLVER = Group("Solver", sort_key=4)
-_OUTPUT = Group("Output", sort_key=5)
-
-
-def _text(group: Group, value: str, words: str) -> Parameter:
-    return Parameter(group=group, metavar=value, help=words, negative=())
-
-
-def _flag(group: Group, words: str) -> Parameter:
-    return Parameter(group=group, help=words, negative=(), show_default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,6 +343,9 @@ def valued(written: type) -> tuple[str, ...]:
 
 FLAGS = frozenset(flags(Written))
 REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap"})
+_OF_MODELS = frozenset({"--model", "--demand", "--replicas"})
+REPEATED_BY = {"place": _OF_MODELS, "repair": _OF_MODELS}
+"""Options that only some commands take more than once."""
 VALUED = valued(Written)
 
 
@@ -383,9 +380,6 @@ class WrittenCalibration:
         str | None, _text(_OUTPUT, "FILE", "Draw predicted against measured time, as SVG.")
     ] = None
     refused: Annotated[bool, _flag(_OUTPUT, "Name every row that was refused.")] = False
-
-
-_DEPLOYED = Group("How it is deployed", sort_key=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,88 +451,14 @@ class WrittenPrediction:
     quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenStages:
-    """Options of `plan stages`."""
-
-    model: Annotated[
-        str, _text(_SERVE, "NAME|FILE", "Model: see `plan models`, or a Hugging Face config.json.")
-    ] = DEFAULT_MODEL
-    groups: Annotated[
-        str | None,
-        _text(_SERVE, "GROUPS", "Groups of devices or topologies: h100-sxm:tp8x2,a100-80gb:tp4x3"),
-    ] = None
-    engine: Annotated[str, _text(_SERVE, "NAME|FILE", "vllm, sglang or trtllm.")] = "vllm"
-    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
-        DEFAULT_WORKLOAD.n_input_tokens
-    )
-    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = str(
-        DEFAULT_WORKLOAD.n_output_tokens
-    )
-
-    phase: Annotated[
-        str, _text(_DEPLOYED, "PHASE", "Which passes to cut for: decode or prefill.")
-    ] = "decode"
-    batch: Annotated[str, _text(_DEPLOYED, "N", "Sequences of a micro-batch.")] = "1"
-    micro_batches: Annotated[
-        str | None,
-        _text(_DEPLOYED, "N", "Of them in flight. [one a group; for latency one]"),
-    ] = None
-    weights: Annotated[
-        str | None, _text(_DEPLOYED, "FORMAT", "Of dense weights; default: as published.")
-    ] = None
-    experts: Annotated[
-        str | None, _text(_DEPLOYED, "FORMAT", "Of routed experts; default: as `--weights`.")
-    ] = None
-    kv: Annotated[str, _text(_DEPLOYED, "FORMAT", "Of the cache.")] = "bf16"
-
-    objective: Annotated[
-        str,
-        _text(_SEARCH, "WHAT", "bottleneck: the slowest stage; latency: a pass through all."),
-    ] = "bottleneck"
-    solver: Annotated[str, _text(_SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
-    time_limit: Annotated[
-        str | None, _text(_SOLVER, "TIME", "Stop then, with the best cut so far.")
-    ] = None
-
-    html: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw the cut: one page that needs nothing else.")
-    ] = None
-    json: Annotated[bool, _flag(_OUTPUT, "Print it as JSON, in SI units.")] = False
-    quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenLayers:
-    """Options of `plan layers`."""
-
-    machines: Annotated[
-        str | None,
-        _text(_SERVE, "FILE", "Machines: token/s by layers held, links; see examples/machines"),
-    ] = None
-    gap: Annotated[
-        str, _text(_SOLVER, "FRACTION", "Stop when nothing can be better by more than this.")
-    ] = "0.01%"
-    time_limit: Annotated[
-        str | None, _text(_SOLVER, "TIME", "Stop then, with the best placement and bound so far.")
-    ] = None
-    html: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw the placement: one page that needs nothing else.")
-    ] = None
-    json: Annotated[bool, _flag(_OUTPUT, "Print it as JSON.")] = False
-    quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
-
-
 SURVEYS: dict[str, type] = {
     "pareto": WrittenPareto,
     "compare": WrittenSurvey,
     "audit": WrittenAudit,
     "calibrate": WrittenCalibration,
     "predict": WrittenPrediction,
-    "stages": WrittenStages,
-    "layers": WrittenLayers,
 }
 """Commands that take options, their own or those of `plan` and more."""
 
-WORDS = {"calibrate": "--table", "layers": "--machines"}
+WORDS = {"calibrate": "--table", "layers": "--machines", "repair": "--placement"}
 """Options of commands whose words may stand alone."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Group, Parameter
+from cyclopts import Group
+
+from planner.options.groups import flag, text
 
 _LOADS = Group("What is to be placed", sort_key=0)
 _RANKS = Group("Where", sort_key=1)
@@ -13,80 +15,72 @@ _SEARCH = Group("Search", sort_key=2)
 _OUTPUT = Group("Output", sort_key=3)
 
 
-def _text(group: Group, value: str, words: str) -> Parameter:
-    return Parameter(group=group, metavar=value, help=words, negative=())
-
-
-def _flag(group: Group, words: str) -> Parameter:
-    return Parameter(group=group, help=words, negative=(), show_default=False)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenExperts:
     """Options of `plan experts`."""
 
     loads: Annotated[
-        str | None, _text(_LOADS, "FILE", "Load of each expert: CSV, JSON or TOML.")
+        str | None, text(_LOADS, "FILE", "Load of each expert: CSV, JSON or TOML.")
     ] = None
     layer: Annotated[
-        str | None, _text(_LOADS, "N", "Row of `--loads` to place, from 0; if it has several.")
+        str | None, text(_LOADS, "N", "Row of `--loads` to place, from 0; if it has several.")
     ] = None
     zipf: Annotated[
-        str | None, _text(_LOADS, "S", "Or loads k^-S of the k-th busiest expert, like 1.0.")
+        str | None, text(_LOADS, "S", "Or loads k^-S of the k-th busiest expert, like 1.0.")
     ] = None
     model: Annotated[
         str | None,
-        _text(_LOADS, "NAME|FILE", "Model: how many experts, groups and bytes; see `plan models`."),
+        text(_LOADS, "NAME|FILE", "Model: how many experts, groups and bytes; see `plan models`."),
     ] = None
     weights: Annotated[
-        str | None, _text(_LOADS, "FORMAT", "Format of the experts; default: the model's first.")
+        str | None, text(_LOADS, "FORMAT", "Format of the experts; default: the model's first.")
     ] = None
-    experts: Annotated[str | None, _text(_LOADS, "N", "Experts, where no model says.")] = None
+    experts: Annotated[str | None, text(_LOADS, "N", "Experts, where no model says.")] = None
     coactivation: Annotated[
         str | None,
-        _text(_LOADS, "FILE", "Tokens that went to both of two experts: a square table."),
+        text(_LOADS, "FILE", "Tokens that went to both of two experts: a square table."),
     ] = None
 
-    ranks: Annotated[str | None, _text(_RANKS, "N", "Expert-parallel ranks.")] = None
+    ranks: Annotated[str | None, text(_RANKS, "N", "Expert-parallel ranks.")] = None
     slots: Annotated[
         str | None,
-        _text(_RANKS, "N", "Experts that a rank holds; default: one more than it must."),
+        text(_RANKS, "N", "Experts that a rank holds; default: one more than it must."),
     ] = None
     memory: Annotated[
         str | None,
-        _text(_RANKS, "BYTES", "Memory of a rank for experts of all layers: more limits slots."),
+        text(_RANKS, "BYTES", "Memory of a rank for experts of all layers: more limits slots."),
     ] = None
-    nodes: Annotated[str, _text(_RANKS, "N", "Nodes of equally many ranks.")] = "1"
+    nodes: Annotated[str, text(_RANKS, "N", "Nodes of equally many ranks.")] = "1"
     groups: Annotated[
         str | None,
-        _text(_RANKS, "N|model", "Groups of neighbouring experts that stay on a node; or none."),
+        text(_RANKS, "N|model", "Groups of neighbouring experts that stay on a node; or none."),
     ] = None
     present: Annotated[
-        str | None, _text(_RANKS, "FILE", "Experts that each rank holds now: CSV or JSON.")
+        str | None, text(_RANKS, "FILE", "Experts that each rank holds now: CSV or JSON.")
     ] = None
 
     split: Annotated[
         str,
-        _text(_SEARCH, "HOW", "equal: copies share a load equally. weighted: as is best."),
+        text(_SEARCH, "HOW", "equal: copies share a load equally. weighted: as is best."),
     ] = "equal"
     move_price: Annotated[
         str,
-        _text(_SEARCH, "FRACTION", "Share of the mean load that a moved copy has to save."),
+        text(_SEARCH, "FRACTION", "Share of the mean load that a moved copy has to save."),
     ] = "0"
     slack: Annotated[
-        str, _text(_SEARCH, "FRACTION", "Load that may be given up for less traffic, like 1%.")
+        str, text(_SEARCH, "FRACTION", "Load that may be given up for less traffic, like 1%.")
     ] = "0"
-    gap: Annotated[
-        str, _text(_SEARCH, "FRACTION", "Distance to the bound that is good enough.")
-    ] = "0.1%"
-    time_limit: Annotated[str, _text(_SEARCH, "TIME", "Stop after this, with the best so far.")] = (
+    gap: Annotated[str, text(_SEARCH, "FRACTION", "Distance to the bound that is good enough.")] = (
+        "0.1%"
+    )
+    time_limit: Annotated[str, text(_SEARCH, "TIME", "Stop after this, with the best so far.")] = (
         "60s"
     )
-    seed: Annotated[str, _text(_SEARCH, "N", "Seed of drawn loads and of the search.")] = "0"
+    seed: Annotated[str, text(_SEARCH, "N", "Seed of drawn loads and of the search.")] = "0"
 
-    all: Annotated[bool, _flag(_OUTPUT, "Print every rank.")] = False
+    all: Annotated[bool, flag(_OUTPUT, "Print every rank.")] = False
     html: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw ranks and experts: one page, nothing else.")
+        str | None, text(_OUTPUT, "FILE", "Draw ranks and experts: one page, nothing else.")
     ] = None
-    json: Annotated[bool, _flag(_OUTPUT, "Print the placement as JSON.")] = False
-    quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
+    json: Annotated[bool, flag(_OUTPUT, "Print the placement as JSON.")] = False
+    quiet: Annotated[bool, flag(_OUTPUT, "Print it in one line.")] = False

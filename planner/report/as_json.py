@@ -18,7 +18,9 @@ from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.engine_results import EngineAudit, EngineConflict, EngineDeployment, EnginePlan
 from planner.errors import PlannerError, RequestError
 from planner.expert_results import ExpertPlan
+from planner.placement_results import Placement, PlacementConflict, Served
 from planner.predictions import OperationLine, Prediction
+from planner.repair_results import Repair
 from planner.results import Conflict, Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.specs.records import (
     ClusterSpec,
@@ -42,6 +44,8 @@ STAGES, LAYERS = "planner.stages/1", "planner.layers/1"
 ENGINE, ENGINE_CONFLICT = "planner.engine/1", "planner.engine-conflict/1"
 ENGINE_AUDIT = "planner.engine-audit/1"
 EXPERTS = "planner.experts/1"
+REPAIR = "planner.repair/1"
+PLACEMENT, PLACEMENT_CONFLICT = "planner.placement/1", "planner.placement-conflict/1"
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -70,6 +74,9 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     StageLine: ("total_s", "held_bytes"),
     StagePlan: ("summary",),
     LayerPlacement: ("summary",),
+    Served: ("share",),
+    Repair: ("moved_bytes",),
+    Placement: ("n_used", "n_free", "output_tokens_per_s"),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -88,10 +95,12 @@ def conflict_json(conflict: Conflict) -> Json:
     return {"schema": CONFLICT, **_record(conflict)}
 
 
-def any_conflict_json(conflict: Conflict | EngineConflict) -> Json:
-    """A conflict of either way to plan."""
+def any_conflict_json(conflict: Conflict | EngineConflict | PlacementConflict) -> Json:
+    """A conflict of any way to plan."""
     if isinstance(conflict, Conflict):
         return conflict_json(conflict)
+    if isinstance(conflict, PlacementConflict):
+        return {"schema": PLACEMENT_CONFLICT, **_record(conflict)}
     return engine_conflict_json(conflict)
 
 
@@ -113,6 +122,14 @@ def stages_json(plan: StagePlan) -> Json:
 
 def layers_json(placement: LayerPlacement) -> Json:
     return {"schema": LAYERS, **_record(placement)}
+
+
+def repair_json(repair: Repair) -> Json:
+    return {"schema": REPAIR, **_record(repair)}
+
+
+def placement_json(placement: Placement) -> Json:
+    return {"schema": PLACEMENT, **_record(placement)}
 
 
 def frontiers_json(curves: Sequence[Curve]) -> Json:

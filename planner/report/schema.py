@@ -15,7 +15,9 @@ from planner.economics_results import EconomicsPlan
 from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
 from planner.errors import Problem
 from planner.expert_results import ExpertPlan
+from planner.placement_results import Placement, PlacementConflict
 from planner.predictions import Prediction
+from planner.repair_results import Repair
 from planner.report.as_json import (
     AUDIT,
     COMPARISON,
@@ -31,9 +33,12 @@ from planner.report.as_json import (
     FRONTIERS,
     KINDS,
     LAYERS,
+    PLACEMENT,
+    PLACEMENT_CONFLICT,
     PLAN,
     PREDICTION,
     RANGES,
+    REPAIR,
     STAGES,
 )
 from planner.results import Conflict, Plan
@@ -99,6 +104,18 @@ def stages_schema() -> Schema:
 
 def layers_schema() -> Schema:
     return _document(LAYERS, LayerPlacement)
+
+
+def repair_schema() -> Schema:
+    return _document(REPAIR, Repair)
+
+
+def placement_schema() -> Schema:
+    return _document(PLACEMENT, Placement)
+
+
+def placement_conflict_schema() -> Schema:
+    return _document(PLACEMENT_CONFLICT, PlacementConflict)
 
 
 def comparison_schema() -> Schema:

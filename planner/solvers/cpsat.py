@@ -61,12 +61,12 @@ def build(program: LayoutProgram) -> tuple[cp_model.CpModel, list[list[cp_model.
     for limit in program.limits:
         if math.isfinite(limit.at_most):
             left = np.concatenate([limit.context, limit.column])
-            coefficients, right = _integer_row(left, limit.at_most)
+            coefficients, right = integer_row(left, limit.at_most)
             total = cp_model.LinearExpr.weighted_sum([*z, *x], coefficients)
             model.add(total <= right).with_name(limit.name)
     costs = np.concatenate([program.context_objective, program.column_objective])
-    scale = _power_of_two(2.0**OBJECTIVE_BITS / (float(np.abs(costs).sum()) or 1.0))
-    model.minimize(cp_model.LinearExpr.weighted_sum([*z, *x], _integers(np.floor(costs * scale))))
+    scale = power_of_two(2.0**OBJECTIVE_BITS / (float(np.abs(costs).sum()) or 1.0))
+    model.minimize(cp_model.LinearExpr.weighted_sum([*z, *x], integers(np.floor(costs * scale))))
     return model, [z, x], scale
 
 
@@ -81,26 +81,26 @@ def _add_hbm(
     capacity = float(program.capacity_bytes[k])
     if math.isfinite(capacity):
         held = np.append(program.context_bytes[k], program.column_bytes[columns])
-        coefficients, right = _integer_row(held, capacity)
+        coefficients, right = integer_row(held, capacity)
         coefficients[0] -= right  # the right side is there only where the context is
         total = cp_model.LinearExpr.weighted_sum([z, *x], coefficients)
         model.add(total <= 0).with_name(f"hbm({k})")
 
 
-def _integer_row(left: FloatArray, at_most: float) -> tuple[list[int], int]:
+def integer_row(left: FloatArray, at_most: float) -> tuple[list[int], int]:
     """A row in integers: coefficients up, right side down."""
     widest = abs(at_most) or float(np.abs(left).max(initial=0.0)) or 1.0
-    scale = _power_of_two(2.0**ROW_BITS / widest)
+    scale = power_of_two(2.0**ROW_BITS / widest)
     if (left >= 0).all():
         left = np.minimum(left, 2 * widest)  # no room for it anyway: 2^41 at most
-    return _integers(np.ceil(left * scale)), math.floor(ceiling(at_most) * scale)
+    return integers(np.ceil(left * scale)), math.floor(ceiling(at_most) * scale)
 
 
-def _power_of_two(at_least: float) -> float:
+def power_of_two(at_least: float) -> float:
     return float(2.0 ** math.ceil(math.log2(at_least)))
 
 
-def _integers(values: FloatArray) -> list[int]:
+def integers(values: FloatArray) -> list[int]:
     if np.abs(values).sum() >= 2.0**62:
         raise SolverError("cpsat: a row's values lie too far apart for 64-bit integers")
     return [int(value) for value in values.tolist()]
@@ -127,9 +127,9 @@ def solve(program: LayoutProgram, effort: Effort) -> Solution:
         )
     model, variables, scale = build(program)
     solver = cp_model.CpSolver()
-    _set_parameters(solver, effort, spent_s=clock.elapsed_s())
-    word, interrupted = _run(solver, model, effort, scale=scale, clock=clock)
-    status, stopped_by = _status(word, interrupted=interrupted)
+    set_parameters(solver, effort, spent_s=clock.elapsed_s())
+    word, interrupted = run(solver, model, effort, scale=scale, clock=clock)
+    status, stopped_by = status_of(word, interrupted=interrupted)
     chosen = None
     if status in (Status.OPTIMAL, Status.FEASIBLE):
         chosen = _chosen(program, solver, variables)
@@ -148,7 +148,7 @@ def solve(program: LayoutProgram, effort: Effort) -> Solution:
     )
 
 
-def _set_parameters(solver: cp_model.CpSolver, effort: Effort, *, spent_s: float) -> None:
+def set_parameters(solver: cp_model.CpSolver, effort: Effort, *, spent_s: float) -> None:
     parameters = solver.parameters
     parameters.num_workers = effort.threads
     parameters.random_seed = effort.seed
@@ -173,7 +173,7 @@ class _News(cp_model.CpSolverSolutionCallback):
         )
 
 
-def _run(
+def run(
     solver: cp_model.CpSolver,
     model: cp_model.CpModel,
     effort: Effort,
@@ -192,7 +192,7 @@ def _run(
     return status[0], interrupted
 
 
-def _status(status: str, *, interrupted: bool) -> tuple[Status, Stop]:
+def status_of(status: str, *, interrupted: bool) -> tuple[Status, Stop]:
     """CP-SAT's own status in our words.
 
     Raises:

@@ -73,13 +73,13 @@ def build(program: LayoutProgram) -> ConcreteModel:
 
     @m.Constraint()
     def one_context(_m: ConcreteModel) -> object:
-        return _linear([1.0] * len(z), z) == 1
+        return linear([1.0] * len(z), z) == 1
 
     @m.Constraint(range(program.n_contexts), range(program.n_slots))
     def one_layout(_m: ConcreteModel, k: int, s: int) -> object:
         columns = of_place.get((k, s), [])
         ones = [1.0] * len(columns)
-        return _linear([*ones, -1.0], [*(x[j] for j in columns), z[k]]) == 0
+        return linear([*ones, -1.0], [*(x[j] for j in columns), z[k]]) == 0
 
     @m.Constraint(range(program.n_contexts))
     def hbm(_m: ConcreteModel, k: int) -> object:
@@ -88,7 +88,7 @@ def build(program: LayoutProgram) -> ConcreteModel:
             return Constraint.Skip
         columns = [j for j in of_context.get(k, []) if program.column_bytes[j] != 0]
         held = program.column_bytes[columns].tolist()
-        return _linear([*held, -free], [*(x[j] for j in columns), z[k]]) <= 0
+        return linear([*held, -free], [*(x[j] for j in columns), z[k]]) <= 0
 
     for limit in program.limits:
         if math.isfinite(limit.at_most):
@@ -107,7 +107,7 @@ def _places(program: LayoutProgram) -> tuple[_Columns[int], _Columns[tuple[int, 
     return of_context, of_place
 
 
-def _linear(coefficients: list[float], variables: list[Any]) -> LinearExpression:
+def linear(coefficients: list[float], variables: list[Any]) -> LinearExpression:
     return LinearExpression(linear_coefs=coefficients, linear_vars=variables)
 
 
@@ -115,7 +115,7 @@ def _sum(context: FloatArray, z: list[Any], column: FloatArray, x: list[Any]) ->
     """Σ context_k z_k + Σ column_j x_j, without the zeros."""
     terms = zip([*context.tolist(), *column.tolist()], [*z, *x], strict=True)
     kept = [(coefficient, variable) for coefficient, variable in terms if coefficient]
-    return _linear([c for c, _ in kept], [v for _, v in kept])
+    return linear([c for c, _ in kept], [v for _, v in kept])
 
 
 def _row(limit: Limit, z: list[Any], x: list[Any]) -> object:
@@ -154,8 +154,8 @@ def solve(program: LayoutProgram, effort: Effort) -> Solution:
     transfer = Highs()
     transfer.set_instance(model)
     highs: highspy.Highs = transfer._solver_model
-    _set_options(highs, effort, spent_s=clock.elapsed_s())
-    stop, listener = _listen(highs, effort, clock=clock)
+    set_options(highs, effort, spent_s=clock.elapsed_s())
+    stop, listener = listen(highs, effort, clock=clock)
     position = transfer._pyomo_var_to_solver_var_map
     z, x = ([position[id(v)] for v in block.values()] for block in (model.z, model.x))
     chosen, status, stopped_by = _search(program, highs, (z, x), stop)
@@ -182,8 +182,8 @@ def _search(
     """Run HiGHS, again if its tolerance let something pass; what it has, and how it ended."""
     z, x = positions
     for _ in range(MOST_REPAIRS):
-        interrupted = run_interruptibly(lambda: _run(highs), stop.set)
-        status, stopped_by = _status(highs, interrupted=interrupted)
+        interrupted = run_interruptibly(lambda: run(highs), stop.set)
+        status, stopped_by = status_of(highs, interrupted=interrupted)
         chosen = _chosen(program, highs, z, x) if status in _IN_HAND else None
         if chosen is None or not _is_tolerated(program, chosen):
             break
@@ -206,7 +206,9 @@ def _forbid(highs: highspy.Highs, columns: list[int]) -> None:
     highs.addRow(-highspy.kHighsInf, n - 1.0, n, np.array(columns, dtype=np.int32), np.ones(n))
 
 
-def _set_options(highs: highspy.Highs, effort: Effort, *, spent_s: float) -> None:
+def set_options(
+    highs: highspy.Highs, effort: Effort, *, spent_s: float, tolerance: float = TOLERANCE
+) -> None:
     """Tell HiGHS how to work, and make sure that it listened."""
     use_threads(effort.threads)
     options: dict[str, Any] = {
@@ -216,9 +218,9 @@ def _set_options(highs: highspy.Highs, effort: Effort, *, spent_s: float) -> Non
         "random_seed": effort.seed,
         "mip_rel_gap": effort.gap,
         "mip_abs_gap": 0.0,
-        "mip_feasibility_tolerance": TOLERANCE,
-        "primal_feasibility_tolerance": TOLERANCE,
-        "dual_feasibility_tolerance": TOLERANCE,
+        "mip_feasibility_tolerance": tolerance,
+        "primal_feasibility_tolerance": tolerance,
+        "dual_feasibility_tolerance": tolerance,
     }
     if effort.time_limit_s is not None:
         options["time_limit"] = max(0.0, effort.time_limit_s - spent_s)
@@ -227,7 +229,7 @@ def _set_options(highs: highspy.Highs, effort: Effort, *, spent_s: float) -> Non
             raise SolverError(f"highs does not take {value!r} for its option `{name}`")
 
 
-def _listen(
+def listen(
     highs: highspy.Highs, effort: Effort, *, clock: Clock
 ) -> tuple[threading.Event, Listener]:
     """Attach an event that stops HiGHS, and the caller's ear."""
@@ -248,12 +250,12 @@ def _listen(
     return stop, listener
 
 
-def _run(highs: highspy.Highs) -> None:
+def run(highs: highspy.Highs) -> None:
     if highs.run() == highspy.HighsStatus.kError:
         raise SolverError(f"highs failed: {highs.modelStatusToString(highs.getModelStatus())}")
 
 
-def _status(highs: highspy.Highs, *, interrupted: bool) -> tuple[Status, Stop]:
+def status_of(highs: highspy.Highs, *, interrupted: bool) -> tuple[Status, Stop]:
     """HiGHS's own status in our words.
 
     Raises:

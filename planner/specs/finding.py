@@ -27,6 +27,7 @@ class Kind(Enum):
 
     MODEL = ("model", "models", "plan models")
     CLUSTER = ("topology", "topologies", "plan topologies")
+    FABRIC = ("fabric", "topologies/fabrics", "")
     DEVICE = ("device", "topologies/devices", "plan devices")
     KERNELS = ("kernel table", "kernels", "")
     ENGINE = ("engine", "engines", "")
@@ -85,7 +86,7 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
 
 def _found_by_name(kind: Kind, path: Path, name: str) -> Found:
     """A file named without a number, `gb200-nvl72`, stands for its smallest cluster: one of it."""
-    if kind is Kind.CLUSTER:
+    if kind in (Kind.CLUSTER, Kind.FABRIC):
         table, _ = read_table(path, path.name)
         pattern = read_pattern(table, path.name)[0] if is_pattern(table) else None
         if pattern is not None and len(pattern.allowed) == 1:
@@ -124,7 +125,7 @@ def files(kind: Kind) -> Iterator[Path]:
 
 def patterns(kind: Kind) -> Iterator[tuple[Path, Pattern]]:
     """Files that describe many clusters by one name; those with faults are left out."""
-    for path in files(kind) if kind is Kind.CLUSTER else ():
+    for path in files(kind) if kind in (Kind.CLUSTER, Kind.FABRIC) else ():
         table, _ = read_table(path, path.name)
         if is_pattern(table):
             pattern, _ = read_pattern(table, path.name)

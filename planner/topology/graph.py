@@ -5,7 +5,7 @@
              node         index of the node, devices of a nodes fabric
     edge     bytes_per_s  bandwidth of one direction, as on the datasheet [bytes/s]
              latency_s    of crossing the link [s]
-             tier         "ici", "scale-up", "link" or "scale-out"
+             tier         "ici", "scale-up", "link", "scale-out" or "spine"
              axis         0, 1 or 2, links of a torus
 
 Devices are named `0,3,7` on a torus, `node3/gpu5` on nodes, and as the file lists them
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 DEVICE, SWITCH = "device", "switch"
 KINDS = (DEVICE, SWITCH)
 
-SCALE_UP, ICI, LINK, SCALE_OUT = "scale-up", "ici", "link", "scale-out"
-TIERS = (SCALE_UP, ICI, LINK, SCALE_OUT)
+SCALE_UP, ICI, LINK, SCALE_OUT, SPINE = "scale-up", "ici", "link", "scale-out", "spine"
+TIERS = (SCALE_UP, ICI, LINK, SCALE_OUT, SPINE)
 """Tiers of links, the innermost first."""
 
 SCALE_OUT_SWITCH = "scale-out"

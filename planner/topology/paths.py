@@ -69,10 +69,22 @@ def path_bytes_per_s(graph: nx.Graph[Any], a: str, b: str) -> float:
 def group_bytes_per_s(graph: nx.Graph[Any], devices: Sequence[str]) -> float:
     """Bandwidth of any set of devices: the largest b for which links of b or more connect it.
 
+    One device has inf, devices without a path 0 [bytes/s]; see `bottleneck`.
+
+    Raises:
+        KeyError: no such device.
+    """
+    return bottleneck(graph, devices)[0]
+
+
+def bottleneck(
+    graph: nx.Graph[Any], devices: Sequence[str]
+) -> tuple[float, tuple[str, str] | None]:
+    """Bandwidth of a set of devices [bytes/s], and the link that it is of; None without any.
+
     Links may lead through switches and devices outside the set. It is the bottleneck of
     the maximum spanning tree, grown from one device (Prim) until it holds all of them:
-    a link is taken only when no wider one leads on. One device has inf, devices without
-    a path 0 [bytes/s].
+    a link is taken only when no wider one leads on.
 
     Raises:
         KeyError: no such device.
@@ -82,19 +94,22 @@ def group_bytes_per_s(graph: nx.Graph[Any], devices: Sequence[str]) -> float:
         raise KeyError(f"not in the graph: {', '.join(unknown)}")
     missing, reached = set(devices), set[str]()
     order = count()  # so that the heap never compares names
-    frontier = [(-inf, next(order), name) for name in devices[:1]]
-    narrowest = inf
+    first: tuple[str, str] | None = None
+    frontier = [(-inf, next(order), name, first) for name in devices[:1]]
+    narrowest, where = inf, first
     while missing and frontier:
-        negated, _, name = heappop(frontier)
+        negated, _, name, link = heappop(frontier)
         if name in reached:
             continue
-        narrowest = min(narrowest, -negated)
+        if -negated < narrowest:
+            narrowest, where = -negated, link
         reached.add(name)
         missing.discard(name)
         for neighbour, edge in graph[name].items():
             if neighbour not in reached:
-                heappush(frontier, (-edge["bytes_per_s"], next(order), neighbour))
-    return 0.0 if missing else narrowest
+                entry = (-edge["bytes_per_s"], next(order), neighbour, (name, neighbour))
+                heappush(frontier, entry)
+    return (0.0, None) if missing else (narrowest, where)
 
 
 def group_diameter(graph: nx.Graph[Any], devices: Sequence[str]) -> int:

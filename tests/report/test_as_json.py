@@ -13,6 +13,7 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.as_json import (
     Json,
+    any_conflict_json,
     audit_json,
     comparison_json,
     conflict_json,
@@ -26,8 +27,10 @@ from planner.report.as_json import (
     experts_json,
     frontiers_json,
     layers_json,
+    placement_json,
     plan_json,
     prediction_json,
+    repair_json,
     stages_json,
 )
 from planner.report.schema import (
@@ -43,8 +46,11 @@ from planner.report.schema import (
     experts_schema,
     frontiers_schema,
     layers_schema,
+    placement_conflict_schema,
+    placement_schema,
     plan_schema,
     prediction_schema,
+    repair_schema,
     stages_schema,
 )
 from planner.specs.reading import load_device
@@ -58,8 +64,11 @@ from tests.report.economics_examples import (
 from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
+from tests.report.floors import REPAIR
+from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
-from tests.report.staging import PLACEMENT, STAGES
+from tests.report.staging import PLACEMENT as LAYERS
+from tests.report.staging import STAGES
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -84,9 +93,12 @@ GENERATED = {
     "stages": stages_schema,
     "layers": layers_schema,
     "engine": engine_schema,
+    "repair": repair_schema,
     "engine-conflict": engine_conflict_schema,
     "engine-audit": engine_audit_schema,
     "experts": experts_schema,
+    "placement": placement_schema,
+    "placement-conflict": placement_conflict_schema,
 }
 
 
@@ -119,13 +131,16 @@ def test_the_committed_schema_is_what_the_records_say(name, generated):
         ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
         ("stages", stages_json(STAGES)),
         ("stages", stages_json(replace(STAGES, even_s=None))),
-        ("layers", layers_json(PLACEMENT)),
+        ("layers", layers_json(LAYERS)),
         ("engine", engine_json(ENGINE_PLAN)),
+        ("repair", repair_json(REPAIR)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
         ("engine-audit", engine_audit_json(ENGINE_AUDIT)),
         ("frontiers", frontiers_json([ENGINE_CURVE])),
         ("experts", experts_json(EXPERT_PLAN)),
         ("experts", experts_json(MOVED_PLAN)),
+        ("placement", placement_json(PLACEMENT)),
+        ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
     ],
 )
 def test_output_is_valid_by_its_schema(name, record):
@@ -230,11 +245,13 @@ def test_the_text_passes_through_any_terminal():
         ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
         ("stages", stages_json(STAGES)),
         ("stages", stages_json(replace(STAGES, even_s=None))),
-        ("layers", layers_json(PLACEMENT)),
+        ("layers", layers_json(LAYERS)),
         ("engine", engine_json(ENGINE_PLAN)),
         ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
         ("experts", experts_json(EXPERT_PLAN)),
         ("experts", experts_json(MOVED_PLAN)),
+        ("placement", placement_json(PLACEMENT)),
+        ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
     ],
 )
 def test_no_key_is_written_that_the_schema_does_not_name(name, record):

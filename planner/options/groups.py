@@ -1,0 +1,23 @@
+"""Headings of the help, and how an option is said: shared by the tables of options."""
+
+from __future__ import annotations
+
+from cyclopts import Group, Parameter
+
+TABLES = Group("What was measured", sort_key=0)
+SERVE = Group("What to serve", sort_key=1)
+TARGETS = Group("Targets", sort_key=2)
+DEPLOYED = Group("How it is deployed", sort_key=2)
+SEARCH = Group("Search", sort_key=3)
+SOLVER = Group("Solver", sort_key=4)
+OUTPUT = Group("Output", sort_key=5)
+
+
+def text(group: Group, value: str, words: str) -> Parameter:
+    """An option that takes a value."""
+    return Parameter(group=group, metavar=value, help=words, negative=())
+
+
+def flag(group: Group, words: str) -> Parameter:
+    """An option that takes none."""
+    return Parameter(group=group, help=words, negative=(), show_default=False)

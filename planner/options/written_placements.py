@@ -1,0 +1,124 @@
+"""Every option of `plan place` and `plan repair`, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.options.groups import OUTPUT, SEARCH, SERVE, SOLVER, TARGETS, flag, text
+from planner.specs.defaults import DEFAULT_WORKLOAD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPlacement:
+    """Options of `plan place`."""
+
+    model: Annotated[
+        tuple[str, ...], text(SERVE, "NAME|FILE", "Model to serve; again for each further one.")
+    ] = ()
+    topology: Annotated[
+        str | None,
+        text(
+            SERVE,
+            "NAME|FILE",
+            "Servers, a fabric of leaves, or a torus; default: h100-fat-tree-x64.",
+        ),
+    ] = None
+    state: Annotated[
+        str | None, text(SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
+    ] = None
+    input: Annotated[str, text(SERVE, "TOKENS", "Tokens that a request reads.")] = str(
+        DEFAULT_WORKLOAD.n_input_tokens
+    )
+    output: Annotated[str, text(SERVE, "TOKENS", "Tokens that a request writes.")] = str(
+        DEFAULT_WORKLOAD.n_output_tokens
+    )
+
+    demand: Annotated[
+        tuple[str, ...],
+        text(TARGETS, "RATE", "Output tokens to serve: 20000tok/s, of several MODEL=RATE."),
+    ] = ()
+    replicas: Annotated[
+        tuple[str, ...],
+        text(TARGETS, "N", "Exactly so many replicas; of several models MODEL=N."),
+    ] = ()
+    latency_target: Annotated[
+        str | None, text(TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
+    ] = None
+    ttft_target: Annotated[
+        str | None, text(TARGETS, "TIME", "Longest time to the first token, like 1s.")
+    ] = None
+    min_batch: Annotated[str | None, text(TARGETS, "N", "Fewest sequences decoded together.")] = (
+        None
+    )
+    max_devices: Annotated[str | None, text(TARGETS, "N", "Most devices of all replicas.")] = None
+    max_rent: Annotated[
+        str | None, text(TARGETS, "PRICE", "Most rent of all replicas, like '$500/h'.")
+    ] = None
+    max_quality_loss: Annotated[
+        str | None,
+        text(TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
+    ] = None
+
+    objective: Annotated[
+        str | None,
+        text(
+            SEARCH,
+            "WHAT",
+            "throughput, share (of the demand served worst), rent, devices or latency; default: "
+            "rent where every model has a demand, else throughput.",
+        ),
+    ] = None
+    replica_devices: Annotated[
+        str | None,
+        text(SEARCH, "N", "Most devices of one replica; default: 64, none on a torus."),
+    ] = None
+    align: Annotated[
+        bool, flag(SEARCH, "Start slices of a torus at its cubes only: fewer places to try.")
+    ] = False
+    weights: Annotated[
+        tuple[str, ...],
+        text(SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
+    ] = ()
+    kv: Annotated[
+        tuple[str, ...],
+        text(SEARCH, "FORMATS", "KV cache formats to choose from; default: the model's usual."),
+    ] = ()
+    batch: Annotated[
+        str | None,
+        text(SEARCH, "BATCHES", "Decode batches to choose from; default: 1,2,3,4,6,8,… 1024."),
+    ] = None
+
+    solver: Annotated[str, text(SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
+    time_limit: Annotated[
+        str | None, text(SOLVER, "TIME", "Stop after this, with the best so far, like 10s.")
+    ] = None
+    gap: Annotated[
+        str, text(SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%.")
+    ] = "0"
+    threads: Annotated[str, text(SOLVER, "N", "Threads of the solver.")] = "1"
+    seed: Annotated[str, text(SOLVER, "N", "Seed of the solver.")] = "0"
+
+    ranks: Annotated[bool, flag(OUTPUT, "Print every rank and its device.")] = False
+    html: Annotated[str | None, text(OUTPUT, "FILE", "Write a page with a drawing of it.")] = None
+    svg: Annotated[str | None, text(OUTPUT, "FILE", "Write the drawing alone.")] = None
+    json: Annotated[bool, flag(OUTPUT, "Print it as JSON, in SI units.")] = False
+    quiet: Annotated[bool, flag(OUTPUT, "Print it in one line.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRepair(WrittenPlacement):
+    """Options of `plan repair`: those of `plan place`, what stands, and what may be lost."""
+
+    placement: Annotated[
+        str | None, text(SERVE, "FILE", "What stands: the JSON of `plan place`.")
+    ] = None
+    model: Annotated[
+        tuple[str, ...], text(SERVE, "NAME|FILE", "Models; default: those that stand.")
+    ] = ()
+    topology: Annotated[
+        str | None, text(SERVE, "NAME|FILE", "The cluster; default: where they stand.")
+    ] = None
+    loss: Annotated[
+        str, text(TARGETS, "FRACTION", "Most of the objective to lose for fewer bytes.")
+    ] = "0"

@@ -1,0 +1,298 @@
+"""`plan place`: options to a placement on a cluster as it is, its answer to text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written import Written
+from planner.options.written_placements import WrittenPlacement, WrittenRepair
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.floors import Floor
+    from planner.placement_results import Placement
+    from planner.placing.asking import Serve
+    from planner.placing.standing import Standings
+    from planner.repair_results import Repair
+    from planner.specs.records import ModelSpec
+
+FOUND = 0
+DEFAULT_SITE = "h100-fat-tree-x64"
+_NOTHING_ASKED = WrittenPlacement()
+_NOTHING_STANDS = WrittenRepair()
+_T = TypeVar("_T")
+
+
+def place(
+    written: Annotated[WrittenPlacement, Parameter(name="*")] = _NOTHING_ASKED,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Choose replicas, layouts and devices together, on a cluster as it is."""
+    from planner.placing.flooring import floor_of
+    from planner.placing.planning import place as find
+    from planner.specs.pools import load_site
+    from planner.specs.state import load_state
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    keywords, wishes = _read(written, found)
+    models = [found.collect(_loader(name)) for name in written.model]
+    if not models:
+        remedy = "name one, like `--model deepseek-v3`"
+        found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
+    pool = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
+    state = None
+    if written.state is not None:
+        file = written.state
+        state = found.collect(lambda: load_state(file))
+    wanted = _wanted([model for model in models if model is not None], wishes, found)
+    found.check()
+    assert pool is not None
+    answer = find(pool, wanted, state=state, **keywords)
+    floor = floor_of(pool, state)
+    _draw(written, answer, floor)
+    _say(written, answer, floor)
+    return FOUND
+
+
+def repair(
+    written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Put what stands right after a failure, with the fewest moved bytes within a loss."""
+    from planner.placing.flooring import floor_of
+    from planner.placing.repairing import repair as find
+    from planner.specs.pools import load_site
+    from planner.specs.state import load_state
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    keywords, wishes = _read(written, found)
+    del keywords["aligned"]
+    before = _standings(written, found)
+    models = [found.collect(_loader(name)) for name in written.model or _models_of(before)]
+    loss = _loss(written, found)
+    site = written.topology or (before.pool if before else DEFAULT_SITE)
+    pool = found.collect(lambda: load_site(site))
+    file = written.state
+    if file is None:
+        remedy = "name what has failed: `--state state.toml`"
+        found.problems.append(Problem(where="--state", fact="is not given", remedy=remedy))
+    state = found.collect(lambda: load_state(file)) if file is not None else None
+    wanted = _wanted([model for model in models if model is not None], wishes, found)
+    found.check()
+    assert pool is not None
+    assert before is not None
+    demands = dict(before.demands)
+    wanted = [_as_before(one, demands) for one in wanted]
+    answer = find(before, pool, wanted, state=state, loss=loss, **keywords)
+    floor = floor_of(pool, state)
+    _draw(written, answer.placement, floor)
+    _say_repair(written, answer, floor)
+    return FOUND
+
+
+def _standings(written: WrittenRepair, found: Arguments) -> Standings | None:
+    from planner.placing.standing import load_standings
+
+    path = written.placement
+    if path is None:
+        remedy = "name what `plan place … --json` wrote"
+        problem = Problem(where="plan repair", fact="no placement is given", remedy=remedy)
+        found.problems.append(problem)
+        return None
+    return found.collect(lambda: load_standings(path))
+
+
+def _models_of(before: Standings | None) -> list[str]:
+    return [name for name, _ in before.demands] if before else []
+
+
+def _loss(written: WrittenRepair, found: Arguments) -> float:
+    from planner.options.reading import Faults
+
+    faults = Faults()
+    loss = faults.read("--loss", written.loss, _share)
+    found.problems += faults.problems
+    return loss or 0.0
+
+
+def _share(text: str) -> float:
+    from planner.units import UnitError, parse
+
+    value = parse(text, "1", example="5%", allow_zero=True)
+    if value >= 1:
+        raise UnitError(text, "is not below 1", "write `5%` or `0.05`")
+    return value
+
+
+def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
+    """What is wanted of a model, with the demand that it was placed for where none is given."""
+    from dataclasses import replace
+
+    demand = one.demand_tokens_per_s
+    before = demands.get(one.model.name)
+    return one if demand is not None else replace(one, demand_tokens_per_s=before)
+
+
+def _say_repair(written: WrittenRepair, answer: Repair, floor: Floor) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, repair_json
+
+        write_data(dumps(repair_json(answer)), sys.stdout)
+        return
+    from planner.report.repair import repair_line, repair_text
+
+    if written.quiet:
+        write(repair_line(answer), sys.stdout)
+    else:
+        write(repair_text(answer, width(), floor=floor), sys.stdout)
+
+
+def _loader(name: str) -> Callable[[], ModelSpec]:
+    from planner.specs.reading import load_model
+
+    return lambda: load_model(name)
+
+
+def _draw(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
+    """Write the files that were asked for."""
+    if written.html is not None:
+        from planner.report.floor_page import placement_page
+
+        Path(written.html).write_text(placement_page(answer, floor), encoding="utf-8")
+    if written.svg is not None:
+        from planner.report.floor_drawing import drawing
+
+        Path(written.svg).write_text(drawing(answer, floor), encoding="utf-8")
+
+
+def _say(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
+    if written.json:
+        from planner.report.as_json import dumps, placement_json
+
+        write_data(dumps(placement_json(answer)), sys.stdout)
+        return
+    from planner.report.placement import placement_line, placement_text
+
+    if written.quiet:
+        write(placement_line(answer), sys.stdout)
+    else:
+        text = placement_text(answer, width(), ranks=written.ranks, floor=floor)
+        write(text, sys.stdout)
+
+
+def _read(
+    written: WrittenPlacement, found: Arguments
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Arguments of `place`, and the wishes by model; "" is for all."""
+    from planner.options.counts import count
+    from planner.options.reading import Faults, one_of, read
+    from planner.placing.asking import BATCHES, OBJECTIVES
+    from planner.units import parse
+
+    usual = Written()
+    rest = Written(
+        input=written.input,
+        output=written.output,
+        latency_target=written.latency_target,
+        ttft_target=written.ttft_target,
+        min_batch=written.min_batch,
+        max_quality_loss=written.max_quality_loss,
+        weights=written.weights,
+        kv=written.kv,
+        batch=written.batch or usual.batch,
+        solver=written.solver,
+        time_limit=written.time_limit,
+        gap=written.gap,
+        threads=written.threads,
+        seed=written.seed,
+        json=written.json,
+        quiet=written.quiet,
+    )
+    asked, problems = read(rest)
+    faults = Faults()
+    limits = {
+        "rent": faults.read("--max-rent", written.max_rent, lambda text: parse(text, "USD/h")),
+        "devices": faults.read("--max-devices", written.max_devices, count),
+    }
+    wishes: dict[str, dict[str, Any]] = {
+        "demand": _by_model(
+            "--demand", written.demand, lambda text: parse(text, "token/s"), faults
+        ),
+        "replicas": _by_model("--replicas", written.replicas, count, faults),
+        "formats": {"weights_formats": asked.weights_formats, "kv_formats": asked.kv_formats},
+    }
+    keywords = {
+        "workload": asked.workload,
+        "targets": asked.targets,
+        "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),
+        "limits": {name: value for name, value in limits.items() if value is not None},
+        "batches": BATCHES if written.batch is None else asked.batches,
+        "most_devices": faults.read("--replica-devices", written.replica_devices, count),
+        "aligned": written.align,
+        "options": asked.options,
+    }
+    found.problems += [*problems, *faults.problems]
+    return keywords, wishes
+
+
+def _by_model(
+    name: str,
+    texts: Sequence[str],
+    read: Callable[[str], _T],
+    faults: Any,  # noqa: ANN401 options.reading is imported late
+) -> dict[str, _T]:
+    """Values by model, `""` where a text names none; each model once."""
+    values: dict[str, _T] = {}
+    for text in texts:
+        model, equals, value = text.rpartition("=")
+        key = model.strip() if equals else ""
+        if key in values:
+            fact = "is given twice" if key else "is given twice: write MODEL=VALUE"
+            faults.problems.append(Problem(where=name, value=text, fact=fact))
+            continue
+        found = faults.read(name, value, read)
+        if found is not None:
+            values[key] = found
+    return values
+
+
+def _wanted(
+    models: Sequence[ModelSpec], wishes: dict[str, dict[str, Any]], found: Arguments
+) -> list[Serve]:
+    """What is wanted of each model; a wish for a model that is not named is a problem."""
+    from planner.placing.asking import Serve
+    from planner.specs.values import did_you_mean
+
+    names = [model.name for model in models]
+    for option in ("demand", "replicas"):
+        for key in wishes[option]:
+            where = f"--{option}"
+            if key and key not in names and names:
+                remedy = did_you_mean(key, names, otherwise=f"add `--model {key}`")
+                fact = "is of no model that is named"
+                found.problems.append(Problem(where=where, value=key, fact=fact, remedy=remedy))
+            elif not key and len(names) > 1:
+                fact, remedy = "is of which model?", f"write `{where} {names[0]}=…`"
+                found.problems.append(Problem(where=where, fact=fact, remedy=remedy))
+    return [
+        Serve(
+            model=model,
+            demand_tokens_per_s=_of(wishes["demand"], model.name),
+            replicas=_of(wishes["replicas"], model.name),
+            **wishes["formats"],
+        )
+        for model in models
+    ]
+
+
+def _of(values: dict[str, Any], name: str) -> Any:  # noqa: ANN401 a rate or a count
+    return values.get(name, values.get(""))

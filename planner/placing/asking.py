@@ -1,0 +1,294 @@
+"""What is asked of a placement, checked, with its defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import Problem, RequestError
+from planner.placing.clusters import Ground
+from planner.specs.finding import Kind as FileKind
+from planner.specs.finding import files
+from planner.specs.pools import PoolSpec, pool_of
+from planner.specs.reading import load_device
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, NodesFabric, Workload
+from planner.specs.request import (
+    DEFAULT_WORKLOAD,
+    Request,
+    SolverOptions,
+    Targets,
+    default_prefill,
+    make_request,
+)
+from planner.specs.state import FREE, State
+from planner.specs.values import did_you_mean
+from planner.topology.costs import CostTable, GroupCosts, recosted
+from planner.topology.faults import validate_graph
+from planner.topology.graph import device_names
+from planner.topology.inventory import Inventory, Kind, inventory
+from planner.topology.pools import pool_graph, with_state
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
+BATCHES = tuple(sorted({*(1 << k for k in range(11)), *(3 << k for k in range(9))}))
+"""Decode batches to choose from: powers of two, and half-way between them."""
+
+MOST_DEVICES = 64
+"""Of one replica, where nothing else is asked."""
+
+LIMITS = ("rent", "devices")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serve:
+    """What is wanted of one model.
+
+    Args:
+        model: to serve.
+        demand_tokens_per_s: output tokens that its replicas must serve together; for the
+            objective `share`, of which the worst served model gets the most.
+        replicas: exactly so many; None leaves it open.
+        workload, targets: of its requests; those of the placement where left out. Targets
+            hold for each replica by itself.
+        weights_formats, kv_formats: to choose from, as in `planning.plan`.
+    """
+
+    model: ModelSpec
+    demand_tokens_per_s: float | None = None
+    replicas: int | None = None
+    workload: Workload | None = None
+    targets: Targets | None = None
+    weights_formats: Sequence[str] | None = None
+    kv_formats: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A cluster as it is.
+
+    Args:
+        name, title: of the cluster.
+        graph: in its state.
+        ground: what is free of it, and what kinds there are.
+    """
+
+    name: str
+    title: str
+    graph: nx.Graph[Any]
+    ground: Ground
+
+
+def site_of(
+    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
+    state: State | None,
+    *,
+    devices: Mapping[str, DeviceSpec] | None,
+    group_costs: GroupCosts | CostTable | None,
+    most_devices: int,
+) -> Site:
+    """The cluster with what is free of it.
+
+    Raises:
+        RequestError: the graph has faults, its devices are unknown, a state does not fit it, or
+            nothing is free.
+    """
+    if isinstance(cluster, (ClusterSpec, PoolSpec)):
+        pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
+        graph = with_state(pool_graph(pool), state)
+        found = _free(inventory(graph), pool.name)
+        of_group = {group.name: group.cluster for group in pool.groups}
+        bases = {kind: of_group[kind.group] for kind in found.kinds}
+        name, title = pool.name, pool.title
+    else:
+        problems = validate_graph(cluster)
+        known, unknown = _known_devices(cluster, devices or {})
+        if problems or unknown:
+            raise RequestError([*problems, *unknown])
+        graph = with_state(cluster, state)
+        name = title = str(cluster.graph.get("name", "") or "graph")
+        found = _free(inventory(graph), name)
+    if group_costs is not None:
+        found = recosted(found, group_costs)
+    if not isinstance(cluster, (ClusterSpec, PoolSpec)):
+        bases = {kind: _base(kind, known[kind.device], found, name) for kind in found.kinds}
+    ground = Ground(inventory=found, bases=bases, most_devices=most_devices)
+    return Site(name=name, title=title, graph=graph, ground=ground)
+
+
+def _free(found: Inventory, name: str) -> Inventory:
+    if found.n_free:
+        return found
+    remedy = "free some, or leave them out of the state"
+    fact = f"has no free device: all {found.n_devices} are taken"
+    raise RequestError([Problem(where=name, fact=fact, remedy=remedy)])
+
+
+def _known_devices(
+    graph: nx.Graph[Any], given: Mapping[str, DeviceSpec]
+) -> tuple[dict[str, DeviceSpec], list[Problem]]:
+    """Records of the devices that a graph names, and what is wrong with the names."""
+    named: dict[str, str] = {}
+    problems: list[Problem] = []
+    for vertex in device_names(graph):
+        at = graph.nodes[vertex]
+        name = at.get("device")
+        if not isinstance(name, str):
+            if len(problems) < 3:
+                remedy = 'name its accelerator: device="h100-sxm"'
+                key = f"vertex {vertex}"
+                problem = Problem(where="graph", key=key, fact="has no `device`", remedy=remedy)
+                problems.append(problem)
+            continue
+        named.setdefault(name, vertex)
+        problems += _vertex_faults(vertex, at)
+    known = dict(given)
+    for name, vertex in named.items():
+        if name in known:
+            continue
+        try:
+            known[name] = load_device(name, asked_by="graph")
+        except RequestError:
+            names = [*given, *(path.stem for path in files(FileKind.DEVICE))]
+            remedy = did_you_mean(name, names, otherwise="give its record in `devices`")
+            fact, key = "is no known device", f"vertex {vertex}"
+            problems.append(Problem(where="graph", key=key, value=name, fact=fact, remedy=remedy))
+    return known, problems
+
+
+def _vertex_faults(vertex: str, at: Mapping[str, Any]) -> list[Problem]:
+    """Numbers and states of a device that cannot be."""
+    problems = []
+    checks = (
+        ("hbm_bytes", lambda v: _is_number(v) and v > 0, "a positive number of bytes"),
+        ("speed_fraction", lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, at most 1"),
+        ("state", lambda v: v in (FREE, "busy", "failed", "reserved"), "free, busy or failed"),
+    )
+    for key, is_fine, wanted in checks:
+        if key in at and not is_fine(at[key]):
+            fact = f"`{key}` is not {wanted}"
+            where = f"vertex {vertex}"
+            problems.append(Problem(where="graph", key=where, value=str(at[key]), fact=fact))
+    return problems
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> ClusterSpec:
+    """The cluster of a kind of a graph: what its edges say is attained."""
+    able = [one for node in found.nodes if node.kind == kind for _, one in node.free]
+    finite = [one.scale_up_bytes_per_s for one in able if one.scale_up_bytes_per_s < float("inf")]
+    widest = max(finite, default=1.0)
+    if kind.hbm_bytes:
+        device = replace(device, hbm_bytes=kind.hbm_bytes)
+    fabric = NodesFabric(
+        n_nodes=1,
+        n_devices_per_node=max(n.n_devices for n in found.nodes if n.kind == kind),
+        scale_up_bytes_per_s=widest,
+        scale_up_latency_s=found.scale_up_s.get(kind, 0.0),
+        scale_up_fraction=1.0,
+        scale_out_bytes_per_s=max((one.nic_bytes_per_s for one in able), default=0.0) or widest,
+        scale_out_latency_s=found.scale_out_s.get(kind, 0.0),
+        scale_out_fraction=1.0,
+        activation_network="tree",
+        bulk_network="tree",
+    )
+    return ClusterSpec(
+        name=name, title=name, device=device, fabric=fabric, usd_per_hour=device.usd_per_hour
+    )
+
+
+def requests_of(
+    wanted: Sequence[Serve],
+    site: Site | ClusterSpec,
+    *,
+    workload: Workload | None,
+    targets: Targets,
+    batches: Sequence[int] | None,
+    objective: str,
+    options: SolverOptions,
+) -> list[Request]:
+    """The layout requests of the models, one each; on the first kind's cluster, as a stand-in.
+
+    Raises:
+        RequestError: with every problem, not only the first.
+    """
+    problems = list(_problems(wanted, targets, objective=objective))
+    requests = []
+    cluster = site if isinstance(site, ClusterSpec) else next(iter(site.ground.bases.values()))
+    for one in wanted:
+        try:
+            requests.append(
+                make_request(
+                    one.model,
+                    cluster,
+                    workload=one.workload or workload or DEFAULT_WORKLOAD,
+                    targets=one.targets or targets,
+                    weights_formats=one.weights_formats,
+                    kv_formats=one.kv_formats,
+                    batches=BATCHES if batches is None else batches,
+                    prefill_batches=_prefill_batches(one.targets or targets),
+                    prefill=None,
+                    objective="latency" if objective == "latency" else "throughput",
+                    options=options,
+                )
+            )
+        except RequestError as error:
+            problems += error.problems
+    if problems:
+        raise RequestError(problems)
+    return requests
+
+
+def _prefill_batches(targets: Targets) -> tuple[int, ...]:
+    """As `planning.plan` offers them, in the same steps as decode batches."""
+    return (1,) if default_prefill(targets) == "latency" else BATCHES
+
+
+def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:
+    problems = []
+    if not wanted:
+        problems.append(Problem(where="models", fact="names no model"))
+    if objective not in OBJECTIVES:
+        remedy = f"one of {', '.join(OBJECTIVES)}"
+        problems.append(
+            Problem(where="objective", value=objective, fact="is no objective", remedy=remedy)
+        )
+    names = [one.model.name for one in wanted]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        fact, remedy = "is wanted twice", "add the demands"
+        problems.append(Problem(where="models", value=name, fact=fact, remedy=remedy))
+    for one in wanted:
+        problems += _wish_faults(one, objective)
+        for kept in (one.targets, targets):
+            if kept and (kept.usd_per_token or kept.n_devices or kept.demand_tokens_per_s):
+                fact = "limits of cost, devices or demand are not of a replica"
+                remedy = "give `limits` and each model's demand"
+                problems.append(Problem(where="targets", fact=fact, remedy=remedy))
+    return list(dict.fromkeys(problems))
+
+
+def _wish_faults(one: Serve, objective: str) -> list[Problem]:
+    name, problems = one.model.name, []
+    demand, replicas = one.demand_tokens_per_s, one.replicas
+    if demand is not None and not (_is_number(demand) and 0 < demand < float("inf")):
+        fact = "the demand is not a positive number of tokens a second"
+        problems.append(Problem(where=name, value=str(demand), fact=fact))
+    if replicas is not None and not (isinstance(replicas, int) and replicas > 0):
+        fact = "the replicas are not a positive whole number"
+        problems.append(Problem(where=name, value=str(replicas), fact=fact))
+    if objective == "share" and demand is None:
+        fact, remedy = "has no demand to serve a share of", "give one, or another objective"
+        problems.append(Problem(where=name, fact=fact, remedy=remedy))
+    if objective in ("rent", "devices", "latency") and demand is None and replicas is None:
+        fact = f"nothing is asked of it, and the least {objective} is that of no replica"
+        remedy = "ask for a demand or for replicas"
+        problems.append(Problem(where=name, fact=fact, remedy=remedy))
+    if objective == "latency" and demand is not None:
+        fact, remedy = "has a demand, which the least latency knows nothing of", "ask for replicas"
+        problems.append(Problem(where=name, fact=fact, remedy=remedy))
+    return problems

@@ -1,0 +1,95 @@
+"""The floor of a cluster in its state: leaves, nodes and devices of a fabric, cells of a torus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from planner.floors import Box, Floor, Spot
+from planner.specs.pools import PoolSpec, pool_of
+from planner.specs.records import ClusterSpec, TorusFabric
+from planner.specs.state import FREE, State
+from planner.topology.domains import domains_by_tier
+from planner.topology.graph import LINK, SCALE_OUT, SCALE_UP, build_graph, device_names
+from planner.topology.pools import pool_graph, with_state
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def floor_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State | None) -> Floor:
+    """What there is to draw of a cluster.
+
+    Raises:
+        SpecError: the state does not fit the cluster.
+    """
+    if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
+        fabric = cluster.fabric
+        before = build_graph(cluster)
+        graph = with_state(before, state)
+        return Floor(
+            title=cluster.title,
+            pool=fabric.shape,
+            cube=fabric.wrap_multiple,
+            spots=tuple(_spot(graph, name) for name in device_names(graph)),
+            lines=_links(before, graph),
+        )
+    if isinstance(cluster, (ClusterSpec, PoolSpec)):
+        pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
+        before, title = pool_graph(pool), pool.title
+    else:
+        before, title = cluster, str(cluster.graph.get("name", "") or "graph")
+    graph = with_state(before, state)
+    return Floor(title=title, leaves=_leaves(before, graph), lines=_links(before, graph))
+
+
+def _spot(graph: nx.Graph[Any], name: str) -> Spot:
+    at = graph.nodes[name]
+    return Spot(
+        name=name,
+        state=str(at.get("state", FREE)),
+        speed_fraction=float(at.get("speed_fraction", 1.0)),
+    )
+
+
+def _leaves(before: nx.Graph[Any], graph: nx.Graph[Any]) -> tuple[Box, ...]:
+    """Boxes as the links were before some failed: what broke is still drawn in its place."""
+    tiers = domains_by_tier(before)
+    alone = tuple((name,) for name in device_names(before))
+    inner = [tiers[tier] for tier in (SCALE_UP, LINK) if tier in tiers]
+    nodes = inner[-1] if inner else alone
+    leaves = tiers.get(SCALE_OUT, (device_names(before),))
+    of_leaf = {name: i for i, leaf in enumerate(leaves) for name in leaf}
+    boxes: list[list[Box]] = [[] for _ in leaves]
+    for node in nodes:
+        spots = tuple(_spot(graph, name) for name in node)
+        boxes[of_leaf[node[0]]].append(Box(name=_parent(node), spots=spots))
+    return tuple(
+        Box(name=_leaf_name(before, leaf), boxes=tuple(inside))
+        for leaf, inside in zip(leaves, boxes, strict=True)
+    )
+
+
+def _parent(names: tuple[str, ...]) -> str:
+    parents = {str(name).rpartition("/")[0] for name in names}
+    return (parents.pop() if len(parents) == 1 else "") or str(names[0])
+
+
+def _leaf_name(graph: nx.Graph[Any], leaf: tuple[str, ...]) -> str:
+    for name in leaf:
+        for other, edge in graph[name].items():
+            if edge.get("tier") == SCALE_OUT:
+                return str(graph.nodes[other].get("leaf", other))
+    return str(leaf[0])
+
+
+def _links(before: nx.Graph[Any], after: nx.Graph[Any]) -> tuple[str, ...]:
+    """Links that are down or have less than they had."""
+    told = []
+    for a, b, edge in before.edges(data=True):
+        left = after.get_edge_data(a, b)
+        if left is None:
+            told.append(f"{a} – {b} down")
+        elif left["bytes_per_s"] < edge["bytes_per_s"]:
+            share = left["bytes_per_s"] / edge["bytes_per_s"]
+            told.append(f"{a} – {b} at {100 * share:.3g} %")
+    return tuple(told)

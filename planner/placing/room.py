@@ -1,0 +1,204 @@
+"""What nodes have room for, as rows of a placement program.
+
+    units     nodes of one leaf whose free devices are alike; a node whose free devices differ is
+              a unit by itself
+    pieces    parts of replicas that lie in one node: so many devices of one need, of one leaf or
+              of any
+
+Rows of a unit say that pieces fit its nodes. Where all sizes divide each other, or are whole
+nodes, and devices are alike, counting is exact: pieces of size g or more need no more places
+than there are, Σ (t/g) n_t ≤ Σ_i ⌊free_i/g⌋ for each g, and whole nodes need nodes that are all
+free. In a node whose devices differ, every set of devices that some pieces are confined to has
+to hold them (Hall).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from planner.placing.clusters import LEAF, STAGE
+from planner.placing.columns import Way, piece_sizes
+from planner.topology.inventory import Ability, Inventory, Kind, Node
+
+ANYWHERE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Piece:
+    """Devices of one node that a replica needs together; `leaf` is a number or `ANYWHERE`."""
+
+    size: int
+    kind: Kind
+    need: Ability
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Nodes that give pieces.
+
+    Args:
+        nodes: of the inventory, all of one kind and leaf; one where abilities differ.
+        abilities: that free devices of a node have.
+    """
+
+    nodes: tuple[Node, ...]
+    abilities: frozenset[Ability]
+
+    def gives(self, piece: Piece) -> bool:
+        """Whether a node of it may have the piece's devices."""
+        first = self.nodes[0]
+        if piece.kind != first.kind or piece.leaf not in (ANYWHERE, first.leaf):
+            return False
+        if len(self.abilities) == 1:
+            return next(iter(self.abilities)).meets(piece.need)
+        return meeting(first, piece.need) >= piece.size
+
+
+def units_of(inventory: Inventory) -> tuple[Unit, ...]:
+    """Nodes with free devices, those that are alike together, in the inventory's order."""
+    alike: dict[object, list[Node]] = {}
+    for number, node in enumerate(inventory.nodes):
+        abilities = frozenset(ability for _, ability in node.free)
+        if abilities:
+            own = number if len(abilities) > 1 else None
+            alike.setdefault((node.kind, node.leaf, abilities, own), []).append(node)
+    return tuple(
+        Unit(nodes=tuple(nodes), abilities=frozenset(ability for _, ability in nodes[0].free))
+        for nodes in alike.values()
+    )
+
+
+def meeting(node: Node, need: Ability) -> int:
+    """Free devices of a node that meet a need."""
+    return sum(ability.meets(need) for _, ability in node.free)
+
+
+def piece_of(way: Way, leaf: int) -> Piece:
+    return Piece(kind=way.kind, need=way.need, size=way.piece, leaf=leaf)
+
+
+class Room:
+    """Devices that meet a need, by node, counted once for each need."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._meeting: dict[tuple[Kind, Ability], list[tuple[int, int]]] = {}
+
+    def leaves(self, way: Way) -> list[int]:
+        """Leaves that a way, or each of its stages, may be bound to; `ANYWHERE` of others."""
+        if way.span not in (LEAF, STAGE):
+            return [ANYWHERE]
+        n_together = way.n_across if way.span == STAGE else way.n_pieces
+        key = (way.kind, way.need)
+        if key not in self._meeting:
+            self._meeting[key] = [
+                (node.leaf, meeting(node, way.need))
+                for node in self._inventory.nodes
+                if node.kind == way.kind
+            ]
+        room: Counter[int] = Counter()
+        for leaf, n_devices in self._meeting[key]:
+            room[leaf] += n_devices // way.piece
+        return [leaf for leaf in sorted(room) if room[leaf] >= n_together]
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """Resources and what columns take of them, as they are found."""
+
+    units: tuple[Unit, ...]
+    inventory: Inventory
+    names: list[str] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
+    entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    _pools: dict[Piece, int] = field(default_factory=dict)
+    _stages: dict[int, int] = field(default_factory=dict)
+    _room: dict[tuple[int, Piece], list[tuple[int, int]]] = field(default_factory=dict)
+
+    def givers(self, piece: Piece) -> list[int]:
+        return [u for u, unit in enumerate(self.units) if unit.gives(piece)]
+
+    def add(self, name: str, free: int) -> int:
+        self.names.append(name)
+        self.free.append(free)
+        return len(self.names) - 1
+
+    def use(self, row: int, column: int, amount: int) -> None:
+        self.entries[row, column] += amount
+
+    def take(self, column: int, unit: int, piece: Piece, n_pieces: int) -> None:
+        """So many pieces of a unit, for each copy of a column."""
+        for row, amount in self._room[unit, piece]:
+            self.use(row, column, amount * n_pieces)
+
+    def most(self, unit: int, piece: Piece) -> int:
+        """Pieces that a unit could give if it gave no others."""
+        return min(self.free[row] // amount for row, amount in self._room[unit, piece])
+
+    def pool(self, piece: Piece) -> int:
+        """The row that says that no more pieces are taken than are given."""
+        if piece not in self._pools:
+            where = "any" if piece.leaf == ANYWHERE else self.inventory.leaf_names[piece.leaf]
+            name = f"pieces {len(self._pools)} of {piece.size} {piece.kind.name} in {where}"
+            self._pools[piece] = self.add(name, 0)
+        return self._pools[piece]
+
+    def stages(self, way: Way) -> int:
+        """The row that says that no more stages of a way are taken than leaves hold."""
+        if id(way) not in self._stages:
+            self._stages[id(way)] = self.add(f"stages {len(self._stages)} of {way.kind.name}", 0)
+        return self._stages[id(way)]
+
+    def add_units(self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]) -> None:
+        """The rows of each unit, for the pieces that it may give."""
+        asked: dict[int, list[Piece]] = defaultdict(list)
+        for u, piece in [*given, *((u, piece) for piece, u in sources.items())]:
+            asked[u].append(piece)
+        for u, pieces in sorted(asked.items()):
+            if len(self.units[u].abilities) == 1:
+                self._add_alike(u, pieces)
+            else:
+                self._add_mixed(u, pieces)
+
+    def _add_alike(self, u: int, pieces: list[Piece]) -> None:
+        unit = self.units[u]
+        first = unit.nodes[0]
+        whole = piece_sizes(self.inventory, first.kind)[-1]
+        largest = max(piece.size for piece in pieces)
+        is_power = whole & (whole - 1) == 0
+        chain = [1 << k for k in range(whole.bit_length()) if 1 << k <= largest]
+        place = f"{first.kind.name} {self.inventory.leaf_names[first.leaf]} unit {u}"
+        for g in chain:
+            row = self.add(f"{place} by {g}", sum(len(n.free) // g for n in unit.nodes))
+            for piece in pieces:
+                if piece.size >= g:
+                    self._room.setdefault((u, piece), []).append((row, piece.size // g))
+        if not is_power and largest == whole:
+            n_whole = sum(len(node.free) >= whole for node in unit.nodes)
+            row = self.add(f"{place} whole", n_whole)
+            for piece in pieces:
+                if piece.size == whole:
+                    self._room[u, piece].append((row, 1))
+
+    def _add_mixed(self, u: int, pieces: list[Piece]) -> None:
+        """One node whose devices differ: a row for every set that pieces may be confined to."""
+        node = self.units[u].nodes[0]
+        devices = {
+            piece: frozenset(name for name, one in node.free if one.meets(piece.need))
+            for piece in pieces
+        }
+        sets = list(dict.fromkeys(devices.values()))
+        unions = dict.fromkeys(
+            frozenset().union(*some)
+            for n_sets in range(1, len(sets) + 1)
+            for some in combinations(sets, n_sets)
+        )
+        for union in unions:
+            row = self.add(f"{node.name} {len(union)} of {len(node.free)}", len(union))
+            for piece in pieces:
+                if devices[piece] <= union:
+                    self._room.setdefault((u, piece), []).append((row, piece.size))

@@ -1,0 +1,472 @@
+"""`place` on a torus: from its state to replicas on slices, described, verified, certified."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.describe import describe
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
+from planner.placement_results import (
+    KindUse,
+    Placement,
+    PlacementConflict,
+    Rank,
+    Recipe,
+    Replica,
+    Served,
+)
+from planner.placing.asking import Serve
+from planner.placing.describing import UNITS, in_si
+from planner.placing.posing import Wanted
+from planner.placing.tori import (
+    LocatedSlice,
+    PosedTorus,
+    TorusWay,
+    locate_slices,
+    pose_torus,
+    torus_state,
+    torus_ways,
+    without_tiled,
+)
+from planner.placing.walking import check_slices, walked
+from planner.programs.layout import IntArray
+from planner.programs.placement import served as served_by
+from planner.results import Certificate, Deployment, Obstacle, Screen
+from planner.solvers.placement import PlacementSolution, solve_placement
+from planner.solvers.solution import Effort, Status
+from planner.specs.records import ClusterSpec, TorusFabric
+from planner.specs.request import Request, SolverOptions
+from planner.specs.state import State
+from planner.topology.graph import build_graph
+from planner.topology.openings import Openings, all_free, openings
+from planner.topology.pools import with_state
+from planner.verdict import referee_verdict
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+MOST_DIRECT = 1000
+"""Columns up to which the backend that was asked for sees all of them at once."""
+SPAN = "torus"
+CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTorus:
+    """A request for a placement on a torus, complete; limits are on `rent` and `devices`.
+
+    Args:
+        most_devices: of one replica; None for as many as there are.
+        aligned: slices start at the cubes of the torus only.
+        layout_first: each model has the one mesh that is best where all is free.
+    """
+
+    cluster: ClusterSpec
+    state: State | None
+    wanted: tuple[Serve, ...]
+    requests: tuple[Request, ...]
+    objective: str
+    limits: dict[str, float]
+    options: SolverOptions
+    most_devices: int | None = None
+    aligned: bool = False
+    layout_first: bool = False
+
+    @property
+    def fabric(self) -> TorusFabric:
+        fabric = self.cluster.fabric
+        assert isinstance(fabric, TorusFabric)
+        return fabric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ground:
+    """What there is to choose from: openings, and the ways of each model at them."""
+
+    graph: nx.Graph[str]
+    n_free: int
+    openings: Openings
+    offered: tuple[tuple[list[TorusWay], IntArray], ...]
+    kept: tuple[tuple[list[TorusWay], IntArray], ...]
+
+
+def place_slices(asked: AskedTorus) -> Placement:
+    """Choose slices and layouts together; see `planner.placing.planning.place`."""
+    began_s = time.perf_counter()
+    ground = ground_of(asked)
+    posed = pose_asked(asked, ground)
+    solution = solved(posed, asked.options)
+    if solution.status is Status.INFEASIBLE:
+        raise NoPlanError(_conflict(asked, ground, solution))
+    if solution.counts is None:
+        bound = in_si(asked.objective, solution.bound)
+        raise OutOfTimeError(time_limit_s=asked.options.time_limit_s or 0.0, bound=bound)
+    located = locate_slices(posed, solution.counts)
+    return placement_of(asked, ground, (posed, solution, located), began_s=began_s)
+
+
+def ground_of(asked: AskedTorus) -> Ground:
+    """What is free, and what could run there.
+
+    Raises:
+        RequestError: nothing is free.
+    """
+    graph = with_state(build_graph(asked.cluster), asked.state)
+    state = torus_state(asked.fabric, graph)
+    n_free = int(state.is_free.sum())
+    if not n_free:
+        fact = f"has no free device: all {asked.fabric.n_devices} are taken"
+        remedy = "free some, or leave them out of the state"
+        raise RequestError([Problem(where=asked.cluster.name, fact=fact, remedy=remedy)])
+    found = openings(asked.fabric, state, aligned=asked.aligned)
+    if asked.most_devices is not None:
+        found = found.take(np.flatnonzero(found.n_devices <= asked.most_devices))
+    offered = tuple(torus_ways(request, m, found) for m, request in enumerate(asked.requests))
+    if asked.layout_first:
+        offered = tuple(_of_label(one, _best_label(asked, m)) for m, one in enumerate(offered))
+    by_latency = asked.objective == "latency"
+    kept = tuple(
+        without_tiled(one, several=wish.replicas is None and not by_latency)
+        for one, wish in zip(offered, asked.wanted, strict=True)
+    )
+    return Ground(graph=graph, n_free=n_free, openings=found, offered=offered, kept=kept)
+
+
+def _best_label(asked: AskedTorus, model: int) -> str:
+    """The mesh that a planner chooses that does not know what is free: the most of one device."""
+    everywhere = openings(asked.fabric, all_free(asked.fabric), aligned=True)
+    ways, _ = torus_ways(asked.requests[model], model, everywhere)
+    by_latency = asked.objective == "latency"
+    best = max(
+        ways,
+        key=lambda way: -way.tpot_s if by_latency else way.output_tokens_per_s / way.n_devices,
+        default=None,
+    )
+    return best.label if best else ""
+
+
+def _of_label(
+    offered: tuple[list[TorusWay], IntArray], label: str
+) -> tuple[list[TorusWay], IntArray]:
+    ways, of_opening = offered
+    is_it = np.array([way.label == label for way in ways] + [False])
+    return ways, np.where(is_it[of_opening], of_opening, -1)
+
+
+def pose_asked(
+    asked: AskedTorus, ground: Ground, *, without: Sequence[str] = (), objective: str = ""
+) -> PosedTorus:
+    """The program of a request, without some of its wishes: `demand x`, `replicas x`, limits."""
+    wanted = [
+        Wanted(
+            name=one.model.name,
+            demand_tokens_per_s=(
+                None if f"demand {one.model.name}" in without else one.demand_tokens_per_s
+            ),
+            least=0 if f"replicas {one.model.name}" in without else one.replicas or 0,
+            most=None if f"replicas {one.model.name}" in without else one.replicas,
+        )
+        for one in asked.wanted
+    ]
+    return pose_torus(
+        ground.openings,
+        ground.kept,
+        wanted,
+        objective=objective or asked.objective,
+        limits={name: value for name, value in asked.limits.items() if name not in without},
+    )
+
+
+def solved(posed: PosedTorus, options: SolverOptions) -> PlacementSolution:
+    """Solve; large programs are narrowed whatever the backend."""
+    effort = Effort(
+        time_limit_s=options.time_limit_s,
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+    )
+    is_large = posed.program.n_columns > MOST_DIRECT
+    solver = "narrowing" if is_large else options.solver
+    return solve_placement(posed.program, solver=solver, effort=effort)
+
+
+def placement_of(
+    asked: AskedTorus,
+    ground: Ground,
+    found: tuple[PosedTorus, PlacementSolution, Sequence[LocatedSlice]],
+    *,
+    began_s: float,
+) -> Placement:
+    """Describe, verify, certify.
+
+    Raises:
+        SolverError: something is not what the program counts on.
+    """
+    posed, solution, located = found
+    check_slices(ground.graph, located)
+    ways = list(dict.fromkeys(one.way for one in located))
+    recipes = tuple(_recipe(asked, way) for way in ways)
+    numbers = [0] * len(asked.wanted)
+    replicas = []
+    for one in located:
+        name = f"{asked.wanted[one.way.model].model.name}/{numbers[one.way.model]}"
+        numbers[one.way.model] += 1
+        channels = walked(ground.graph, asked.fabric, one)
+        replicas.append(
+            Replica(
+                name=name,
+                model=asked.wanted[one.way.model].model.name,
+                recipe=ways.index(one.way),
+                nodes=(),
+                leaves=(),
+                ranks=_ranks(one),
+                channels=channels,
+            )
+        )
+    served = tuple(_served(wish, recipes, replicas) for wish in asked.wanted)
+    certificate = _certificate(asked, ground, (posed, solution, located), served)
+    provenance = [
+        *asked.cluster.provenance,
+        *asked.cluster.device.provenance,
+        *(value for one in asked.wanted for value in one.model.provenance),
+    ]
+    return Placement(
+        pool=asked.cluster.name,
+        title=asked.cluster.title,
+        recipes=recipes,
+        replicas=tuple(replicas),
+        served=served,
+        kinds=(
+            KindUse(
+                kind=asked.cluster.device.name,
+                device=asked.cluster.device.name,
+                n_devices=asked.fabric.n_devices,
+                n_free=ground.n_free,
+                n_used=sum(one.way.n_devices for one in located),
+            ),
+        ),
+        certificate=replace(certificate, wall_s=time.perf_counter() - began_s),
+        provenance=tuple(dict.fromkeys(provenance)),
+    )
+
+
+def _recipe(asked: AskedTorus, way: TorusWay) -> Recipe:
+    it = way.evaluated
+    deployment = describe(it.table, it.posed, it.request, way.assignment)
+    referee_verdict(it.table, it.posed, it.request, way.assignment, deployment)
+    return Recipe(
+        model=asked.wanted[way.model].model.name,
+        kind=asked.cluster.device.name,
+        span=SPAN,
+        speed_fraction=way.speed_fraction,
+        deployment=deployment,
+    )
+
+
+def _ranks(one: LocatedSlice) -> tuple[Rank, ...]:
+    axes = np.stack(np.unravel_index(np.arange(len(one.devices)), one.way.shape), axis=1)
+    ranks = []
+    for rank, (name, (i, j, k)) in enumerate(zip(one.devices, axes.tolist(), strict=True)):
+        x, y, z = map(int, name.split(","))
+        ranks.append(
+            Rank(
+                rank=rank,
+                device=name,
+                node="",
+                leaf="",
+                stage=0,
+                axes=(i, j, k),
+                coordinate=(x, y, z),
+            )
+        )
+    return tuple(ranks)
+
+
+def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica]) -> Served:
+    mine: list[Deployment] = [
+        recipes[one.recipe].deployment for one in replicas if one.model == wish.model.name
+    ]
+    return Served(
+        model=wish.model.name,
+        demand_tokens_per_s=wish.demand_tokens_per_s,
+        output_tokens_per_s=math.fsum(one.output_tokens_per_s for one in mine),
+        n_replicas=len(mine),
+        n_devices=sum(one.n_devices for one in mine),
+        usd_per_hour=math.fsum(one.usd_per_hour for one in mine),
+    )
+
+
+def _reached(asked: AskedTorus, served: Sequence[Served], located: Sequence[LocatedSlice]) -> float:
+    """What the replicas come to in the objective, SI."""
+    return {
+        "throughput": math.fsum(one.output_tokens_per_s for one in served),
+        "share": min((one.share for one in served if one.share is not None), default=math.inf),
+        "rent": math.fsum(one.usd_per_hour for one in served),
+        "devices": float(sum(one.n_devices for one in served)),
+        "latency": math.fsum(one.way.tpot_s for one in located),
+    }[asked.objective]
+
+
+def _broken(asked: AskedTorus, served: Sequence[Served]) -> list[str]:
+    """Demands, replicas and limits that the replicas do not keep, by plain sums."""
+    broken = []
+    for wish, one in zip(asked.wanted, served, strict=True):
+        short = one.share is not None and one.share < 1 - 2 * CLOSE
+        if short and asked.objective != "share":
+            broken.append(f"{one.model} gets {one.share!r} of its demand")
+        if wish.replicas is not None and one.n_replicas != wish.replicas:
+            broken.append(f"{one.model} has {one.n_replicas} replicas")
+    totals = {
+        "rent": math.fsum(one.usd_per_hour for one in served),
+        "devices": float(sum(one.n_devices for one in served)),
+    }
+    return broken + [n for n, most in asked.limits.items() if totals[n] > most * (1 + CLOSE)]
+
+
+def _certificate(
+    asked: AskedTorus,
+    ground: Ground,
+    found: tuple[PosedTorus, PlacementSolution, Sequence[LocatedSlice]],
+    served: Sequence[Served],
+) -> Certificate:
+    """The proof in numbers, in SI units.
+
+    Raises:
+        SolverError: what was optimised is not what the replicas come to.
+    """
+    posed, solution, located = found
+    name = asked.objective
+    objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
+    reached = _reached(asked, served, located)
+    if not math.isclose(objective, reached, rel_tol=1e-8):
+        raise SolverError(f"{name} {objective!r} is {reached!r} in the placement")
+    broken = _broken(asked, served)
+    if broken:
+        raise SolverError("the placement does not keep what was asked: " + "; ".join(broken))
+    ways = [way for found_ways, _ in ground.offered for way in found_ways]
+    evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
+    n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
+    n_places = sum(int((of >= 0).sum()) for _, of in ground.offered)
+    screens = (
+        ("layouts", n_layouts - len(ways), "others are better on the same slice"),
+        (
+            "tiled",
+            n_places - posed.program.n_columns,
+            "slices that smaller ones fill, and serve as much from",
+        ),
+    )
+    return Certificate(
+        status=solution.status.value,
+        objective_name=name,
+        objective=objective,
+        bound=bound,
+        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        dimension=UNITS[name][1],
+        solver=f"{solution.solver} {solution.version}",
+        n_candidates=n_layouts,
+        n_contexts=n_places,
+        screens=tuple(Screen(name=n, n_candidates=c, reason=r) for n, c, r in screens if c > 0),
+        n_solved=posed.program.n_columns,
+        verified=(
+            "every rank on a free device of its own",
+            "every line and ring of every slice walked link by link on the graph",
+            "seconds and bytes of every layout recounted by an independent scalar model",
+            "demands, replicas and limits added up from the replicas",
+        ),
+        wall_s=0.0,
+        solve_s=solution.wall_s,
+    )
+
+
+def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) -> PlacementConflict:
+    """The irreducible set of wishes that no placement grants together, by a deletion filter."""
+    obstacles = [
+        Obstacle(
+            name=f"targets {wish.model.name}",
+            asked=1.0,
+            reachable=0.0,
+            dimension="1",
+            reason=f"no layout meets the targets on any of the {len(ground.openings)} slices that "
+            f"lie among the {ground.n_free} free devices",
+        )
+        for wish, (_, of_opening) in zip(asked.wanted, ground.offered, strict=True)
+        if (wish.replicas or wish.demand_tokens_per_s) and not (of_opening >= 0).any()
+    ]
+    if not obstacles:
+        names = _irreducible(asked, ground)
+        obstacles = [_obstacle(asked, ground, name, names) for name in names]
+    by = solution.confirmed_by
+    verified = (f"two solvers find no placement: {solution.solver} and {by}",) if by else ()
+    return PlacementConflict(
+        pool=asked.cluster.name,
+        n_free=ground.n_free,
+        n_devices=asked.fabric.n_devices,
+        obstacles=tuple(obstacles),
+        verified=verified,
+    )
+
+
+def _wishes(asked: AskedTorus) -> list[str]:
+    wished = []
+    for one in asked.wanted:
+        if one.demand_tokens_per_s is not None and asked.objective != "share":
+            wished.append(f"demand {one.model.name}")
+        if one.replicas is not None:
+            wished.append(f"replicas {one.model.name}")
+    return [*wished, *asked.limits]
+
+
+def _irreducible(asked: AskedTorus, ground: Ground) -> list[str]:
+    kept, dropped = _wishes(asked), list[str]()
+    for name in list(kept):
+        posed = pose_asked(asked, ground, without=[*dropped, name])
+        if solved(posed, asked.options).status is Status.INFEASIBLE:
+            dropped.append(name)
+            kept.remove(name)
+    return kept
+
+
+def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]) -> Obstacle:
+    """What one wish could be, if the others of its conflict hold."""
+    what, _, model = name.partition(" ")
+    without = [*(wish for wish in _wishes(asked) if wish not in names), name]
+    if what in asked.limits:
+        posed = pose_asked(asked, ground, without=without, objective=what)
+        least = solved(posed, asked.options)
+        reach = least.objective if least.counts is not None else math.inf
+        unit = UNITS[what][1]
+        reason = f"the least {what} of what is asked for"
+        return Obstacle(
+            name=name, asked=asked.limits[what], reachable=reach, dimension=unit, reason=reason
+        )
+    m = [one.model.name for one in asked.wanted].index(model)
+    posed = pose_asked(asked, ground, without=without, objective="throughput")
+    program, mine = posed.program, posed.program.column_model == m
+    gain = program.rate if what == "demand" else np.ones(program.n_columns)
+    most = solved(
+        replace(posed, program=replace(program, objective=np.where(mine, -gain, 0.0))),
+        asked.options,
+    )
+    wish = asked.wanted[m]
+    reach, unit, wished = 0.0, "1", float(wish.replicas or 0)
+    if what == "demand":
+        unit, wished = "token/s", wish.demand_tokens_per_s or 0.0
+    if most.counts is not None:
+        reach = (
+            float(served_by(program, most.counts)[m]) * 1e3
+            if what == "demand"
+            else (-most.objective)
+        )
+    return Obstacle(
+        name=name,
+        asked=wished,
+        reachable=reach,
+        dimension=unit,
+        reason="with the others kept",
+    )

@@ -1,0 +1,143 @@
+"""The judge of slices on a torus: it walks the links of the graph, and reads no openings.
+
+* every rank is on a free device of its own, as fast as its replica counts on;
+* along every line of a mesh, one device is linked to the next, as fast as counted on;
+* an axis that is counted as a ring closes: by a link of the pool, or by the switches, which join
+  the faces of whole cubes by the links of both of its ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from planner.errors import SolverError
+from planner.placement_results import Channel
+from planner.placing.tori import LocatedSlice
+from planner.specs.records import TorusFabric
+from planner.specs.state import FREE
+from planner.topology.meshes import AXES
+from planner.topology.slices import torus_device
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SLACK = 1e-9
+
+Line = tuple[str, ...]
+
+
+def check_slices(graph: nx.Graph[str], located: Sequence[LocatedSlice]) -> None:
+    """Every rank on a free device of its own.
+
+    Raises:
+        SolverError: a device is unknown, taken, too slow, or has two ranks.
+    """
+    seen = set[str]()
+    for one in located:
+        if len(one.devices) != one.way.n_devices:
+            raise SolverError(f"{len(one.devices)} devices for {one.way.n_devices} ranks")
+        for name in one.devices:
+            if name not in graph:
+                raise SolverError(f"a rank is placed on `{name}`, which is no device")
+            if graph.nodes[name].get("state", FREE) != FREE:
+                raise SolverError(f"a rank is placed on `{name}`, which is not free")
+            if name in seen:
+                raise SolverError(f"two ranks are placed on `{name}`")
+            seen.add(name)
+            if graph.nodes[name].get("speed_fraction", 1.0) < one.way.speed_fraction:
+                raise SolverError(f"`{name}` is slower than its replica counts on")
+
+
+def walked(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice) -> tuple[Channel, ...]:
+    """The channels of a replica, one for each axis along which devices talk.
+
+    Raises:
+        SolverError: an axis has no links, is no ring, or is slower than counted on.
+    """
+    return tuple(_channel(graph, fabric, one, axis) for axis in range(3) if one.way.shape[axis] > 1)
+
+
+def _channel(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, axis: int) -> Channel:
+    counted, is_ring = one.way.link_bytes_per_s[axis], one.way.closes[axis]
+    lines = list(_lines(one, axis))
+    narrowest = (float("inf"), ("", ""), lines[0])
+    for line in lines:
+        pairs = [*pairwise(line), *([(line[-1], line[0])] if is_ring else [])]
+        links = [
+            link for a, b in pairs for link in _joining(graph, fabric, one, (axis, line), a, b)
+        ]
+        for a, b in links:
+            edge = graph.get_edge_data(a, b)
+            if edge is None:
+                raise SolverError(f"no link joins `{a}` and `{b}`, which talk to each other")
+            if edge["bytes_per_s"] < narrowest[0]:
+                narrowest = (float(edge["bytes_per_s"]), (a, b), line)
+    width, link, line = narrowest
+    if width < counted * (1 - SLACK):
+        raise SolverError(
+            f"`{link[0]}` – `{link[1]}` has {width!r}, not the {counted!r} counted on"
+        )
+    return Channel(
+        axis=AXES[axis],
+        n_groups=len(lines),
+        n_devices=len(line),
+        devices=line,
+        link=link,
+        bytes_per_s=width,
+        counted_bytes_per_s=counted,
+    )
+
+
+def _lines(one: LocatedSlice, axis: int) -> Iterator[Line]:
+    """Devices along one axis of the mesh, line by line."""
+    _, y, z = one.way.shape
+    step = (y * z, z, 1)[axis]
+    for rank in range(one.way.n_devices):
+        if (rank // step) % one.way.shape[axis] == 0:
+            yield tuple(one.devices[rank + k * step] for k in range(one.way.shape[axis]))
+
+
+def _joining(
+    graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, at: tuple[int, Line], *ends: str
+) -> list[tuple[str, str]]:
+    """The links by which two devices of a line talk: one, or those of the faces of its cubes.
+
+    Raises:
+        SolverError: there are none.
+    """
+    a, b = ends
+    axis, line = at
+    if graph.has_edge(a, b):
+        return [(a, b)]
+    along = one.axes[axis]
+    axes = [along] if fabric.wraps_each_axis else [0, 1, 2]
+    if not one.way.closes[axis] or not all(_fills_cubes(fabric, one, k) for k in axes):
+        raise SolverError(f"no link joins `{a}` and `{b}`, which talk to each other")
+    own = {_at(name)[along] for name in line}
+    n = fabric.shape[along]
+    faces = []
+    for name, step in ((a, 1), (a, -1), (b, 1), (b, -1)):
+        beside = list(_at(name))
+        beside[along] = (beside[along] + step) % n
+        if beside[along] not in own:
+            faces.append((name, torus_device(*beside)))
+    if {name for name, _ in faces} != {a, b}:
+        raise SolverError(f"`{a}` and `{b}` are not on two faces of the same cubes")
+    return faces
+
+
+def _fills_cubes(fabric: TorusFabric, one: LocatedSlice, axis: int) -> bool:
+    """Whether the devices fill whole cubes along an axis of the pool."""
+    cube = fabric.wrap_multiple
+    of_cube: dict[int, set[int]] = {}
+    for name in one.devices:
+        at = _at(name)[axis]
+        of_cube.setdefault(at // cube, set()).add(at)
+    return all(len(found) == cube for found in of_cube.values())
+
+
+def _at(name: str) -> tuple[int, int, int]:
+    x, y, z = map(int, name.split(","))
+    return x, y, z

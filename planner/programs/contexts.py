@@ -1,0 +1,83 @@
+"""The optimum of every context of a layout program by itself, all at once and without a solver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.programs.deployment import DECODE, PREFILL, PosedProgram
+from planner.programs.layout import (
+    RELATIVE_TOLERANCE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    LayoutProgram,
+    ceiling,
+)
+from planner.programs.rows import first_least, least_by_group
+
+
+def optima(posed: PosedProgram) -> tuple[FloatArray, IntArray, IntArray]:
+    """The optimum of every context of a layout program by itself, (K,): value and two columns.
+
+    A context has one row that both slots share, `hbm`; every other limit is on one slot alone
+    and so strikes columns out. For each decode column the best prefill column that fits beside
+    it is found by trying prefill columns from the best on, all decode columns together.
+
+    Returns:
+        the least objective, inf without any; the prefill and the decode column, -1 without.
+
+    Raises:
+        ValueError: a limit is on both slots.
+    """
+    program = posed.program
+    kept = _keeps_limits(program)
+    of_slot = [np.flatnonzero(kept & (program.column_slot == s)) for s in (PREFILL, DECODE)]
+    before, after = of_slot
+    order = np.lexsort((program.column_objective[before], program.column_context[before]))
+    before = before[order]
+    context = program.column_context[after]
+    start = np.searchsorted(program.column_context[before], np.arange(program.n_contexts + 1))
+    room = program.capacity_bytes - program.context_bytes
+    room = (room + RELATIVE_TOLERANCE * np.abs(program.capacity_bytes))[
+        context
+    ] - program.column_bytes[after]
+    partner = np.full(len(after), -1, dtype=np.int64)
+    open_ = np.arange(len(after))
+    rank = 0
+    while len(open_):
+        place = start[context[open_]] + rank
+        open_, place = (one[place < start[context[open_] + 1]] for one in (open_, place))
+        fits = program.column_bytes[before[place]] <= room[open_]
+        partner[open_[fits]] = before[place[fits]]
+        open_, rank = open_[~fits], rank + 1
+    return _least_of_contexts(program, after, partner)
+
+
+def _least_of_contexts(
+    program: LayoutProgram, after: IntArray, partner: IntArray
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Of decode columns and their partners, the first best of each context."""
+    has = partner >= 0
+    after, partner = after[has], partner[has]
+    context = program.column_context[after]
+    total = program.column_objective[after] + program.column_objective[partner]
+    total = total + program.context_objective[context]
+    n_contexts = program.n_contexts
+    value = least_by_group(total, context, n_contexts)
+    first = first_least(total, context, n_contexts)
+    found = first >= 0
+    prefill, decode = np.full(n_contexts, -1), np.full(n_contexts, -1)
+    prefill[found], decode[found] = partner[first[found]], after[first[found]]
+    return value, prefill, decode
+
+
+def _keeps_limits(program: LayoutProgram) -> BoolArray:
+    """Columns that no limit forbids by itself (J,); each limit is on one slot."""
+    kept = np.ones(program.n_columns, dtype=np.bool_)
+    for limit in program.limits:
+        on = [bool(limit.column[program.column_slot == s].any()) for s in (PREFILL, DECODE)]
+        if all(on) or limit.context.any():
+            raise ValueError(f"`{limit.name}` is on both slots")
+        mine = program.column_slot == (DECODE if on[1] else PREFILL)
+        kept &= ~mine | (limit.column <= ceiling(limit.at_most))
+    return kept

@@ -1,0 +1,299 @@
+"""Which replicas, and where: how many copies of each column to place on what is free.
+
+A *column* j is one way to run one replica of one model at one place: a kind of device, a
+layout, and a place or a class of places that are alike. A *resource* r is whatever places
+share and copies use up: devices of a leaf, cells of a torus, devices of a kind.
+
+    minimise   Σ_j objective_j n_j        or, with `is_for_share`, maximise s
+    such that  Σ_j amount_rj n_j ≤ free_r                        ∀ r      free
+               Σ_{j of m} rate_j n_j ≥ demand_m (s)              ∀ m      demand
+               least_m ≤ Σ_{j of m} n_j ≤ most_m                 ∀ m      replicas
+               Σ_j column_j n_j ≤ at_most                        ∀ limit  its own name
+               n_j ∈ {0, 1, 2, …},  s ≥ 0
+
+`s` is the served share of the demand of the model that is served worst; it stands in the rows
+only where it is the objective. A model without a demand has no such row.
+
+Units: resources are whole numbers. The tolerances of solvers are absolute, so the poser scales
+everything else to values between about 1e-3 and 1e4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray, IntArray, ceiling, exceeds
+
+UNLIMITED = 1 << 40
+"""Replicas of a model, or right side of a resource, that nothing reaches."""
+
+ROWS = ("free", "demand", "replicas")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Uses:
+    """What one copy of a column takes of each resource, entry by entry.
+
+    Args:
+        resource, column: where an entry stands, (E,); no pair twice.
+        amount: how much a copy takes, (E,); negative is what it adds, never zero.
+    """
+
+    resource: IntArray
+    column: IntArray
+    amount: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacementLimit:
+    """One named upper bound on all copies together.
+
+    Args:
+        name: one word, the row's name everywhere ("rent", "devices", …).
+        column: what a copy of each column takes, (J,), in `unit`.
+        at_most: right side, in `unit`.
+        unit: the unit, for people.
+    """
+
+    name: str
+    column: FloatArray
+    at_most: float
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacementProgram:
+    """The program's data: R resources, J columns, M models.
+
+    Args:
+        resources: name of each resource, (R,).
+        free: how much of it there is, (R,).
+        uses: what columns take of resources.
+        models: name of each model, (M,).
+        column_model: model that a column serves, (J,).
+        objective: what a copy adds to what is minimised, (J,); not looked at for a share.
+        rate: what a copy serves, in the unit of the demand, (J,).
+        demand: what each model must serve, (M,); 0 is none.
+        least, most: replicas that each model may have, (M,).
+        limits: the named limits.
+        is_for_share: maximise the served share of the demands instead.
+        ties: among optima the least of the first, then of the second, …: each (J,).
+        column_most: copies that each column may have, (J,); None is no such bound.
+
+    Raises:
+        ValueError: arrays of different lengths, entries out of range or not positive, limits
+            that share a name, or a share of no demand.
+    """
+
+    resources: tuple[str, ...]
+    free: IntArray
+    uses: Uses
+    models: tuple[str, ...]
+    column_model: IntArray
+    objective: FloatArray
+    rate: FloatArray
+    demand: FloatArray
+    least: IntArray
+    most: IntArray
+    limits: tuple[PlacementLimit, ...] = ()
+    is_for_share: bool = False
+    ties: tuple[FloatArray, ...] = ()
+    column_most: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        sizes: dict[str, tuple[int, list[IntArray | FloatArray]]] = {
+            "resources": (len(self.resources), [self.free]),
+            "models": (len(self.models), [self.demand, self.least, self.most]),
+            "columns": (
+                len(self.objective),
+                [
+                    self.column_model,
+                    self.rate,
+                    *self.ties,
+                    *(one.column for one in self.limits),
+                    *([] if self.column_most is None else [self.column_most]),
+                ],
+            ),
+            "uses": (len(self.uses.amount), [self.uses.resource, self.uses.column]),
+        }
+        for kind, (length, arrays) in sizes.items():
+            if any(array.shape != (length,) for array in arrays):
+                raise ValueError(f"the arrays over {kind} are not all of length {length}")
+        self._check_values()
+
+    def _check_values(self) -> None:
+        entries = (
+            (self.uses.resource, len(self.resources), "a resource"),
+            (self.uses.column, self.n_columns, "a column"),
+            (self.column_model, len(self.models), "a model"),
+        )
+        for indices, length, what in entries:
+            if indices.size and not (indices.min() >= 0 and indices.max() < length):
+                raise ValueError(f"an index of {what} is out of range")
+        if (self.uses.amount == 0).any():
+            raise ValueError("a copy that uses nothing of a resource has no entry for it")
+        names = [*ROWS, *(limit.name for limit in self.limits)]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two rows share a name: {names}")
+        if self.is_for_share and not (self.demand > 0).any():
+            raise ValueError("there is no demand of which a share could be served")
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.objective)
+
+    @property
+    def n_resources(self) -> int:
+        return len(self.resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Counts:
+    """A choice: copies of each column, (J,)."""
+
+    copies: tuple[int, ...]
+
+    @property
+    def chosen(self) -> tuple[tuple[int, int], ...]:
+        """The columns that are placed, each with its copies."""
+        return tuple((j, n) for j, n in enumerate(self.copies) if n)
+
+
+def served(program: PlacementProgram, counts: Counts) -> FloatArray:
+    """What all copies of each model serve together, (M,), in the unit of the demand."""
+    total = np.zeros(len(program.models))
+    np.add.at(total, program.column_model, program.rate * np.array(counts.copies, dtype=float))
+    return total
+
+
+def worst_share(program: PlacementProgram, counts: Counts) -> float:
+    """The share of its demand that the worst served model gets; inf without any demand."""
+    asked = program.demand > 0
+    shares = served(program, counts)[asked] / program.demand[asked]
+    return float(shares.min(initial=math.inf))
+
+
+def placement_objective(program: PlacementProgram, counts: Counts) -> float:
+    """What the choice comes to, always to be minimised: a share counts negative."""
+    if program.is_for_share:
+        return -worst_share(program, counts)
+    return float(program.objective @ np.array(counts.copies, dtype=float))
+
+
+def violations(program: PlacementProgram, counts: Counts) -> dict[str, float]:
+    """Every constraint the choice breaks, by name, and by how much; {} means verified.
+
+    It reads the arrays and nothing else, one scalar sum a row. `copies` counts columns whose
+    number of copies is none; the rows of resources and models carry their names.
+    """
+    copies = counts.copies
+    strange = abs(len(copies) - program.n_columns) + sum(n < 0 or n != int(n) for n in copies)
+    if strange:
+        return {"copies": float(strange)}
+    broken = _free_excess(program, copies)
+    most = copies if program.column_most is None else program.column_most.tolist()
+    beyond = sum(max(0, n - int(bound)) for n, bound in zip(copies, most, strict=True))
+    if beyond:
+        broken["copies"] = float(beyond)
+    for m, model in enumerate(program.models):
+        mine = [j for j in np.flatnonzero(program.column_model == m).tolist() if copies[j]]
+        n_replicas = sum(copies[j] for j in mine)
+        outside = max(n_replicas - int(program.most[m]), int(program.least[m]) - n_replicas)
+        if outside > 0:
+            broken[f"replicas({model})"] = float(outside)
+        missing = float(program.demand[m]) - sum(float(program.rate[j]) * copies[j] for j in mine)
+        if not program.is_for_share and missing > RELATIVE_TOLERANCE * float(program.demand[m]):
+            broken[f"demand({model})"] = missing
+    for limit in program.limits:
+        left = sum(float(limit.column[j]) * n for j, n in counts.chosen)
+        if exceeds(left, limit.at_most):
+            broken[limit.name] = left - limit.at_most
+    return broken
+
+
+def _free_excess(program: PlacementProgram, copies: tuple[int, ...]) -> dict[str, float]:
+    """Resources of which more is used than is free."""
+    used = [0] * program.n_resources
+    uses = program.uses
+    entries = zip(uses.resource.tolist(), uses.column.tolist(), uses.amount.tolist(), strict=True)
+    for r, j, amount in entries:
+        used[r] += amount * copies[j]
+    excess = ((r, n - int(program.free[r])) for r, n in enumerate(used))
+    return {f"free({program.resources[r]})": float(n) for r, n in excess if n > 0}
+
+
+def most_copies(program: PlacementProgram) -> IntArray:
+    """Copies of each column that resources, replicas and limits leave room for, (J,)."""
+    uses = program.uses
+    most = np.minimum(program.most[program.column_model], UNLIMITED)
+    if program.column_most is not None:
+        most = np.minimum(most, program.column_most)
+    # a resource that columns add to is bounded by them, which is for the solver to see
+    takes = ~np.isin(uses.resource, uses.resource[uses.amount < 0])
+    room = np.maximum(program.free, 0)[uses.resource[takes]] // uses.amount[takes]
+    np.minimum.at(most, uses.column[takes], room)
+    for limit in program.limits:
+        takes = limit.column > 0
+        if takes.any() and (limit.column >= 0).all():
+            fits = np.floor(ceiling(max(limit.at_most, 0.0)) / limit.column[takes])
+            most[takes] = np.minimum(most[takes], np.minimum(fits, UNLIMITED).astype(np.int64))
+    return most
+
+
+def is_hopeless(program: PlacementProgram, most: IntArray) -> bool:
+    """Whether one row by itself cannot hold, whatever the copies, at most (J,) of each."""
+    reach = np.zeros(len(program.models))
+    np.add.at(reach, program.column_model, program.rate * most)
+    n_replicas = np.zeros(len(program.models), dtype=np.int64)
+    np.add.at(n_replicas, program.column_model, most)
+    short = reach < program.demand * (1 - RELATIVE_TOLERANCE)
+    few = (n_replicas < program.least) | (program.most < program.least) | (program.most < 0)
+    tight = any(
+        exceeds(float(np.minimum(limit.column, 0.0) @ most), limit.at_most)
+        for limit in program.limits
+    )
+    full = bool((program.free < 0).any())
+    return bool(full or few.any() or tight or (short.any() and not program.is_for_share))
+
+
+def keeping(program: PlacementProgram, counts: Counts) -> PlacementProgram:
+    """The program over choices as good as this one, its first tie the objective.
+
+    Raises:
+        ValueError: there is no tie left to break.
+    """
+    if not program.ties:
+        raise ValueError("there is no tie to break")
+    value = placement_objective(program, counts)
+    following = replace(program, objective=program.ties[0], ties=program.ties[1:])
+    if program.is_for_share:
+        # what is served of the worst served model becomes a demand of every model
+        return replace(following, is_for_share=False, demand=program.demand * -value)
+    n_kept = sum(limit.name.startswith("kept") for limit in program.limits)
+    at_most = ceiling(value)  # the rounding of a sum is no reason to lose what was found
+    kept = PlacementLimit(name=f"kept{n_kept}", column=program.objective, at_most=at_most)
+    return replace(following, limits=(*program.limits, kept))
+
+
+def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram:
+    """The program over some of its columns, renumbered in the given order, (J',)."""
+    number = np.full(program.n_columns, -1, dtype=np.int64)
+    number[columns] = np.arange(len(columns))
+    stays = number[program.uses.column] >= 0
+    return replace(
+        program,
+        uses=Uses(
+            resource=program.uses.resource[stays],
+            column=number[program.uses.column[stays]],
+            amount=program.uses.amount[stays],
+        ),
+        column_model=program.column_model[columns],
+        objective=program.objective[columns],
+        rate=program.rate[columns],
+        limits=tuple(replace(one, column=one.column[columns]) for one in program.limits),
+        ties=tuple(tie[columns] for tie in program.ties),
+        column_most=None if program.column_most is None else program.column_most[columns],
+    )

@@ -1,0 +1,137 @@
+"""The linear relaxation of a placement program, and what any prices of its rows prove.
+
+All rows as sums that are at most something; s stands in a demand's row of a share only:
+
+    Σ_j amount_rj n_j ≤ free_r                    ∀ r                 free
+    s - Σ_{j of m} rate_j / demand_m n_j ≤ 0      (without s: ≤ -1)   demand
+    Σ_{j of m} n_j ≤ most_m,   -Σ n_j ≤ -least_m                      replicas
+    Σ_j column_j n_j ≤ at_most                                        limits
+
+Prices y ≥ 0 of the rows give a bound by arithmetic alone, whoever found them (Lagrange): the
+objective plus y times the excess of each row is no larger than the objective wherever the rows
+hold, and its least over 0 ≤ n ≤ most falls apart into columns,
+
+    bound = Σ_j min(0, d_j) most_j - Σ_r y_r right_r,       d_j = objective_j + Σ_r y_r a_rj.
+
+With the d_j, the reduced costs, it says more: whoever uses a column of d_j > 0 pays at least
+bound + d_j. So a column whose d_j is more than what is between the bound and a choice in hand
+is in no better choice, and may be left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.programs.layout import FloatArray, IntArray, ceiling
+from planner.programs.placement import UNLIMITED, PlacementProgram, most_copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Relaxation:
+    """A placement program as one matrix of R rows over J columns and, last, the share.
+
+    Args:
+        row, column, value: the entries of the matrix, (E,); no pair twice.
+        right: right sides, (R,).
+        objective: what is minimised, (J + 1,).
+        most: the largest value of each, (J + 1,).
+    """
+
+    row: IntArray
+    column: IntArray
+    value: FloatArray
+    right: FloatArray
+    objective: FloatArray
+    most: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.right)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Priced:
+    """What prices of the rows prove.
+
+    Args:
+        bound: no choice is better.
+        reduced: a choice that uses a column is no better than `bound + reduced`, (J,).
+    """
+
+    bound: float
+    reduced: FloatArray
+
+
+def relaxation(program: PlacementProgram) -> Relaxation:
+    """The rows of a program that can bind."""
+    most = most_copies(program).astype(float)
+    uses, n = program.uses, program.n_columns
+    used = np.zeros(program.n_resources)
+    np.add.at(used, uses.resource, np.maximum(uses.amount, 0) * most[uses.column])
+    binds = np.flatnonzero(used > program.free)
+    number = np.full(program.n_resources, -1)
+    number[binds] = np.arange(len(binds))
+    stands = number[uses.resource] >= 0
+    rows = [number[uses.resource[stands]]]
+    columns, values = [uses.column[stands]], [uses.amount[stands].astype(float)]
+    right = [float(free) for free in program.free[binds]]
+    for members, coefficients, most_of_row, share in _other_rows(program):
+        rows.append(np.full(len(members) + (share > 0), len(right)))
+        columns.append(np.append(members, n) if share else members)
+        values.append(np.append(coefficients, share) if share else coefficients)
+        right.append(most_of_row)
+    return Relaxation(
+        row=np.concatenate(rows),
+        column=np.concatenate(columns),
+        value=np.concatenate(values),
+        right=np.array(right),
+        objective=_objective(program),
+        most=np.append(most, _largest_share(program, most)),
+    )
+
+
+def _objective(program: PlacementProgram) -> FloatArray:
+    if program.is_for_share:
+        return np.append(np.zeros(program.n_columns), -1.0)
+    return np.append(program.objective, 0.0)
+
+
+def _largest_share(program: PlacementProgram, most: FloatArray) -> float:
+    if not program.is_for_share:
+        return 0.0
+    reach = np.zeros(len(program.models))
+    np.add.at(reach, program.column_model, program.rate * most)
+    asked = program.demand > 0
+    return float((reach[asked] / program.demand[asked]).min())
+
+
+def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, float, float]]:
+    """Rows of models and limits: columns, coefficients, right side, coefficient of s."""
+    rows: list[tuple[IntArray, FloatArray, float, float]] = []
+    for m in range(len(program.models)):
+        mine = np.flatnonzero(program.column_model == m)
+        asked, ones = float(program.demand[m]), np.ones(len(mine))
+        if asked > 0:
+            share = 1.0 if program.is_for_share else 0.0
+            rows.append((mine, -program.rate[mine] / asked, share - 1.0, share))
+        if program.most[m] < UNLIMITED:
+            rows.append((mine, ones, float(program.most[m]), 0.0))
+        if program.least[m] > 0:
+            rows.append((mine, -ones, -float(program.least[m]), 0.0))
+    everything = np.arange(program.n_columns)
+    for limit in program.limits:
+        if math.isfinite(limit.at_most):
+            rows.append((everything, limit.column, ceiling(limit.at_most), 0.0))
+    return rows
+
+
+def priced(relaxed: Relaxation, prices: FloatArray) -> Priced:
+    """What prices of the rows, (R,), prove; those below zero count as zero."""
+    prices = np.maximum(prices, 0.0)
+    reduced = relaxed.objective.copy()
+    np.add.at(reduced, relaxed.column, relaxed.value * prices[relaxed.row])
+    least = np.minimum(reduced, 0.0) * relaxed.most
+    return Priced(bound=float(least.sum() - prices @ relaxed.right), reduced=reduced[:-1])

@@ -1,0 +1,395 @@
+"""A placement as one drawing, in SVG: nested boxes of a fabric, or a torus cut into z-slices.
+
+Devices have the colour of their replica, and its number stands on each patch of them; what is
+busy is hatched, what has failed is crossed, what is spare is empty. A device says what it is
+when the pointer rests on it. Colours are those of Okabe and Ito and follow a light or a dark
+page; with several models each has a hue, and neighbouring replicas differ in shade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from math import ceil, sqrt
+
+from planner.floors import Box, Floor, Spot
+from planner.placement_results import Placement, Rank, Replica
+from planner.report.words import plural
+from planner.units import show
+
+WIDTH = 960.0
+MARGIN, GAP = 12.0, 10.0
+LINE = 17.0
+TALLEST = 1050.0
+"""Of the slices of a torus, where they can be drawn so low."""
+N_HUES, N_SHADES = 7, 3
+SMALLEST_FONT = 6.5
+SIZES = ((64, 34.0), (256, 22.0), (1024, 14.0), (4096, 9.5), (1 << 40, 6.0))
+"""Most devices, and the side of the square of one."""
+
+STYLE = """\
+.floor{--page:#fff;--ink:#1b1f24;--faint:#6a737d;--rule:#c9ced4;--box:#f6f7f9;--c0:#0072b2;
+--c1:#e69f00;--c2:#009e73;--c3:#cc79a7;--c4:#d55e00;--c5:#56b4e9;--c6:#b8a800;
+font:12px system-ui,sans-serif}
+@media(prefers-color-scheme:dark){.floor{--page:#15181c;--ink:#e6e8eb;--faint:#98a1ab;
+--rule:#3a4149;--box:#1e2227;--c0:#3d9be0;--c1:#e69f00;--c2:#1fb58c;--c3:#d78fb8;--c4:#f0742a;
+--c5:#86cdf5;--c6:#d6c52a}}
+.floor text{fill:var(--ink)}.floor .faint{fill:var(--faint)}.floor .page{fill:var(--page)}
+.floor .leaf{fill:none;stroke:var(--rule)}.floor .node{fill:var(--box);stroke:var(--rule);
+stroke-width:.6}
+.floor .d{stroke:none}.floor .free{fill:var(--page);stroke:var(--rule);stroke-width:.8}
+.floor .taken{stroke:var(--rule);stroke-width:.4}
+.floor .failed{fill:var(--page);stroke:var(--rule);stroke-width:.8}
+.floor .cross{stroke:var(--ink);stroke-width:1.3;pointer-events:none}
+.floor .h0{fill:var(--c0)}.floor .h1{fill:var(--c1)}.floor .h2{fill:var(--c2)}
+.floor .h3{fill:var(--c3)}.floor .h4{fill:var(--c4)}.floor .h5{fill:var(--c5)}
+.floor .h6{fill:var(--c6)}.floor .s1{fill-opacity:.72}.floor .s2{fill-opacity:.48}
+.floor .d:hover{stroke:var(--ink);stroke-width:1.6}
+.floor .n{font-weight:600;text-anchor:middle;pointer-events:none;stroke:var(--page);
+stroke-width:3px;stroke-linejoin:round;paint-order:stroke}
+.floor .hatch{stroke:var(--faint);stroke-width:1.1;opacity:.75}
+.floor .dots{fill:var(--faint)}"""
+
+_PATTERNS = """\
+<defs><pattern id="busy" width="4.5" height="4.5" patternUnits="userSpaceOnUse" \
+patternTransform="rotate(45)"><path class="hatch" d="M0 0V4.5"/></pattern>
+<pattern id="reserved" width="4" height="4" patternUnits="userSpaceOnUse">\
+<circle class="dots" cx="1.2" cy="1.2" r=".8"/></pattern></defs>"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """What a device does in a placement."""
+
+    replica: Replica
+    number: int
+    rank: Rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A device where it is drawn."""
+
+    spot: Spot
+    x: float
+    y: float
+    size: float
+
+
+def drawing(placement: Placement, floor: Floor) -> str:
+    """The drawing, by itself a file."""
+    seats = seats_of(placement)
+    cells, around, height = _torus(floor) if floor.pool else _fabric(floor)
+    legend, height = _legend(placement, floor, height)
+    paint = _Paint(placement)
+    parts = [
+        f'<svg class="floor" xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}">',
+        f"<style>{STYLE}</style>",
+        f"<desc>{escape(f'{placement.title}: {placement}')}</desc>",
+        _PATTERNS,
+        f'<rect class="page" width="{WIDTH:g}" height="{height:g}"/>',
+        *around,
+        *(_device(cell, seats.get(cell.spot.name), paint) for cell in cells),
+        *_numbers(cells, seats),
+        *legend,
+    ]
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def seats_of(placement: Placement) -> dict[str, Seat]:
+    """What each device that is in use does, by its name."""
+    return {
+        rank.device: Seat(replica=replica, number=number, rank=rank)
+        for number, replica in enumerate(placement.replicas)
+        for rank in replica.ranks
+    }
+
+
+def number_of(replica: Replica) -> str:
+    """The number of a replica among those of its model."""
+    return replica.name.rpartition("/")[2]
+
+
+class _Paint:
+    """Classes of replicas: by model where there are several, else by replica."""
+
+    def __init__(self, placement: Placement) -> None:
+        models = [one.model for one in placement.served]
+        self._hue = {model: i for i, model in enumerate(models)} if len(models) > 1 else {}
+
+    def __call__(self, seat: Seat) -> str:
+        number = int(number_of(seat.replica))
+        if self._hue:
+            hue, shade = self._hue[seat.replica.model], number
+        else:
+            hue, shade = number, number // N_HUES
+        return f"h{hue % N_HUES} s{shade % N_SHADES}"
+
+
+def side(n_devices: int) -> float:
+    """The side of the square of a device, smaller where there are many."""
+    return next(size for most, size in SIZES if n_devices <= most)
+
+
+def _fabric(floor: Floor) -> tuple[list[Cell], list[str], float]:
+    """Leaves below each other, two abreast where there are many; nodes in them, in rows."""
+    size = side(floor.n_devices)
+    n_abreast = 2 if len(floor.leaves) >= 4 else 1
+    width = (WIDTH - 2 * MARGIN - (n_abreast - 1) * GAP) / n_abreast
+    cells: list[Cell] = []
+    around: list[str] = []
+    y = MARGIN
+    for first in range(0, len(floor.leaves), n_abreast):
+        lowest = y
+        for i, leaf in enumerate(floor.leaves[first : first + n_abreast]):
+            corner = (MARGIN + i * (width + GAP), y)
+            bottom = _leaf(leaf, corner, (width, size), (cells, around))
+            lowest = max(lowest, bottom)
+        y = lowest + GAP
+    return cells, around, y
+
+
+def _leaf(
+    leaf: Box,
+    corner: tuple[float, float],
+    sizes: tuple[float, float],
+    drawn: tuple[list[Cell], list[str]],
+) -> float:
+    """One leaf and its nodes; where it ends."""
+    (x, y), (width, size), (cells, around) = corner, sizes, drawn
+    top = y + LINE + 4
+    is_named = size >= 14
+    at_x, at_y, tallest = x + 8, top, 0.0
+    boxes = []
+    for node in leaf.boxes:
+        across = _across(len(node.spots))
+        w, h = across * size + 6, ceil(len(node.spots) / across) * size + 6
+        name = _short(node.name, leaf.name)
+        w_box = max(w, 6.2 * len(name) + 4) if is_named else w
+        if at_x + w_box > x + width - 6:
+            at_x, at_y, tallest = x + 8, at_y + tallest + 6, 0.0
+        head = 13.0 if is_named else 0.0
+        if is_named:
+            boxes.append(f'<text class="faint" font-size="10" x="{at_x:g}" y="{at_y + 9:g}">')
+            boxes[-1] += f"{escape(name)}</text>"
+        boxes.append(
+            f'<rect class="node" x="{at_x:g}" y="{at_y + head:g}" width="{w:g}" height="{h:g}" '
+            f'rx="2"><title>{escape(node.name)}</title></rect>'
+        )
+        cells += [
+            Cell(
+                spot=spot,
+                x=at_x + 3 + (i % across) * size,
+                y=at_y + head + 3 + (i // across) * size,
+                size=size,
+            )
+            for i, spot in enumerate(node.spots)
+        ]
+        at_x += w_box + 6
+        tallest = max(tallest, h + head)
+    bottom = at_y + tallest + 8
+    n_devices = sum(len(node.spots) for node in leaf.boxes)
+    label = f"{leaf.name}: {plural(len(leaf.boxes), 'node')}, {plural(n_devices, 'device')}"
+    around.append(
+        f'<rect class="leaf" x="{x:g}" y="{y:g}" width="{width:g}" height="{bottom - y:g}" rx="4"/>'
+    )
+    around.append(f'<text x="{x + 8:g}" y="{y + 14:g}">{escape(label)}</text>')
+    around += boxes
+    return bottom
+
+
+def _across(n_devices: int) -> int:
+    """Devices of a node in one row: a divisor, so that rows come out even.
+
+    >>> [_across(n) for n in (1, 4, 8, 16, 72)]
+    [1, 4, 4, 8, 12]
+    """
+    least = sqrt(2 * n_devices)
+    return next(
+        k for k in range(1, n_devices + 1) if n_devices % k == 0 and k >= min(least, n_devices)
+    )
+
+
+def _short(name: str, leaf: str) -> str:
+    """The name of a node without what its leaf is called as well."""
+    group = leaf.rpartition("/")[0]
+    return name.removeprefix(f"{group}/") if group else name
+
+
+def _torus(floor: Floor) -> tuple[list[Cell], list[str], float]:
+    """Slices of equal z, in rows; x to the right, y downwards."""
+    assert floor.pool is not None
+    nx, ny, nz = floor.pool
+    best, size = _abreast(floor.pool)
+    cells, around = [], []
+    for z in range(nz):
+        x = MARGIN + (z % best) * (nx * size + GAP)
+        y = MARGIN + (z // best) * (ny * size + LINE + GAP)
+        if nz > 1:
+            around.append(f'<text class="faint" x="{x:g}" y="{y + 11:g}">z = {z}</text>')
+        cells += [
+            Cell(
+                spot=floor.spots[(i * ny + j) * nz + z],
+                x=x + i * size,
+                y=y + LINE + j * size,
+                size=size,
+            )
+            for i in range(nx)
+            for j in range(ny)
+        ]
+    height = MARGIN + ceil(nz / best) * (ny * size + LINE + GAP)
+    return cells, around, height
+
+
+def _abreast(pool: tuple[int, int, int]) -> tuple[int, float]:
+    """Slices in a row and the side of a device: as large as fits a page, or as low as can be."""
+    nx, ny, nz = pool
+    room = WIDTH - 2 * MARGIN
+    ways = []
+    for n in range(1, nz + 1):
+        size = min((room - (n - 1) * GAP) / (n * nx), 34.0)
+        height = ceil(nz / n) * (ny * size + LINE + GAP)
+        ways.append((height > TALLEST, height if height > TALLEST else -size, n, size))
+    _, _, n, size = min(ways)
+    return n, size
+
+
+def _device(cell: Cell, seat: Seat | None, paint: _Paint) -> str:
+    spot, inset = cell.spot, 0.6 if cell.size >= 9 else 0.4
+    x, y, w = cell.x + inset, cell.y + inset, cell.size - 2 * inset
+    box = f'x="{x:.5g}" y="{y:.5g}" width="{w:.4g}" height="{w:.4g}"'
+    title = f"<title>{escape(told(spot, seat))}</title>"
+    if seat is not None:
+        return f'<rect class="d {paint(seat)}" {box}>{title}</rect>'
+    if spot.state in ("busy", "reserved"):
+        return f'<rect class="d taken" fill="url(#{spot.state})" {box}>{title}</rect>'
+    drawn = f'<rect class="d {spot.state}" {box}>{title}</rect>'
+    if spot.state == "failed":
+        far_x, far_y = x + w, y + w
+        drawn += (
+            f'<path class="cross" d="M{x:.5g} {y:.5g}L{far_x:.5g} {far_y:.5g}'
+            f'M{far_x:.5g} {y:.5g}L{x:.5g} {far_y:.5g}"/>'
+        )
+    return drawn
+
+
+def told(spot: Spot, seat: Seat | None) -> str:
+    """What a device is, in a line."""
+    slow = (
+        "" if spot.speed_fraction == 1 else f", at {100 * spot.speed_fraction:.3g} % of its speed"
+    )
+    if seat is None:
+        return f"{spot.name}: {'spare' if spot.state == 'free' else spot.state}{slow}"
+    rank = seat.rank
+    where = ",".join(map(str, rank.axes))
+    stage = f", stage {rank.stage}" if rank.stage else ""
+    return f"{spot.name}: {seat.replica.name}, rank {rank.rank} at {where}{stage}{slow}"
+
+
+def _numbers(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[str]:
+    """The number of its replica on each patch of devices that is large enough."""
+    for patch in _patches(cells, seats):
+        text = number_of(seats[patch[0].spot.name].replica)
+        left, top, right, bottom = _widest(patch)
+        font = min(14.0, (right - left) / (0.62 * len(text)), 0.95 * (bottom - top))
+        if font >= SMALLEST_FONT:
+            x, y = (left + right) / 2, (top + bottom) / 2 + 0.36 * font
+            yield f'<text class="n" font-size="{font:.3g}" x="{x:.5g}" y="{y:.5g}">{text}</text>'
+
+
+def _widest(patch: Sequence[Cell]) -> tuple[float, float, float, float]:
+    """All of a patch that is a rectangle; else the longest run of its rows."""
+    size = patch[0].size
+    rows: dict[float, list[float]] = {}
+    for cell in patch:
+        rows.setdefault(round(cell.y, 2), []).append(cell.x)
+    ends = {(min(xs), max(xs)) for xs in rows.values()}
+    if len(ends) == 1 and len(patch) == len(rows) * len(next(iter(rows.values()))):
+        ((left, right),) = ends
+        return left, min(rows), right + size, max(rows) + size
+    top, xs = max(rows.items(), key=lambda row: len(row[1]))
+    return min(xs), top, max(xs) + size, top + size
+
+
+def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[Cell]]:
+    """Rectangles of neighbouring devices of one replica: the largest part of each."""
+    left: dict[tuple[int, int, int], Cell] = {}
+    for cell in cells:
+        seat = seats.get(cell.spot.name)
+        if seat is not None:
+            quarter = cell.size / 4  # fine enough that gaps between boxes are no neighbours
+            left[seat.number, round(cell.x / quarter), round(cell.y / quarter)] = cell
+    while left:
+        patch, queue = [], [next(iter(left))]
+        while queue:
+            number, x, y = at = queue.pop()
+            if at in left:
+                patch.append(left.pop(at))
+                queue += [(number, x + 4, y), (number, x - 4, y)]
+                queue += [(number, x, y + 4), (number, x, y - 4)]
+        yield patch
+
+
+def _legend(placement: Placement, floor: Floor, y: float) -> tuple[list[str], float]:
+    """What colours, hatching and numbers stand for, and the narrowest link of each recipe."""
+    lines: list[str] = []
+    x = MARGIN
+    y += 6
+    for state, text in (
+        ("free", "spare"),
+        ("busy", "busy"),
+        ("reserved", "reserved"),
+        ("failed", "failed"),
+    ):
+        spot = Spot(name=text, state=state)
+        lines.append(_device(Cell(spot=spot, x=x, y=y, size=14.0), None, _Paint(placement)))
+        lines.append(f'<text x="{x + 19:g}" y="{y + 11:g}">{text}</text>')
+        x += 90
+    y += LINE + 6
+    for text in (*legend_lines(placement), *_link_lines(floor)):
+        lines.append(f'<text x="{MARGIN:g}" y="{y + 11:g}">{escape(text)}</text>')
+        y += LINE
+    return lines, y + MARGIN
+
+
+def legend_lines(placement: Placement) -> list[str]:
+    """Of each recipe: its replicas, by number, and the narrowest link of theirs."""
+    found = []
+    for number, recipe in enumerate(placement.recipes):
+        mine = [one for one in placement.replicas if one.recipe == number]
+        numbers = runs([int(number_of(one)) for one in mine])
+        label = recipe.deployment.mesh.label
+        each = plural(recipe.deployment.mesh.n_devices, "device")
+        text = f"{recipe.model} {numbers}: {label}, {each}"
+        channels = [channel for one in mine for channel in one.channels]
+        if channels:
+            narrowest = min(channels, key=lambda one: one.bytes_per_s)
+            width = show(narrowest.bytes_per_s, "B/s")
+            text += f"; narrowest link {narrowest.link[0]} – {narrowest.link[1]}, {width}"
+        found.append(text)
+    return found
+
+
+def _link_lines(floor: Floor) -> list[str]:
+    more = len(floor.lines) - 4
+    return [
+        *(f"link {line}" for line in floor.lines[:4]),
+        *([f"and {more} more links"] if more > 0 else []),
+    ]
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Numbers with their runs shortened.
+
+    >>> runs([0, 1, 2, 3, 5, 6, 9])
+    '0–3, 5, 6, 9'
+    """
+    ordered = sorted(numbers)
+    texts = []
+    for _, group in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        texts += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else list(map(str, run))
+    return ", ".join(texts)

@@ -1,0 +1,207 @@
+"""A placement for people: what is served, how replicas run, where they are, what proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.floors import Floor
+from planner.placement_results import (
+    Channel,
+    Placement,
+    PlacementConflict,
+    Recipe,
+    Replica,
+)
+from planner.report.floor_map import placement_map
+from planner.report.lines import columns, labelled, percent, section, wrapped
+from planner.report.proof import certificate_lines
+from planner.report.words import plural
+from planner.results import Obstacle
+from planner.units import show
+
+MOST_LISTED = 12
+"""Replicas that are listed one by one; the others are in the JSON, and with `--ranks`."""
+
+
+def placement_line(placement: Placement) -> str:
+    """The placement in one line."""
+    rent = show(sum(one.usd_per_hour for one in placement.served), "USD/h")
+    devices = f"{placement.n_used} of {plural(placement.n_free, 'free device')}"
+    n_replicas = plural(len(placement.replicas), "replica")
+    rate = show(placement.output_tokens_per_s, "token/s")
+    return f"{n_replicas} on {devices}: {rate}, {rent}"
+
+
+def placement_text(
+    placement: Placement, width: int, *, ranks: bool = False, floor: Floor | None = None
+) -> str:
+    """The whole report, in lines of at most `width` columns.
+
+    Args:
+        placement: to report.
+        width: columns, 60 or more.
+        ranks: whether to list every rank.
+        floor: the cluster, for a map of it; None for none.
+    """
+    replicas = placement.replicas if ranks else placement.replicas[:MOST_LISTED]
+    sections = (
+        "\n".join(wrapped(placement_line(placement), width)),
+        section("cluster", labelled(_cluster_rows(placement), width)),
+        section("models", _model_lines(placement)),
+        section("recipes", _recipe_lines(placement, width)),
+        section("map", placement_map(placement, floor, width) if floor else []),
+        section("replicas", _replica_lines(placement, replicas, width)),
+        section("narrowest links", _channel_lines(replicas)),
+        section("ranks", _rank_lines(placement) if ranks else []),
+        section("certificate", certificate_lines(placement.certificate, width)),
+    )
+    return "\n\n".join(filter(None, sections))
+
+
+def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
+    rows = [("pool", placement.title)]
+    rows += [
+        (kind.kind, f"{kind.n_devices} {kind.device}, {kind.n_free} free, {kind.n_used} used")
+        for kind in placement.kinds
+    ]
+    return rows
+
+
+def _model_lines(placement: Placement) -> list[str]:
+    rows = [("model", "replicas", "devices", "output", "demand", "share", "rent")]
+    for one in placement.served:
+        demand = "" if one.demand_tokens_per_s is None else show(one.demand_tokens_per_s, "token/s")
+        share = "" if one.share is None else percent(one.share)
+        output = show(one.output_tokens_per_s, "token/s")
+        rent = show(one.usd_per_hour, "USD/h")
+        row = (one.model, str(one.n_replicas), str(one.n_devices), output, demand, share, rent)
+        rows.append(row)
+    used = [i for i in range(7) if any(row[i] for row in rows[1:])]
+    return columns([[row[i] for i in used] for row in rows], "<" + ">" * (len(used) - 1))
+
+
+def _recipe_lines(placement: Placement, width: int) -> list[str]:
+    """Figures of each recipe, and under them its layout, wrapped."""
+    lines = []
+    for number, recipe in enumerate(placement.recipes):
+        n_replicas = sum(one.recipe == number for one in placement.replicas)
+        lines += _recipe(number, recipe, n_replicas, width)
+    return lines
+
+
+def _recipe(number: int, recipe: Recipe, n_replicas: int, width: int) -> list[str]:
+    it = recipe.deployment
+    slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
+    times = f"TPOT {show(it.tpot_s, 's')}, TTFT {show(it.ttft_s, 's')}"
+    rate = show(it.output_tokens_per_s, "token/s")
+    head = f"{n_replicas} × {recipe.model} on {recipe.kind}{slow}: {times}, {rate} each"
+    text = f"{it.summary}; within one {recipe.span}"
+    first, *rest = wrapped(head, width - 7)
+    body = [*rest, *wrapped(text, width - 7)]
+    return [f"{number:>3}  {first}", *("     " + line for line in body)]
+
+
+def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int) -> list[str]:
+    rows = [("replica", "recipe", "leaves", "nodes")]
+    rows += [
+        (one.name, str(one.recipe), ", ".join(one.leaves), ", ".join(_runs(one.nodes)))
+        for one in replicas
+    ]
+    if any(rank.coordinate for one in replicas for rank in one.ranks):
+        rows = [("replica", "recipe", "ranks", "from first to last")]
+        rows += [(one.name, str(one.recipe), str(len(one.ranks)), _ends(one)) for one in replicas]
+    head = [len(max((row[i] for row in rows), key=len)) for i in range(3)]
+    room = max(20, width - sum(head) - 8)
+    lines = []
+    for row in rows:
+        first, *rest = wrapped(row[3], room)
+        start = f"{row[0]:<{head[0]}}  {row[1]:>{head[1]}}  {row[2]:<{head[2]}}  "
+        lines += [start + first, *(" " * len(start) + line for line in rest)]
+    n_more = len(placement.replicas) - len(replicas)
+    if n_more:
+        lines.append(f"and {n_more} more: `--ranks` or `--json` lists them all")
+    return lines if placement.replicas else []
+
+
+def _ends(replica: Replica) -> str:
+    return f"{replica.ranks[0].device} … {replica.ranks[-1].device}"
+
+
+def _runs(nodes: Sequence[str]) -> list[str]:
+    """Names of nodes, runs of neighbours shortened: `node3…node7`."""
+    runs: list[list[str]] = []
+    for name in nodes:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [f"{run[0]}…{run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs]
+
+
+def _follows(name: str, other: str) -> bool:
+    stem, number = _parted(name)
+    return number is not None and _parted(other) == (stem, number + 1)
+
+
+def _parted(name: str) -> tuple[str, int | None]:
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    return stem, int(digits) if digits else None
+
+
+def _channel_lines(replicas: Sequence[Replica]) -> list[str]:
+    """Of each axis the groups, and the narrowest link that one of them uses."""
+    rows = [("replica", "axis", "groups", "bandwidth", "link")]
+    rows += [(one.name, *_channel(channel)) for one in replicas for channel in one.channels]
+    return columns(rows, "<<>><") if len(rows) > 1 else []
+
+
+def _channel(channel: Channel) -> tuple[str, str, str, str]:
+    groups = f"{channel.n_groups} × {channel.n_devices}"
+    width = f"{show(channel.bytes_per_s, 'B/s')}"
+    return channel.axis, groups, width, " – ".join(channel.link)
+
+
+def _rank_lines(placement: Placement) -> list[str]:
+    rows = [("replica", "rank", "device", "node", "stage", "axes")]
+    rows += [
+        (
+            one.name,
+            str(rank.rank),
+            rank.device,
+            rank.node,
+            str(rank.stage),
+            ",".join(map(str, rank.axes)),
+        )
+        for one in placement.replicas
+        for rank in one.ranks
+    ]
+    return columns(rows, "<><<><")
+
+
+def placement_conflict_text(conflict: PlacementConflict, width: int) -> str:
+    """Why nothing can be placed, in lines of at most `width` columns."""
+    names = " and ".join(f"`{one.name}`" for one in conflict.obstacles) or "what is asked"
+    head = (
+        f"error: no placement on `{conflict.pool}` keeps {names}: "
+        f"{conflict.n_free} of its {conflict.n_devices} devices are free"
+    )
+    rows = [("wish", "asked", "reachable", "")]
+    rows += [_obstacle(one) for one in conflict.obstacles if not one.name.startswith("targets")]
+    table = columns(rows, "<<<<") if len(rows) > 1 else []
+    reasons = [
+        line
+        for one in conflict.obstacles
+        if one.name.startswith("targets")
+        for line in wrapped(f"{one.name}: {one.reason}", width - 2)
+    ]
+    found = [line for text in conflict.verified for line in wrapped(text, width - 2)]
+    parts = (
+        "\n".join(wrapped(head, width)),
+        *("\n".join("  " + line for line in lines) for lines in (reasons, table, found) if lines),
+    )
+    return "\n\n".join(parts)
+
+
+def _obstacle(one: Obstacle) -> tuple[str, str, str, str]:
+    return one.name, show(one.asked, one.dimension), show(one.reachable, one.dimension), one.reason

@@ -1,0 +1,107 @@
+"""Every choice of a small placement program, as arrays: the referee of the other solvers.
+
+Column by column every number of copies is appended to every choice so far that leaves room
+for it. It shares no arithmetic with `violations` or with the solvers' models.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from planner.errors import SolverError
+from planner.programs.layout import FloatArray, IntArray
+from planner.programs.placement import Counts, PlacementProgram
+from planner.solvers.answers import Clock
+from planner.solvers.placement.answers import Ending, PlacementSolution, placed
+from planner.solvers.solution import Effort, Status
+
+MOST_CHOICES = 2_000_000
+
+
+def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
+    """Look at every choice that what is free has room for; the effort is not looked at.
+
+    Raises:
+        SolverError: more than `MOST_CHOICES` of them, or a column without any bound.
+    """
+    del effort
+    clock = Clock()
+    table = _choices(program)
+    values = np.where(_allowed(program, table), _values(program, table), math.inf)
+    best = float(values.min(initial=math.inf))
+    found = None
+    if math.isfinite(best) or (values == -math.inf).any():
+        first = int(np.argmax(values <= best + 1e-12 * abs(best)))
+        found = Counts(copies=tuple(table[first].tolist()))
+    ending = Ending(
+        status=Status.INFEASIBLE if found is None else Status.OPTIMAL,
+        bound=best,
+        solver=("exhaustive", np.__version__),
+        n_nodes=len(table),
+    )
+    return placed(program, found, ending, clock)
+
+
+def _dense(program: PlacementProgram) -> IntArray:
+    """What a copy of each column takes of each resource, (R, J)."""
+    amounts = np.zeros((program.n_resources, program.n_columns), dtype=np.int64)
+    amounts[program.uses.resource, program.uses.column] = program.uses.amount
+    return amounts
+
+
+def _choices(program: PlacementProgram) -> IntArray:
+    """All choices within what is free and the replicas of each model, (P, J).
+
+    Columns that add to a resource have to come before those that take of it.
+    """
+    takes = _dense(program)
+    rest = program.free[None, :].astype(np.int64)
+    if (rest < 0).any():
+        return np.zeros((0, program.n_columns), dtype=np.int64)
+    left = program.most[None, :].astype(np.int64)
+    table = np.zeros((1, 0), dtype=np.int64)
+    for j in range(program.n_columns):
+        used = takes[:, j] > 0
+        model = program.column_model[j]
+        fits = left[:, model]
+        if used.any():
+            fits = np.minimum(fits, (rest[:, used] // takes[used, j]).min(axis=1))
+        if program.column_most is not None:
+            fits = np.minimum(fits, program.column_most[j])
+        fits = np.maximum(fits, 0)
+        if int(fits.sum()) + len(fits) > MOST_CHOICES:
+            raise SolverError(f"more than {MOST_CHOICES} choices are too many to look at each")
+        rows = np.repeat(np.arange(len(table)), fits + 1)
+        copies = np.concatenate([np.arange(n + 1) for n in fits.tolist()])
+        table = np.column_stack([table[rows], copies])
+        rest = rest[rows] - np.outer(copies, takes[:, j])
+        left = left[rows]
+        left[:, model] -= copies
+    return table
+
+
+def _allowed(program: PlacementProgram, table: IntArray) -> FloatArray:
+    """Which choices keep the rows that are not about room, (P,)."""
+    fine = np.ones(len(table), dtype=np.bool_)
+    for m in range(len(program.models)):
+        mine = program.column_model == m
+        fine &= table[:, mine].sum(axis=1) >= program.least[m]
+        fine &= program.most[m] >= max(0, int(program.least[m]))
+        if program.demand[m] > 0 and not program.is_for_share:
+            rate = table[:, mine] @ program.rate[mine]
+            fine &= rate >= program.demand[m] * (1 - 1e-9)
+    for limit in program.limits:
+        fine &= table @ limit.column <= limit.at_most + 1e-9 * abs(limit.at_most)
+    return np.asarray(fine)
+
+
+def _values(program: PlacementProgram, table: IntArray) -> FloatArray:
+    if not program.is_for_share:
+        return np.asarray(table @ program.objective)
+    worst = np.full(len(table), math.inf)
+    for m in np.flatnonzero(program.demand > 0):
+        mine = program.column_model == m
+        worst = np.minimum(worst, table[:, mine] @ program.rate[mine] / program.demand[m])
+    return -worst

@@ -1,0 +1,229 @@
+"""Large packings: only the columns that can matter, by the prices of the linear relaxation.
+
+HiGHS prices the rows of the relaxation; `programs.relaxation.priced` says what the prices
+prove: a bound, and for every column how much a choice that uses it falls behind that bound at
+least. CP-SAT chooses among the columns that fall behind the least; what it finds says how far
+behind a column may be to matter, and the choice is made again among these. It is the optimum
+of all columns as soon as every column left out falls behind further than the choice does.
+
+With time short, or where the relaxation is far from any choice, the bound that is reached
+stands beside the choice in hand.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+import highspy  # type: ignore[import-untyped]
+import numpy as np
+from ortools.sat.python import cp_model
+
+from planner.errors import SolverError
+from planner.programs.layout import FloatArray, IntArray
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    columns_of,
+    placement_objective,
+)
+from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
+from planner.solvers.answers import Clock
+from planner.solvers.cpsat import run, set_parameters, status_of
+from planner.solvers.highs import set_options
+from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
+from planner.solvers.placement.cpsat import build
+from planner.solvers.solution import Effort, Status, Stop, relative_gap
+
+FIRST_COLUMNS = 300
+"""Columns that the first choice is made among; doubled while there is none."""
+FIRST_SLICE_S = 2.0
+"""Time of the first choice; doubled each time that it is not enough."""
+MOST_ENTRIES_OF_SIMPLEX = 150_000
+"""Entries of a relaxation beyond which its prices are found by interior points: on packings of
+9124 slices in 4 s where the simplex method takes 45 s."""
+_CLOSE = 1e-9
+
+
+def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
+    """Solve by narrowing; see `planner.solvers.placement.solve_placement`.
+
+    Raises:
+        SolverError: a solver failed, or an answer fails verification.
+    """
+    clock = Clock()
+    name = ("narrowing", f"highs {highspy.Highs().version()}, cpsat {version('ortools')}")
+    at_once = trivial(program, name, clock)
+    if at_once is not None:
+        return at_once
+    relaxed = relaxation(program)
+    prices = _prices(relaxed, effort, clock)
+    if prices is None:
+        return placed(
+            program, None, Ending(status=Status.INFEASIBLE, bound=math.inf, solver=name), clock
+        )
+    search = _Search(program, priced(relaxed, prices), effort, clock)
+    search.run()
+    return placed(program, search.counts, search.ending(name), clock)
+
+
+def _prices(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray | None:
+    """Prices of the rows by HiGHS, (R,); zero out of time, None where the rows cannot hold.
+
+    Raises:
+        SolverError: HiGHS failed.
+    """
+    n_columns = len(relaxed.most)
+    order = np.lexsort((relaxed.row, relaxed.column))
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = n_columns, relaxed.n_rows
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
+        relaxed.objective,
+        np.zeros(n_columns),
+        relaxed.most,
+    )
+    lp.row_lower_, lp.row_upper_ = np.full(relaxed.n_rows, -highspy.kHighsInf), relaxed.right
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = np.searchsorted(relaxed.column[order], np.arange(n_columns + 1))
+    lp.a_matrix_.index_ = relaxed.row[order]
+    lp.a_matrix_.value_ = relaxed.value[order]
+    highs = highspy.Highs()
+    limit_s = effort.time_limit_s  # half of it, so that there is a choice in the end
+    half = replace(effort, time_limit_s=None if limit_s is None else limit_s / 2)
+    set_options(highs, half, spent_s=clock.elapsed_s())
+    highs.setOptionValue("presolve", "choose")
+    if len(relaxed.value) > MOST_ENTRIES_OF_SIMPLEX:  # prices need no vertex
+        highs.setOptionValue("solver", "ipm")
+        highs.setOptionValue("run_crossover", "off")
+    if highs.passModel(lp) == highspy.HighsStatus.kError or (
+        highs.run() == highspy.HighsStatus.kError
+    ):
+        raise SolverError("highs failed on a linear relaxation")
+    ends = highspy.HighsModelStatus
+    status = highs.getModelStatus()
+    if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
+        return None
+    duals = np.array(highs.getSolution().row_dual)
+    is_priced = status == ends.kOptimal and len(duals) == relaxed.n_rows
+    return -duals if is_priced else np.zeros(relaxed.n_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """A choice among some columns: its counts over all, and what is proved of these columns."""
+
+    counts: Counts | None
+    bound: float
+    status: Status
+    n_branches: int
+
+
+class _Search:
+    """Choices among more and more columns, until no column left out can matter."""
+
+    def __init__(
+        self, program: PlacementProgram, given: Priced, effort: Effort, clock: Clock
+    ) -> None:
+        self._program, self._given, self._effort, self._clock = program, given, effort, clock
+        self._bound, self._value = given.bound, math.inf
+        self._slice_s = FIRST_SLICE_S
+        self._stopped_by: Stop = ""
+        self._is_infeasible = False
+        self._n_branches = 0
+        self.counts: Counts | None = None
+
+    def run(self) -> None:
+        falls_behind = np.sort(self._given.reduced)
+        n = min(FIRST_COLUMNS, len(falls_behind))
+        while True:
+            kept = np.flatnonzero(self._given.reduced <= falls_behind[n - 1])
+            n = len(kept)
+            ahead = falls_behind[n] if n < len(falls_behind) else math.inf
+            found = self._choose(kept)
+            self._take(found, self._given.bound + ahead)
+            if self._is_closed() or self._stopped_by:
+                return
+            n = self._next(found, falls_behind, n)
+
+    def ending(self, name: tuple[str, str]) -> Ending:
+        if self._is_infeasible:
+            status = Status.INFEASIBLE
+        elif self.counts is None:
+            status = Status.UNKNOWN
+        else:
+            status = Status.OPTIMAL if self._is_closed() else Status.FEASIBLE
+        return Ending(
+            status=status,
+            bound=math.inf if self._is_infeasible else min(self._bound, self._value),
+            solver=name,
+            n_nodes=self._n_branches,
+            stopped_by=self._stopped_by if status is not Status.OPTIMAL else "",
+        )
+
+    def _take(self, found: _Choice, outside: float) -> None:
+        """Keep a better choice, and a better bound: of these columns, and of those outside."""
+        self._n_branches += found.n_branches
+        if found.counts is not None:
+            value = placement_objective(self._program, found.counts)
+            if value < self._value:
+                self._value, self.counts = value, found.counts
+        if found.status is Status.INFEASIBLE:
+            self._is_infeasible = math.isinf(outside) and self.counts is None
+        self._bound = max(self._bound, min(found.bound, outside))
+
+    def _is_closed(self) -> bool:
+        if self._is_infeasible:
+            return True
+        if self.counts is None:
+            return False
+        slack = max(self._effort.gap, _CLOSE) * max(abs(self._value), _CLOSE)
+        return self._value - self._bound <= slack
+
+    def _next(self, found: _Choice, falls_behind: FloatArray, n: int) -> int:
+        """How many columns the next choice is made among, those that fall behind least first."""
+        behind = self._value - self._given.bound
+        n_matter = int(np.searchsorted(falls_behind, behind * (1 + _CLOSE) + _CLOSE, side="right"))
+        if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            return min(2 * n, n_matter) if n_matter > n else len(falls_behind)
+        self._slice_s *= 2
+        return max(min(n, n_matter), 1) if self.counts is not None else n
+
+    def _choose(self, kept: IntArray) -> _Choice:
+        """The best among some columns, within a slice of time, from the choice in hand."""
+        program = columns_of(self._program, kept)
+        model, variables, scale = build(program)
+        if self.counts is not None:
+            for j, variable in zip(kept.tolist(), variables, strict=True):
+                model.add_hint(variable, self.counts.copies[j])
+        solver = cp_model.CpSolver()
+        left_s = self._left_s()
+        is_all = len(kept) == self._program.n_columns and self._effort.time_limit_s is None
+        slice_s = None if is_all else min(self._slice_s, left_s)
+        set_parameters(solver, replace(self._effort, time_limit_s=slice_s, gap=0.0), spent_s=0.0)
+        effort = replace(self._effort, on_progress=None)
+        word, interrupted = run(solver, model, effort, scale=scale, clock=Clock())
+        status, _ = status_of(word, interrupted=interrupted)
+        if interrupted:
+            self._stopped_by = "interrupt"
+        elif self._left_s() <= 0:
+            self._stopped_by = "time limit"
+        counts, bound = None, -math.inf
+        if status in (Status.OPTIMAL, Status.FEASIBLE):
+            copies = np.zeros(self._program.n_columns, np.int64)
+            copies[kept] = [solver.value(variable) for variable in variables]
+            counts = Counts(copies=tuple(copies.tolist()))
+            bound = solver.best_objective_bound / scale
+            if status is Status.OPTIMAL:
+                value = placement_objective(self._program, counts)
+                near = relative_gap(value, bound) <= 10 * _CLOSE if value else bound == value
+                bound = value if near else min(value, bound)
+        elif status is Status.INFEASIBLE:
+            bound = math.inf
+        return _Choice(
+            counts=counts, bound=bound, status=status, n_branches=int(solver.num_branches)
+        )
+
+    def _left_s(self) -> float:
+        limit_s = self._effort.time_limit_s
+        return math.inf if limit_s is None else limit_s - self._clock.elapsed_s()

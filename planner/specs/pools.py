@@ -1,0 +1,209 @@
+"""Pools of servers below leaves and a spine, of one kind or of several; read from fabric files.
+
+    [cluster]
+    name = "h100-fat-tree-x{n}"
+
+    [[group]]                       # servers of one kind
+    name = "h100"
+    topology = "h100-nvl8-x1"       # what a node is: any topology of nodes
+    n_nodes = "{n}"
+    n_nodes_per_leaf = 32           # nodes that one leaf, or one set of rails, joins
+    n_rails = 8                     # leaf switches of such a set: device i is on rail i
+    oversubscription = 2            # links down over links up of a leaf switch
+    spine_latency = "1 us"          # more, from leaf to leaf
+
+A topology of nodes by itself is a pool of one group whose nodes hang on one leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from planner.errors import Problem, SpecError
+from planner.specs.fabric_schemas import FabricFile, Group
+from planner.specs.faults import validate
+from planner.specs.finding import Found, Kind, find, is_path
+from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
+from planner.specs.reading import load_cluster
+from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
+from planner.specs.tables import Table, read_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSpec:
+    """Servers of one kind, and the switches above them.
+
+    Args:
+        name: opens the names of its nodes where a pool has several groups.
+        cluster: the nodes; its fabric is of nodes.
+        n_nodes_per_leaf: nodes that one leaf joins; the last leaf may have fewer.
+        n_rails: switches of a leaf; device i of every node is on rail i modulo their number.
+        oversubscription: bandwidth of a leaf switch's links down over that of its links up.
+        spine_latency_s: from leaf to leaf, more than within one.
+    """
+
+    name: str
+    cluster: ClusterSpec
+    n_nodes_per_leaf: int
+    n_rails: int = 1
+    oversubscription: float = 1.0
+    spine_latency_s: float = 0.0
+
+    @property
+    def fabric(self) -> NodesFabric:
+        assert isinstance(self.cluster.fabric, NodesFabric)
+        return self.cluster.fabric
+
+    @property
+    def n_leaves(self) -> int:
+        return -(-self.fabric.n_nodes // self.n_nodes_per_leaf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSpec:
+    """A pool of servers to place on."""
+
+    name: str
+    title: str
+    groups: tuple[GroupSpec, ...]
+    provenance: tuple[Provenance, ...] = ()
+
+    @property
+    def n_devices(self) -> int:
+        return sum(group.cluster.n_devices for group in self.groups)
+
+
+def pool_of(cluster: ClusterSpec) -> PoolSpec:
+    """A cluster of nodes as a pool of one group, all on one leaf.
+
+    Raises:
+        SpecError: the cluster is not of nodes.
+    """
+    if not isinstance(cluster.fabric, NodesFabric):
+        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
+        problem = Problem(where="--topology", value=cluster.name, fact=fact, remedy=remedy)
+        raise SpecError([problem])
+    group = GroupSpec(name="", cluster=cluster, n_nodes_per_leaf=cluster.fabric.n_nodes)
+    return PoolSpec(
+        name=cluster.name,
+        title=cluster.title,
+        groups=(group,),
+        provenance=(*cluster.provenance, *cluster.device.provenance),
+    )
+
+
+def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | ClusterSpec:
+    """Load a fabric file, a topology of nodes, or a torus, which is no pool of nodes.
+
+    Raises:
+        SpecError: as `load_pool`.
+    """
+    if _fabric_file(name_or_path) is None:
+        cluster = load_cluster(name_or_path, asked_by=asked_by)
+        return cluster if isinstance(cluster.fabric, TorusFabric) else pool_of(cluster)
+    return load_pool(name_or_path, asked_by=asked_by)
+
+
+def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
+    """Load a fabric file, or a topology of nodes as `pool_of` sees it.
+
+    Raises:
+        SpecError: no such file, or it or a topology that it names has faults; all are listed.
+    """
+    found = _fabric_file(name_or_path)
+    if found is None:
+        return pool_of(load_cluster(name_or_path, asked_by=asked_by))
+    table, problems = _table_of(found)
+    if not table:
+        raise SpecError(problems)
+    file, faults = validate(FabricFile, table, found.shown)
+    problems += faults
+    if file is None:
+        raise SpecError(problems)
+    groups: list[GroupSpec] = []
+    for i, group in enumerate(file.group):
+        try:
+            groups.append(_group(group, found.shown, i))
+        except SpecError as error:
+            problems += error.problems
+    problems += _duplicates(file, found.shown)
+    if problems:
+        raise SpecError(problems)
+    n_devices = sum(group.cluster.n_devices for group in groups)
+    return PoolSpec(
+        name=file.cluster.name,
+        title=fill(file.cluster.title, {"n_devices": n_devices}),
+        groups=tuple(groups),
+        provenance=tuple(_provenance(file, groups)),
+    )
+
+
+def _fabric_file(name_or_path: str) -> Found | None:
+    """The fabric file of a name or a path; None where it is a topology's."""
+    if is_path(name_or_path):
+        found = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
+        table, problems = read_table(found.path, found.shown)
+        return found if not problems and "group" in table else None
+    try:
+        return find(Kind.FABRIC, name_or_path, asked_by="--topology")
+    except SpecError as error:
+        if any("cannot be" in problem.fact for problem in error.problems):
+            raise  # the name fits a pattern of fabrics, its values do not
+        return None
+
+
+def _table_of(found: Found) -> tuple[Table, list[Problem]]:
+    table, problems = read_table(found.path, found.shown)
+    if problems or not is_pattern(table):
+        return table, list(problems)
+    pattern, problems = read_pattern(table, found.shown)
+    if pattern is None:
+        return {}, list(problems)
+    if not found.values:
+        fact, remedy = "describes many pools", f"name one, like `{pattern.some_names(1)[0]}`"
+        value = name_of(table)
+        where = found.shown
+        problem = Problem(where=where, key="cluster.name", value=value, fact=fact, remedy=remedy)
+        return {}, [problem]
+    return substitute(table, found.values), []
+
+
+def _group(group: Group, shown: str, index: int) -> GroupSpec:
+    key = f"group[{index}].topology"
+    cluster = load_cluster(group.topology, asked_by=f"{shown}: {key}")
+    if not isinstance(cluster.fabric, NodesFabric):
+        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
+        problem = Problem(where=shown, key=key, value=group.topology, fact=fact, remedy=remedy)
+        raise SpecError([problem])
+    fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
+    return GroupSpec(
+        name=group.name,
+        cluster=replace(cluster, fabric=fabric),
+        n_nodes_per_leaf=group.n_nodes_per_leaf.value,
+        n_rails=group.n_rails.value,
+        oversubscription=group.oversubscription.value,
+        spine_latency_s=group.spine_latency.value,
+    )
+
+
+def _duplicates(file: FabricFile, shown: str) -> Iterator[Problem]:
+    names = [group.name for group in file.group]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            fact, remedy = "is the name of another group", "name each group once"
+            key = f"group[{i}].name"
+            yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
+        elif "/" in name:
+            fact, remedy = "holds a `/`, which parts names of devices", "leave it out"
+            key = f"group[{i}].name"
+            yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
+
+
+def _provenance(file: FabricFile, groups: list[GroupSpec]) -> Iterator[Provenance]:
+    for group, spec in zip(file.group, groups, strict=True):
+        for key in ("n_nodes_per_leaf", "n_rails", "oversubscription", "spine_latency"):
+            source = getattr(group, key).source
+            yield Provenance(key=f"group.{group.name}.{key}", source=source)
+        yield from spec.cluster.provenance
+        yield from spec.cluster.device.provenance

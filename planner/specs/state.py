@@ -1,0 +1,128 @@
+"""What of a cluster is in use or broken: `--state state.toml`, and what its names stand for.
+
+    busy = ["node0", "node{4..7}/gpu{0..3}"]      # in use by others
+    failed = ["node3/gpu5"]
+    reserved = ["leaf1"]
+
+    [owners]                                      # optional: whose a busy device is
+    "node0" = "training"
+
+    [[slow]]
+    devices = ["node9/*"]
+    speed = "80%"                                 # of computing and of memory
+
+    [[link]]
+    nic = ["node2/gpu1"]                          # or scale_up, uplink, or
+    down = true                                   # between = ["0,0,0", "0,0,1"]
+                                                  # or bandwidth = "50%"
+
+A name stands for a device, or for all devices below it: `node3` for `node3/gpu0` and the rest.
+`*` and `?` stand for any characters of a name, `{0..15}` for a run of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import Problem, SpecError
+from planner.specs.fabric_schemas import StateFile
+from planner.specs.faults import validate
+from planner.specs.finding import exists
+from planner.specs.tables import literal, read_table
+
+FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
+TAKEN = (BUSY, FAILED, RESERVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowDevices:
+    """Devices, as written, that work at a fraction of their speed."""
+
+    devices: tuple[str, ...]
+    speed_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkState:
+    """Links, as written, at a fraction of their bandwidth; 0 is down.
+
+    Args:
+        part: `nic`, `scale_up`: of the named devices; `uplink`: of the named switches;
+            `between`: the link of the two names.
+    """
+
+    part: str
+    names: tuple[str, ...]
+    bandwidth_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A state file, its names as written.
+
+    Args:
+        shown: the file as the user knows it; opens every message.
+    """
+
+    busy: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+    slow: tuple[SlowDevices, ...] = ()
+    links: tuple[LinkState, ...] = ()
+    owners: tuple[tuple[str, str], ...] = ()
+    shown: str = "state"
+
+
+def load_state(path: str, *, asked_by: str = "--state") -> State:
+    """Read a state file; its names are looked up by `naming.resolve_state`.
+
+    Raises:
+        SpecError: no such file, or it has faults; all are listed.
+    """
+    if not exists(Path(path)):
+        raise SpecError([Problem(where=asked_by, value=literal(path), fact="no such file")])
+    table, problems = read_table(Path(path), path)
+    if problems:
+        raise SpecError(problems)
+    file, faults = validate(StateFile, table, path)
+    if file is None:
+        raise SpecError(faults)
+    faults = list(_link_faults(file, path))
+    if faults:
+        raise SpecError(faults)
+    return State(
+        busy=tuple(file.busy),
+        failed=tuple(file.failed),
+        reserved=tuple(file.reserved),
+        slow=tuple(
+            SlowDevices(devices=tuple(one.devices), speed_fraction=one.speed) for one in file.slow
+        ),
+        links=tuple(
+            LinkState(
+                part=part,
+                names=tuple(names),
+                bandwidth_fraction=0.0 if one.down else (one.bandwidth or 1.0),
+            )
+            for one in file.link
+            for part, names in one.parts()
+        ),
+        owners=tuple(file.owners.items()),
+        shown=path,
+    )
+
+
+def _link_faults(file: StateFile, shown: str) -> Iterator[Problem]:
+    for i, one in enumerate(file.link):
+        key = f"link[{i}]"
+        if not one.parts():
+            remedy = "write `nic`, `scale_up`, `uplink` or `between`"
+            yield Problem(where=shown, key=key, fact="names no link", remedy=remedy)
+        if one.down == (one.bandwidth is not None):
+            remedy = 'write `down = true` or `bandwidth = "50%"`'
+            fact = "is down and has a bandwidth" if one.down else "says nothing of the link"
+            yield Problem(where=shown, key=key, fact=fact, remedy=remedy)
+        if one.between and len(one.between) != 2:
+            fact = f"names {len(one.between)} ends of a link"
+            yield Problem(where=shown, key=f"{key}.between", fact=fact, remedy="write two names")

@@ -1,0 +1,144 @@
+"""Costs of groups that somebody brings, in place of those read off the graph.
+
+A callable is given the names of devices, and answers the bandwidth that one of them has to all
+the others, one way as attained [bytes/s], and the latency of a message [s]. A table gives the
+same by the name of a node or a leaf, and under `pool` for all of it; what it does not name is as
+the graph has it.
+
+The callable is asked of the free devices of each node, of each leaf, and of all; a group of
+some of them is counted to be no slower than that, and is asked about by itself at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from planner.errors import Problem, RequestError
+from planner.topology.inventory import Inventory, Node
+
+GroupCosts = Callable[[tuple[str, ...]], tuple[float, float]]
+CostTable = Mapping[str, tuple[float, float]]
+POOL_KEY = "pool"
+
+_Domain = tuple[str, tuple[str, ...]]
+
+
+def recosted(inventory: Inventory, costs: GroupCosts | CostTable) -> Inventory:
+    """The inventory with bandwidths and latencies by the given costs.
+
+    Raises:
+        RequestError: a table names no node or leaf, or a cost is not a positive bandwidth and a
+            latency.
+    """
+    problems = list(_problems(inventory, costs))
+    if problems:
+        raise RequestError(problems)
+    found = {key: _cost(costs, key, names) for key, names in _domains(inventory)}
+    for key, cost in found.items():
+        if cost is not None and not (cost[0] > 0 and cost[1] >= 0):
+            fact = "is not a positive bandwidth and a latency"
+            problems.append(Problem(where="group_costs", key=key, value=str(cost), fact=fact))
+    if problems:
+        raise RequestError(problems)
+    return _applied(inventory, {key: cost for key, cost in found.items() if cost is not None})
+
+
+def _problems(inventory: Inventory, costs: GroupCosts | CostTable) -> Iterator[Problem]:
+    if callable(costs):
+        return
+    known = [key for key, _ in _domains(inventory)]
+    for key in costs:
+        if key not in known:
+            remedy = f"name a node or a leaf, like `{known[0]}`, or `{POOL_KEY}`"
+            fact = "is neither a node nor a leaf"
+            yield Problem(where="group_costs", key=key, fact=fact, remedy=remedy)
+
+
+def _domains(inventory: Inventory) -> Iterator[_Domain]:
+    """Nodes, leaves and the pool, each with its free devices."""
+    everything: list[str] = []
+    of_leaf: dict[int, list[str]] = {}
+    for node in inventory.nodes:
+        names = [name for name, _ in node.free]
+        everything += names
+        of_leaf.setdefault(node.leaf, []).extend(names)
+        yield node.name, tuple(names)
+    for leaf, names in of_leaf.items():
+        yield inventory.leaf_names[leaf], tuple(names)
+    yield POOL_KEY, tuple(everything)
+
+
+def _cost(
+    costs: GroupCosts | CostTable, key: str, names: Sequence[str]
+) -> tuple[float, float] | None:
+    if not callable(costs):
+        return costs.get(key)
+    return costs(tuple(names)) if len(names) > 1 else None
+
+
+def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> Inventory:
+    near, far, spine = (
+        dict(inventory.scale_up_s),
+        dict(inventory.scale_out_s),
+        dict(inventory.spine_s),
+    )
+
+    def changed(node: Node) -> Node:
+        leaf = inventory.leaf_names[node.leaf]
+        keys = (node.name, leaf, POOL_KEY)
+        for latency, key in zip((near, far, spine), keys, strict=True):
+            if key in found:
+                latency[node.kind] = max(latency.get(node.kind, 0.0), found[key][1])
+        up, nic, out = (found[key][0] if key in found else None for key in keys)
+        return replace(
+            node,
+            free=tuple(
+                (
+                    name,
+                    replace(
+                        ability,
+                        scale_up_bytes_per_s=up or ability.scale_up_bytes_per_s,
+                        nic_bytes_per_s=nic or ability.nic_bytes_per_s,
+                        spine_bytes_per_s=out or ability.spine_bytes_per_s,
+                    ),
+                )
+                for name, ability in node.free
+            ),
+        )
+
+    if found:  # its own latencies, not the slower of both
+        near, far, spine = (dict.fromkeys(one, 0.0) for one in (near, far, spine))
+    nodes = tuple(changed(node) for node in inventory.nodes)
+    old = (inventory.scale_up_s, inventory.scale_out_s, inventory.spine_s)
+    latencies = [
+        {kind: value or before[kind] for kind, value in one.items()}
+        for one, before in zip((near, far, spine), old, strict=True)
+    ]
+    return replace(
+        inventory,
+        nodes=nodes,
+        scale_up_s=latencies[0],
+        scale_out_s=latencies[1],
+        spine_s=latencies[2],
+    )
+
+
+def as_callable(inventory: Inventory, costs: GroupCosts | CostTable | None) -> GroupCosts | None:
+    """Costs that any group can be asked for; of a table, those of the domain that a group spans."""
+    if costs is None or callable(costs):
+        return costs
+    # in the inventory the table's entries stand already, beside what it does not name
+    able = {name: (node, one) for node in inventory.nodes for name, one in node.free}
+
+    def cost(names: tuple[str, ...]) -> tuple[float, float]:
+        homes = {able[name][0].name for name in names}
+        leaves = {able[name][0].leaf for name in names}
+        abilities = [able[name][1] for name in names]
+        if len(homes) == 1:
+            return min(one.scale_up_bytes_per_s for one in abilities), 0.0
+        if len(leaves) == 1:
+            return min(one.nic_bytes_per_s for one in abilities), 0.0
+        return min(one.spine_bytes_per_s for one in abilities), 0.0
+
+    return cost

@@ -1,0 +1,325 @@
+"""Every place among the free devices of a torus where a slice can lie, as arrays.
+
+An *opening* is an oriented shape at an offset, all of whose devices are free and whose links
+join them. Offsets are every one that there is; `aligned` keeps those of
+`planner.topology.slices.axis_offsets` only.
+
+Which axes of an opening close into rings:
+
+* where the slice fills the whole axis of a closed pool, by the pool's own links;
+* where it is made of whole cubes, by the optical switches that join the faces of cubes, as
+  `planner.topology.slices.axis_wraps` says for its shape. At any other offset its faces lie
+  inside cubes, so it is open there: lines instead of rings.
+
+A failed link opens the rings of its axis: all of them become lines that begin behind it, so
+that devices side by side stay so. Links that failed at two places along an axis, or one in a
+line, part the devices, and there is no opening. A ring through the switches leaves by the links
+of both its ends, so it needs both. An axis runs as fast as its slowest link, a slice as its
+slowest device.
+
+All offsets of an orientation are tested at once: devices in use by sums over boxes (a summed
+volume table of the pool laid beside itself), links and speeds by sliding windows.
+
+Source: [Jouppi2023] §2 for cubes and switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.specs.records import TorusFabric
+from planner.topology.slices import (
+    Shape,
+    axis_offsets,
+    orientations,
+    slice_shapes,
+    slice_wraps,
+)
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_ADDRESSES = 50_000_000
+"""Devices of all openings together that are listed at once: 400 MB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TorusState:
+    """What of a torus of X × Y × Z devices can be used.
+
+    Args:
+        is_free: whether a device is, bool[X, Y, Z].
+        link_fraction: share of its bandwidth that the link from a device to the next along
+            each axis has left, float[3, X, Y, Z]; 0 is a failed link.
+        speed_fraction: share of its speed that a device has left, float[X, Y, Z].
+    """
+
+    is_free: BoolArray
+    link_fraction: FloatArray
+    speed_fraction: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Openings:
+    """C places for slices, by devices, then orientation, then offset.
+
+    Args:
+        pool: devices along each axis of the pool.
+        orientation: devices along each axis, int[C, 3].
+        offset: the corner where the slice starts, int[C, 3].
+        closes: whether the axis of the pool closes into rings, bool[C, 3].
+        first: where the lines along the axis begin, counted from the offset, int[C, 3]; 0 but
+            where a failed link opened rings.
+        link_fraction: share of a link's bandwidth that the axis attains, float[C, 3].
+        speed_fraction: share of a device's speed that the slice attains, float[C].
+    """
+
+    pool: Shape
+    orientation: IntArray
+    offset: IntArray
+    closes: BoolArray
+    first: IntArray
+    link_fraction: FloatArray
+    speed_fraction: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.orientation)
+
+    @property
+    def n_devices(self) -> IntArray:
+        """Devices of each slice, int[C]."""
+        sizes: IntArray = self.orientation.prod(axis=1)
+        return sizes
+
+    def take(self, rows: IntArray) -> Openings:
+        """The given openings, in their order."""
+        return Openings(
+            pool=self.pool,
+            orientation=self.orientation[rows],
+            offset=self.offset[rows],
+            closes=self.closes[rows],
+            first=self.first[rows],
+            link_fraction=self.link_fraction[rows],
+            speed_fraction=self.speed_fraction[rows],
+        )
+
+    def axis_order(self) -> IntArray:
+        """Axis of the pool that each axis of the mesh lies on, int[C, 3].
+
+        Meshes write shapes in ascending order; of equal dimensions, the slower one first, so
+        that places that differ by a turn only are one mesh.
+        """
+        keys = (self.link_fraction, self.closes, self.orientation)  # the last decides first
+        order: IntArray = np.lexsort(keys, axis=-1)
+        return order
+
+    def devices(self) -> tuple[IntArray, IntArray]:
+        """Devices of all openings, one list after the other: starts int[C + 1], index int[N].
+
+        A device's index is that of the flattened pool; within an opening the last axis of
+        the pool is the fastest.
+
+        Raises:
+            MemoryError: they are more than `MOST_ADDRESSES`.
+        """
+        starts = np.concatenate([[0], np.cumsum(self.n_devices)])
+        if starts[-1] > MOST_ADDRESSES:
+            raise MemoryError(f"{starts[-1]} devices of {len(self)} openings")
+        found = np.empty(starts[-1], np.int64)
+        kinds, kind = np.unique(self.orientation, axis=0, return_inverse=True)
+        for i, orientation in enumerate(kinds):
+            rows = np.flatnonzero(kind.reshape(-1) == i)
+            inside = _grid([np.arange(d) for d in orientation])
+            at = (self.offset[rows, None, :] + inside) % np.array(self.pool)
+            listed = (at[..., 0] * self.pool[1] + at[..., 1]) * self.pool[2] + at[..., 2]
+            found[starts[rows, None] + np.arange(len(inside))] = listed
+        return starts, found
+
+
+def all_free(fabric: TorusFabric) -> TorusState:
+    """Nothing is in use, and nothing has failed."""
+    return TorusState(
+        is_free=np.ones(fabric.shape, np.bool_),
+        link_fraction=np.ones((3, *fabric.shape)),
+        speed_fraction=np.ones(fabric.shape),
+    )
+
+
+def openings(
+    fabric: TorusFabric,
+    state: TorusState,
+    *,
+    shapes: Iterable[Shape] | None = None,
+    aligned: bool = False,
+) -> Openings:
+    """Every place where one of the shapes can lie among what is free.
+
+    Args:
+        shapes: in ascending order each; all that the fabric has.
+        aligned: keep offsets to multiples of each dimension and the cube's common divisor.
+    """
+    wanted = slice_shapes(fabric) if shapes is None else tuple(shapes)
+    volume = _summed_volume(~state.is_free)
+    found = [
+        _of_orientation(fabric, state, volume, way, aligned)
+        for shape in wanted
+        for way in orientations(fabric, shape)
+    ]
+    parts = [part for part in found if len(part)]
+    if not parts:
+        return _none(fabric)
+    table = Openings(
+        pool=fabric.shape,
+        orientation=np.concatenate([part.orientation for part in parts]),
+        offset=np.concatenate([part.offset for part in parts]),
+        closes=np.concatenate([part.closes for part in parts]),
+        first=np.concatenate([part.first for part in parts]),
+        link_fraction=np.concatenate([part.link_fraction for part in parts]),
+        speed_fraction=np.concatenate([part.speed_fraction for part in parts]),
+    )
+    columns = (*table.offset.T[::-1], *table.orientation.T[::-1], table.n_devices)
+    return table.take(np.lexsort(columns))
+
+
+def _none(fabric: TorusFabric) -> Openings:
+    nothing = np.zeros((0, 3), np.int64)
+    return Openings(
+        pool=fabric.shape,
+        orientation=nothing,
+        offset=nothing,
+        closes=nothing.astype(bool),
+        first=nothing,
+        link_fraction=nothing.astype(float),
+        speed_fraction=np.zeros(0),
+    )
+
+
+def _of_orientation(
+    fabric: TorusFabric, state: TorusState, volume: IntArray, way: Shape, aligned: bool
+) -> Openings:
+    """Openings of one orientation, all offsets at once."""
+    offset = _grid([_starts(fabric, axis, way[axis], aligned) for axis in range(3)])
+    offset = offset[_box_sums(volume, offset, way) == 0]
+    closes = _closes(fabric, way, offset)
+    fraction, first = np.ones((len(offset), 3)), np.zeros_like(offset)
+    is_joined = np.ones(len(offset), np.bool_)
+    for axis in range(3):
+        if way[axis] > 1 and (state.link_fraction[axis] < 1.0).any():
+            links = _links(state.link_fraction[axis], axis, way, (offset, closes[:, axis]))
+            is_joined &= links.is_joined
+            fraction[:, axis], first[:, axis] = links.fraction, links.first
+            closes[:, axis] &= links.is_whole
+    return Openings(
+        pool=fabric.shape,
+        orientation=np.broadcast_to(np.array(way, np.int64), offset.shape),
+        offset=offset,
+        closes=closes,
+        first=first,
+        link_fraction=fraction,
+        speed_fraction=_least_speed(state.speed_fraction, way, offset),
+    ).take(np.flatnonzero(is_joined))
+
+
+def _starts(fabric: TorusFabric, axis: int, dim: int, aligned: bool) -> IntArray:
+    """Where a slice may start along an axis; over the pool's edge only where it is closed."""
+    pool_dim = fabric.shape[axis]
+    if aligned or dim >= pool_dim:
+        return np.array(axis_offsets(fabric, axis, dim), np.int64)
+    is_closed = slice_wraps(fabric, fabric.shape)[axis]
+    return np.arange(pool_dim if is_closed else pool_dim - dim + 1, dtype=np.int64)
+
+
+def _closes(fabric: TorusFabric, way: Shape, offset: IntArray) -> BoolArray:
+    """Whether each axis closes, had no link failed, bool[n, 3]."""
+    whole = offset % fabric.wrap_multiple == 0
+    if not fabric.wraps_each_axis:
+        whole = np.broadcast_to(whole.all(axis=1, keepdims=True), whole.shape)
+    by_switch = np.array(slice_wraps(fabric, way)) & whole
+    pool_closes = np.array(slice_wraps(fabric, fabric.shape))
+    by_pool = (np.array(way) == np.array(fabric.shape)) & pool_closes
+    return np.asarray(by_switch | by_pool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Links:
+    """What links leave of one axis of n openings: joined, whole, where lines begin, how fast."""
+
+    is_joined: BoolArray
+    is_whole: BoolArray
+    first: IntArray
+    fraction: FloatArray
+
+
+def _links(
+    fraction: FloatArray, axis: int, way: Shape, placed: tuple[IntArray, BoolArray]
+) -> _Links:
+    """The links of one axis, at offsets, of rings and lines; all lines side by side together."""
+    dim, (offset, closes) = way[axis], placed
+    failed, speed = (fraction == 0.0).astype(float), np.where(fraction == 0.0, 1.0, fraction)
+    for other in range(3):
+        if other != axis:
+            failed = _windowed(failed, other, way[other], np.maximum)
+            speed = _windowed(speed, other, way[other], np.minimum)
+
+    def at(values: FloatArray, shift: int) -> FloatArray:
+        return np.asarray(np.roll(values, -shift, axis)[tuple(offset.T)])
+
+    n_inside, n_around = np.zeros(len(offset)), np.maximum(at(failed, dim - 1), at(failed, -1))
+    inside, around = np.ones(len(offset)), np.minimum(at(speed, dim - 1), at(speed, -1))
+    first = np.zeros(len(offset), np.int64)
+    for place in range(dim - 1):
+        is_cut = at(failed, place) > 0
+        first[is_cut] = place + 1
+        n_inside += is_cut
+        inside = np.minimum(inside, at(speed, place))
+    return _Links(
+        is_joined=np.where(closes, n_inside + n_around <= 1, n_inside == 0),
+        is_whole=n_inside + n_around == 0,
+        first=np.where(closes, first, 0),
+        # where a ring is cut its lines may still leave by the link around it
+        fraction=np.where(closes, np.minimum(inside, around), inside),
+    )
+
+
+def _least_speed(speed: FloatArray, way: Shape, offset: IntArray) -> FloatArray:
+    if (speed == 1.0).all():
+        return np.ones(len(offset))
+    for axis in range(3):
+        speed = _windowed(speed, axis, way[axis], np.minimum)
+    return np.asarray(speed[tuple(offset.T)])
+
+
+def _windowed(values: FloatArray, axis: int, n: int, worst: np.ufunc) -> FloatArray:
+    """Sum, least or most of `n` values onwards along an axis of the torus, at every start."""
+    reduced = values
+    for shift in range(1, n):
+        reduced = np.asarray(worst(reduced, np.roll(values, -shift, axis)))
+    return reduced
+
+
+def _summed_volume(blocked: BoolArray) -> IntArray:
+    """Devices in use in the box from the origin up to each corner, the pool laid out twice."""
+    doubled = np.tile(blocked, (2, 2, 2)).astype(np.int64)
+    volume = np.zeros([d + 1 for d in doubled.shape], np.int64)
+    volume[1:, 1:, 1:] = doubled.cumsum(0).cumsum(1).cumsum(2)
+    return volume
+
+
+def _box_sums(volume: IntArray, offset: IntArray, way: Shape) -> IntArray:
+    """Devices in use in the box of a size from each offset, int[n]."""
+    total = np.zeros(len(offset), np.int64)
+    for corner in np.ndindex(2, 2, 2):
+        sign = 1 if sum(corner) % 2 else -1  # all three far sides add
+        at = offset + np.array(corner) * np.array(way)
+        total += sign * volume[tuple(at.T)]
+    return total
+
+
+def _grid(values: list[IntArray]) -> IntArray:
+    axes = np.meshgrid(*values, indexing="ij")
+    return np.stack(axes, axis=-1).reshape(-1, len(values)).astype(np.int64)

@@ -1,0 +1,186 @@
+"""A pool of servers as a graph, and a graph in the state that a file says.
+
+    vertex   node3/gpu5      device; `node`, `kind_of` (the group), `device` (its name)
+             node3/switch    what joins the devices of a node
+             leaf0/rail5     leaf switch; `leaf0` where a leaf has one
+             spine           joins the leaves
+    edge     scale-up        device to its node's switch
+             scale-out       device to its leaf switch: its adapter
+             spine           leaf switch to spine: all its links up together
+
+Names begin with the group's where a pool has several: `h100/node3/gpu5`, `h100/leaf0/rail5`.
+
+A state adds `state` to devices (`busy`, `failed`, `reserved`; none is free) and
+`speed_fraction` to slow ones, narrows links, and takes those away that are down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from planner.errors import Problem, SpecError
+from planner.specs.naming import DeviceStates, resolve_state
+from planner.specs.pools import GroupSpec, PoolSpec
+from planner.specs.state import State
+from planner.topology.graph import (
+    DEVICE,
+    SCALE_OUT,
+    SCALE_UP,
+    SPINE,
+    SWITCH,
+    device_names,
+    node_device,
+    node_switch,
+)
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SPINE_SWITCH = "spine"
+
+
+def pool_graph(pool: PoolSpec) -> nx.Graph[str]:
+    """The graph of a pool; bandwidths are as on the datasheets, one direction."""
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph(name=pool.name)
+    graph.add_node(SPINE_SWITCH, kind=SWITCH)
+    for group in pool.groups:
+        prefix = group_prefix(pool, group)
+        _add_leaves(graph, group, prefix)
+        for node in range(group.fabric.n_nodes):
+            _add_node(graph, group, prefix, node)
+    return graph
+
+
+def group_prefix(pool: PoolSpec, group: GroupSpec) -> str:
+    """What the names of a group's vertices begin with."""
+    return f"{group.name}/" if len(pool.groups) > 1 else ""
+
+
+def _leaf_switch(group: GroupSpec, prefix: str, leaf: int, rail: int) -> str:
+    leaf_name = f"{prefix}leaf{leaf}"
+    return f"{leaf_name}/rail{rail}" if group.n_rails > 1 else leaf_name
+
+
+def _add_leaves(graph: nx.Graph[str], group: GroupSpec, prefix: str) -> None:
+    """Leaf switches with their links up: as wide as those down over the oversubscription."""
+    fabric = group.fabric
+    for leaf in range(group.n_leaves):
+        n_nodes = min(group.n_nodes_per_leaf, fabric.n_nodes - leaf * group.n_nodes_per_leaf)
+        for rail in range(group.n_rails):
+            n_below = n_nodes * len(range(rail, fabric.n_devices_per_node, group.n_rails))
+            switch = _leaf_switch(group, prefix, leaf, rail)
+            graph.add_node(switch, kind=SWITCH, leaf=f"{prefix}leaf{leaf}")
+            if n_below:
+                graph.add_edge(
+                    switch,
+                    SPINE_SWITCH,
+                    bytes_per_s=n_below * fabric.scale_out_bytes_per_s / group.oversubscription,
+                    latency_s=group.spine_latency_s / 2,
+                    tier=SPINE,
+                    n_sharing=n_below,  # of devices whose adapters are down there are fewer
+                )
+
+
+def _add_node(graph: nx.Graph[str], group: GroupSpec, prefix: str, node: int) -> None:
+    fabric, leaf = group.fabric, node // group.n_nodes_per_leaf
+    switch = prefix + node_switch(node)
+    graph.add_node(switch, kind=SWITCH, node=node)
+    for index in range(fabric.n_devices_per_node):
+        name = prefix + node_device(node, index)
+        graph.add_node(
+            name,
+            kind=DEVICE,
+            node=node,
+            kind_of=group.name,
+            device=group.cluster.device.name,
+            hbm_bytes=group.cluster.device.hbm_bytes,
+        )
+        graph.add_edge(
+            name,
+            switch,
+            bytes_per_s=fabric.scale_up_bytes_per_s,
+            latency_s=fabric.scale_up_latency_s / 2,
+            tier=SCALE_UP,
+        )
+        graph.add_edge(
+            name,
+            _leaf_switch(group, prefix, leaf, index % group.n_rails),
+            bytes_per_s=fabric.scale_out_bytes_per_s,
+            latency_s=fabric.scale_out_latency_s / 2,
+            tier=SCALE_OUT,
+        )
+
+
+def with_state(graph: nx.Graph[str], state: State | None) -> nx.Graph[str]:
+    """A copy of a graph in a state.
+
+    Raises:
+        SpecError: names that the graph does not have, and contradictions; all are listed.
+    """
+    changed = graph.copy()
+    if state is None:
+        return changed
+    devices = device_names(graph)
+    switches = [name for name in graph if graph.nodes[name].get("kind") != DEVICE]
+    states = resolve_state(state, devices, switches, groups=_leaves(graph))
+    for name, what in states.taken.items():
+        changed.nodes[name]["state"] = what
+    for name, fraction in states.speed_fraction.items():
+        changed.nodes[name]["speed_fraction"] = fraction
+    changes = _link_changes(graph, states)
+    for (a, b), fraction in changes.items():
+        if fraction <= 0:
+            changed.remove_edge(a, b)
+        else:
+            changed.edges[a, b]["bytes_per_s"] *= fraction
+    return changed
+
+
+def _leaves(graph: nx.Graph[str]) -> dict[str, list[str]]:
+    """Devices of each leaf, by its name."""
+    below: dict[str, list[str]] = {}
+    for name in device_names(graph):
+        for other, edge in graph[name].items():
+            leaf = graph.nodes[other].get("leaf")
+            if leaf and edge.get("tier") == SCALE_OUT:
+                below.setdefault(leaf, []).append(name)
+    return below
+
+
+def _link_changes(graph: nx.Graph[str], states: DeviceStates) -> Mapping[tuple[str, str], float]:
+    """Links and the fractions of their bandwidth that are left.
+
+    Raises:
+        SpecError: two named vertices have no link, or a vertex has none of the kind named.
+    """
+    problems: list[Problem] = []
+    changes: dict[tuple[str, str], float] = {}
+    for part, fractions, tier in (
+        ("nic", states.nic_fraction, SCALE_OUT),
+        ("scale_up", states.scale_up_fraction, SCALE_UP),
+        ("uplink", states.uplink_fraction, SPINE),
+    ):
+        for name, fraction in fractions.items():
+            links = [*_links_of(graph, name, tier)]
+            if not links:
+                fact = f"has no link of the tier `{tier}`"
+                problems.append(Problem(where=states.shown, key=part, value=name, fact=fact))
+            changes |= dict.fromkeys(links, fraction)
+    for a, b, fraction in states.between:
+        if graph.has_edge(a, b):
+            changes[a, b] = fraction
+        else:
+            fact = f"has no link to `{b}`"
+            problems.append(Problem(where=states.shown, key="between", value=a, fact=fact))
+    if problems:
+        raise SpecError(problems)
+    return changes
+
+
+def _links_of(graph: nx.Graph[str], name: str, tier: str) -> Iterator[tuple[str, str]]:
+    for other, edge in graph[name].items():
+        if edge.get("tier") == tier:
+            yield name, other

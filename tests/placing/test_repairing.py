@@ -1,0 +1,291 @@
+"""Repairs of tiny clusters, against all ways to put replicas on nodes or slices."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from planner.errors import RequestError, SpecError
+from planner.placing.asking import Serve, requests_of, site_of
+from planner.placing.planning import place
+from planner.placing.repair_fabric import ANYWHERE, Offer
+from planner.placing.repairing import offers_of, repair
+from planner.placing.searching import Asked
+from planner.placing.standing import load_standings, sharding_of, standings_of
+from planner.report.as_json import dumps, placement_json, repair_json
+from planner.report.repair import repair_line, repair_text
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.state import State
+
+GB = 1e9
+WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
+OPTIONS = SolverOptions()
+
+
+def tiny_model() -> ModelSpec:
+    """Three layers of Llama 3 8B: some 3.4 GB in bf16."""
+    return replace(load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False)
+
+
+def small(cluster: ClusterSpec, *, hbm_gb: float) -> ClusterSpec:
+    device = replace(cluster.device, hbm_bytes=hbm_gb * GB, reserve_bytes=0.0)
+    return replace(cluster, device=device)
+
+
+def nodes(n_nodes: int, per_node: int) -> ClusterSpec:
+    """Servers whose devices hold little, so that replicas need two devices or more."""
+    cluster = small(load_cluster("h100-nvl8-x1"), hbm_gb=2.5)
+    fabric = replace(cluster.fabric, n_nodes=n_nodes, n_devices_per_node=per_node)
+    return replace(cluster, fabric=fabric)
+
+
+def wish(**wanted: object) -> Serve:
+    return Serve(model=tiny_model(), weights_formats=["bf16"], **wanted)  # type: ignore[arg-type]
+
+
+ASKING = {"workload": WORKLOAD, "batches": (1, 8, 64), "options": OPTIONS}
+
+
+def _frontier(choices: Iterator[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The least moved for each objective, the most is the best; none dominated."""
+    found: list[tuple[float, float]] = []
+    for moved, value in sorted(choices, key=lambda one: (one[0], -one[1])):
+        if not found or value > found[-1][1] * (1 + 1e-6) + 1e-9:
+            found.append((moved, value))
+    return found
+
+
+def _on_nodes(
+    offers: Sequence[Offer], free: Sequence[set[str]], standing: Sequence[object], leaf: list[int]
+) -> Iterator[tuple[float, float]]:
+    """Moved bytes and output of every way to put replicas on nodes, piece by piece."""
+    stands = defaultdict(list)  # (sharding, place, node) -> devices that are gone, per piece
+
+    def lost(offer: Offer, place: int, node: int) -> list[int]:
+        key = (offer.sharding, place, node, offer.way.piece)
+        if key not in stands:
+            for one in standing:
+                names = one.devices[place * offer.way.piece : (place + 1) * offer.way.piece]
+                left = [name for name in names if name in free[node]]
+                if one.sharding == offer.sharding and left:
+                    stands[key].append(len(names) - len(left))
+            stands[key].sort()
+        return stands[key]
+
+    def moved(pieces: Counter[tuple[int, int, int]]) -> float:
+        total = 0.0
+        for (k, part, node), n in pieces.items():
+            offer = offers[k]
+            gone = lost(offer, part, node)[:n]
+            n_ranks = sum(gone) + (n - len(gone)) * offer.way.piece
+            total += n_ranks * offer.shard_bytes
+        return total
+
+    def walk(
+        first: int, room: tuple[int, ...], pieces: Counter[tuple[int, int, int]], value: float
+    ) -> Iterator[tuple[float, float]]:
+        yield moved(pieces), value
+        for k in range(first, len(offers)):
+            way = offers[k].way
+            for where in product(range(len(room)), repeat=way.n_pieces):
+                left = list(room)
+                for node in where:
+                    left[node] -= way.piece
+                if min(left) < 0 or (way.span == "leaf" and len({leaf[n] for n in where}) > 1):
+                    continue
+                more = pieces + Counter((k, place, node) for place, node in enumerate(where))
+                yield from walk(k, tuple(left), more, value + way.output_tokens_per_s)
+
+    yield from walk(0, tuple(len(one) for one in free), Counter(), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "failed", "busy", "n_points"),
+    [
+        ((2, 4, 2.5), ("node0/gpu1",), ("node1/gpu0",), 2),
+        ((3, 2, 1.4), ("node0/gpu1",), (), 2),
+        ((3, 3, 1.1), ("node0/gpu1",), (), 3),
+        ((3, 3, 1.4), ("node0/gpu1",), ("node1/gpu0",), 2),
+        ((2, 4, 1.1), ("node0",), (), 1),
+    ],
+)
+def test_the_frontier_on_nodes_is_that_of_all_ways_to_put_replicas(size, failed, busy, n_points):
+    n_nodes, per_node, hbm_gb = size
+    cluster, wanted = small(nodes(n_nodes, per_node), hbm_gb=hbm_gb), (wish(),)
+    before = place(cluster, wanted, state=State(busy=busy), **ASKING)
+    state = State(busy=busy, failed=failed)
+    found = repair(before, cluster, wanted, state=state, loss=0.3, **ASKING)
+    site = site_of(cluster, state, devices=None, group_costs=None, most_devices=64)
+    requests = requests_of(wanted, site, targets=Targets(), objective="throughput", **ASKING)
+    asked = Asked(
+        site=site,
+        wanted=wanted,
+        requests=tuple(requests),
+        objective="throughput",
+        limits={},
+        options=OPTIONS,
+    )
+    standing = standings_of(before)
+    offers = offers_of(asked, standing)
+    inventory = site.ground.inventory
+    free = [{name for name, _ in node.free} for node in inventory.nodes]
+    leaf = [node.leaf for node in inventory.nodes]
+    assert ANYWHERE not in leaf
+    expected = _frontier(_on_nodes(offers, free, standing.replicas, leaf))
+    points = [(point.moved_bytes, point.objective) for point in found.frontier]
+    missing = [one for one in points if not _near(one, expected)]
+    assert missing == []
+    best = max(value for _, value in expected)
+    assert found.best == pytest.approx(best, rel=1e-7)
+    assert len(points) == n_points
+    within = min(moved for moved, value in expected if value >= 0.7 * best * (1 - 1e-9))
+    assert found.moved_bytes == pytest.approx(within, abs=1.0)
+    if found.is_whole:
+        assert len(points) == len(expected)
+
+
+def _near(point: tuple[float, float], expected: Sequence[tuple[float, float]]) -> bool:
+    return any(
+        point[0] == pytest.approx(moved, abs=1.0) and point[1] == pytest.approx(value, rel=1e-6)
+        for moved, value in expected
+    )
+
+
+def test_a_spare_device_of_the_node_takes_one_rank_and_the_others_stay():
+    """2 nodes of 4, one replica of 2 wanted: its second device fails, a third one takes over."""
+    cluster, wanted = nodes(2, 4), (wish(replicas=1),)
+    before = place(cluster, wanted, objective="devices", **ASKING)
+    gone = before.replicas[0].ranks[1].device
+    found = repair(before, cluster, wanted, state=State(failed=(gone,)), **ASKING)
+    (change,) = found.changes
+    assert (change.fate, change.n_moved) == ("patched", 1)
+    (move,) = found.moves
+    assert move.rank == 1
+    assert found.placement.replicas[0].ranks[0].device == before.replicas[0].ranks[0].device
+
+
+def test_replicas_that_nothing_befell_do_not_move_where_the_loss_allows():
+    cluster, wanted = nodes(3, 4), (wish(),)
+    before = place(cluster, wanted, **ASKING)
+    state = State(failed=("node1",))
+    found = repair(before, cluster, wanted, state=state, loss=0.99, **ASKING)
+    assert found.moved_bytes == 0.0
+    assert {change.fate for change in found.changes} == {"kept"}
+    stands = {tuple(rank.device for rank in one.ranks) for one in before.replicas}
+    for one in found.placement.replicas:
+        assert tuple(rank.device for rank in one.ranks) in stands
+
+
+def test_where_nothing_failed_nothing_moves():
+    cluster, wanted = nodes(2, 4), (wish(),)
+    before = place(cluster, wanted, **ASKING)
+    found = repair(before, cluster, wanted, state=State(), **ASKING)
+    assert found.moved_bytes == 0.0
+    assert found.best == pytest.approx(before.certificate.objective)
+    assert len(found.frontier) == 1
+
+
+def _torus() -> ClusterSpec:
+    cluster = small(load_cluster("tpu-v4-1x2x4"), hbm_gb=2.5)
+    return replace(cluster, name="tiny-torus")
+
+
+def test_a_failed_chip_moves_what_it_must_on_a_torus():
+    """8 chips, replicas of 2: the other three stay, the fourth is given up or laid elsewhere."""
+    cluster, wanted = _torus(), (wish(),)
+    before = place(cluster, wanted, **ASKING)
+    found = repair(before, cluster, wanted, state=State(failed=("0,1,2",)), loss=0.9, **ASKING)
+    assert found.moved_bytes == 0.0
+    assert found.frontier[-1].loss_fraction == pytest.approx(0.0, abs=1e-9)
+    moved = [point.moved_bytes for point in found.frontier]
+    value = [point.objective for point in found.frontier]
+    assert moved == sorted(moved)
+    assert value == sorted(value)
+
+
+@pytest.mark.parametrize("failed", [("0,0,0",), ("0,1,3",), ("0,0,1", "0,1,1")])
+def test_moved_bytes_on_a_torus_are_the_least_of_all_sets_of_slices(failed):
+    """Replicas of two chips on a 1×2×4 box: every choice of disjoint pairs, ranks either way."""
+    cluster = _torus()
+    two = Targets()
+    wanted = (wish(replicas=2),)
+    asking = {**ASKING, "most_devices": 2, "targets": two}
+    before = place(cluster, wanted, objective="throughput", **asking)
+    found = repair(before, cluster, wanted, state=State(failed=failed), **asking)
+    cells = list(product(range(1), range(2), range(4)))
+    free = [c for c in cells if ",".join(map(str, c)) not in failed]
+    pairs = [
+        (a, b)
+        for a in free
+        for b in free
+        if sum(abs(i - j) for i, j in zip(a, b, strict=True)) == 1
+    ]
+    stands = [
+        tuple(tuple(map(int, rank.device.split(","))) for rank in one.ranks)
+        for one in before.replicas
+    ]
+    sharding = sharding_of("tiny", before.recipes[0].deployment)
+    assert sharding.axes == (1, 1, 2)
+
+    def cost(pair: tuple[tuple[int, ...], tuple[int, ...]]) -> list[tuple[int, int]]:
+        """Standing replica and ranks that move, if it keeps the direction of its axis."""
+        turned = [2 - sum(p == q for p, q in zip(pair, one, strict=True)) for one in stands]
+        return [*enumerate(turned), (-1, 2)]
+
+    least = min(
+        m + n
+        for a, b in product(pairs, repeat=2)
+        if not set(a) & set(b)
+        for (i, m), (j, n) in product(cost(a), cost(b))
+        if i != j or i == -1
+    )
+    shard = before.recipes[0].deployment.memory.weights_bytes
+    turned_counts_as_new = found.moved_bytes / shard
+    assert least <= turned_counts_as_new <= 4
+    straight = [p for p in pairs if p[0][1] == p[1][1]]  # along z, as they stand
+    if all(one[0][1] == one[1][1] for one in stands):
+        same_axis = min(
+            m + n
+            for a, b in product(pairs, repeat=2)
+            if not set(a) & set(b)
+            for (i, m), (j, n) in product(
+                cost(a) if a in straight else [(-1, 2)], cost(b) if b in straight else [(-1, 2)]
+            )
+            if i != j or i == -1
+        )
+        assert turned_counts_as_new == pytest.approx(same_axis)
+
+
+def test_a_placement_is_read_back_as_it_was_written(tmp_path):
+    before = place(nodes(2, 4), wish(), **ASKING)
+    path = tmp_path / "placement.json"
+    path.write_text(dumps(placement_json(before)), encoding="utf-8")
+    assert load_standings(str(path)) == standings_of(before)
+    for text in ("{", '{"schema": "planner.plan/1"}', '{"schema": "planner.placement/1"}'):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(SpecError, match="placement"):
+            load_standings(str(path))
+
+
+def test_reports_say_what_moves_and_what_the_best_would_cost():
+    cluster, wanted = nodes(2, 4), (wish(),)
+    before = place(cluster, wanted, **ASKING)
+    found = repair(before, cluster, wanted, state=State(failed=("node0/gpu1",)), **ASKING)
+    text = repair_text(found, 100)
+    assert text.startswith(repair_line(found))
+    assert "bytes against the objective" in text
+    assert all(len(line) <= 100 for line in text.splitlines() if "–" not in line)
+    assert repair_json(found)["schema"] == "planner.repair/1"
+
+
+def test_a_loss_is_a_share():
+    cluster = nodes(2, 4)
+    before = place(cluster, wish(), **ASKING)
+    with pytest.raises(RequestError, match="share"):
+        repair(before, cluster, wish(), state=State(), loss=1.5, **ASKING)

@@ -1,0 +1,215 @@
+"""Replicas on slices of tori: layouts by shape, holes, failed links, and the judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from planner.errors import NoPlanError, RequestError, SolverError, SpecError
+from planner.placing.asking import Serve, requests_of
+from planner.placing.flooring import floor_of
+from planner.placing.planning import place
+from planner.placing.posing import Wanted
+from planner.placing.tori import (
+    locate_slices,
+    pose_torus,
+    torus_state,
+    torus_ways,
+    without_tiled,
+)
+from planner.placing.walking import check_slices, walked
+from planner.programs.layout import restrict
+from planner.search import optimum
+from planner.solvers.placement import solve_placement
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.state import LinkState, SlowDevices, State
+from planner.topology.graph import build_graph
+from planner.topology.openings import openings
+from planner.topology.pools import with_state
+
+BATCHES = (1, 8, 64)
+OPTIONS = SolverOptions()
+POOL = "tpu-v4-4x4x8"
+MODEL = "llama-3-70b"
+
+
+def _pool(hbm_gb: float = 12.0):
+    cluster = load_cluster(POOL)
+    device = replace(cluster.device, hbm_bytes=hbm_gb * 1e9, reserve_bytes=0.0)
+    return replace(cluster, device=device)
+
+
+def _serve(**wanted):
+    return Serve(model=load_model(MODEL), weights_formats=["int8"], **wanted)
+
+
+def _posed(state: State):
+    cluster = _pool()
+    (request,) = requests_of(
+        (_serve(),),
+        cluster,
+        workload=None,
+        targets=Targets(),
+        batches=BATCHES,
+        objective="throughput",
+        options=OPTIONS,
+    )
+    graph = with_state(build_graph(cluster), state)
+    found = openings(cluster.fabric, torus_state(cluster.fabric, graph))
+    found = found.take(np.flatnonzero(found.n_devices >= 8))
+    offered = torus_ways(request, 0, found)
+    wanted = [Wanted(name=MODEL, least=2, most=2)]
+    return graph, pose_torus(found, [offered], wanted, objective="throughput", limits={})
+
+
+def test_each_mesh_has_the_layout_that_the_layout_program_finds_best_for_it():
+    _, posed = _posed(State(failed=("0,0,0",)))
+    assert len(posed.ways) > 8
+    for way in posed.ways:
+        it = way.evaluated
+        row = it.table.contexts.mesh[way.assignment.context]
+        contexts = np.flatnonzero(it.table.contexts.mesh == row)
+        program = it.posed.program
+        columns = np.flatnonzero(np.isin(program.column_context, contexts))
+        best = optimum(restrict(program, contexts=contexts, columns=columns), OPTIONS)
+        assert way.output_tokens_per_s == pytest.approx(1e3 / best.objective, rel=1e-9)
+
+
+def test_rings_serve_more_than_lines():
+    _, posed = _posed(State())
+    rate = {way.label: way.output_tokens_per_s for way in posed.ways}
+    assert rate["4×4×4"] > rate["4×4×4 closed along 4, 4"]
+
+
+def test_slices_that_smaller_ones_fill_are_left_out_without_loss():
+    _, posed = _posed(State(busy=("*,*,4", "*,*,5", "*,*,6", "*,*,7"), failed=("1,1,1",)))
+    several = replace(posed.program, least=np.array([0]))
+    offered = (list(posed.ways), np.full(len(posed.openings), -1))
+    offered[1][posed.opening] = posed.way
+    kept = without_tiled(offered, several=True)
+    wanted = [Wanted(name=MODEL)]
+    fewer = pose_torus(posed.openings, [kept], wanted, objective="throughput", limits={})
+    assert fewer.program.n_columns < posed.program.n_columns
+    everything = solve_placement(replace(several, most=np.array([1 << 40])), solver="narrowing")
+    left = solve_placement(replace(fewer.program, most=np.array([1 << 40])), solver="narrowing")
+    assert left.objective == pytest.approx(everything.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_replica_is_walked_among_holes_and_failed_links(seed):
+    rng = np.random.default_rng(seed)
+    graph = build_graph(_pool())
+    names = sorted(graph)
+    down = [sorted(graph.edges)[i] for i in rng.integers(0, len(graph.edges), 4)]
+    state = State(
+        busy=tuple(rng.choice(names, 10, replace=False).tolist()),
+        slow=(SlowDevices(devices=(str(rng.choice(names)),), speed_fraction=0.5),),
+        links=tuple(
+            LinkState(part="between", names=ends, bandwidth_fraction=float(i % 2) / 2)
+            for i, ends in enumerate(down)
+        ),
+    )
+    found = place(_pool(), _serve(), state=state, batches=BATCHES, options=OPTIONS)
+    assert found.certificate.gap == 0
+    devices = [rank.device for one in found.replicas for rank in one.ranks]
+    assert len(devices) == len(set(devices)) > 0
+    assert not set(devices) & set(state.busy)
+    for one in found.replicas:
+        assert all(c.bytes_per_s >= c.counted_bytes_per_s * (1 - 1e-9) for c in one.channels)
+
+
+def test_a_ring_whose_link_failed_is_a_line_that_begins_behind_it():
+    graph, posed = _posed(
+        State(links=(LinkState(part="between", names=("0,0,2", "0,0,3"), bandwidth_fraction=0.0),))
+    )
+    whole = [
+        j for j in range(posed.program.n_columns) if posed.ways[posed.way[j]].shape == (4, 4, 8)
+    ]
+    (column,) = whole
+    copies = np.zeros(posed.program.n_columns, int)
+    copies[column] = 1
+    counts = solve_placement(replace(posed.program, least=np.array([0]))).counts
+    (one,) = locate_slices(posed, replace(counts, copies=tuple(copies.tolist())))
+    assert one.way.label == "4×4×8 closed along 4, 4"
+    assert one.devices[:8] == tuple(f"0,0,{(3 + i) % 8}" for i in range(8))
+    assert len(walked(graph, _pool().fabric, one)) == 3
+
+
+def test_the_judge_refuses_what_is_not_so():
+    graph, posed = _posed(State())
+    solution = solve_placement(posed.program, solver="narrowing")
+    one = locate_slices(posed, solution.counts)[0]
+    fabric = _pool().fabric
+    check_slices(graph, [one])
+    with pytest.raises(SolverError, match="two ranks"):
+        check_slices(graph, [one, one])
+    taken = graph.copy()
+    taken.nodes[one.devices[0]]["state"] = "busy"
+    with pytest.raises(SolverError, match="not free"):
+        check_slices(taken, [one])
+    swapped = replace(
+        one, devices=(one.devices[2], *one.devices[1:2], one.devices[0], *one.devices[3:])
+    )
+    with pytest.raises(SolverError, match=r"no link|two faces"):
+        walked(graph, fabric, swapped)
+    closed = replace(one, way=replace(one.way, closes=(True, True, True)))
+    if not all(one.way.closes):
+        with pytest.raises(SolverError):
+            walked(graph, fabric, closed)
+    slow = graph.copy()
+    nx.set_edge_attributes(slow, 1e9, "bytes_per_s")
+    with pytest.raises(SolverError, match="counted on"):
+        walked(slow, fabric, one)
+
+
+def test_one_replica_of_least_latency_is_the_best_opening():
+    found = place(
+        _pool(),
+        _serve(replicas=1),
+        state=State(busy=("0,0,0", "3,3,7")),
+        objective="latency",
+        batches=BATCHES,
+        options=OPTIONS,
+    )
+    cluster = _pool()
+    (request,) = requests_of(
+        (_serve(replicas=1),),
+        cluster,
+        workload=None,
+        targets=Targets(),
+        batches=BATCHES,
+        objective="latency",
+        options=OPTIONS,
+    )
+    graph = with_state(build_graph(cluster), State(busy=("0,0,0", "3,3,7")))
+    places = openings(cluster.fabric, torus_state(cluster.fabric, graph))
+    ways, of_opening = torus_ways(request, 0, places)
+    least = min(ways[w].tpot_s for w in of_opening[of_opening >= 0])
+    assert found.certificate.objective == pytest.approx(least)
+    assert found.certificate.gap == 0
+
+
+def test_nothing_free_and_nothing_possible_are_told_apart():
+    with pytest.raises(RequestError, match="no free device"):
+        place(_pool(), _serve(), state=State(busy=("*",)))
+    with pytest.raises(SpecError, match="9,9,9"):
+        place(_pool(), _serve(), state=State(busy=("9,9,9",)))
+    with pytest.raises(NoPlanError) as none:
+        place(_pool(0.5), _serve(replicas=1), batches=BATCHES)
+    assert none.value.conflict.obstacles[0].name == f"targets {MODEL}"
+    with pytest.raises(NoPlanError) as many:
+        place(_pool(), _serve(demand_tokens_per_s=1e9), batches=BATCHES)
+    (obstacle,) = many.value.conflict.obstacles
+    assert obstacle.name == f"demand {MODEL}"
+    assert 0 < obstacle.reachable < 1e9
+
+
+def test_the_floor_of_a_torus_has_every_device_in_its_state():
+    floor = floor_of(_pool(), State(busy=("0,0,0",), failed=("1,2,3",)))
+    assert (floor.pool, floor.n_devices) == ((4, 4, 8), 128)
+    assert floor.spots[0].state == "busy"
+    assert floor.spots[(1 * 4 + 2) * 8 + 3].state == "failed"

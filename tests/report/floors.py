@@ -1,0 +1,122 @@
+"""A placement of two replicas of two devices, on a fabric of two nodes and on a torus."""
+
+from __future__ import annotations
+
+from planner.floors import Box, Floor, Spot
+from planner.placement_results import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
+from planner.repair_results import Change, Move, Repair, RepairPoint
+from tests.report.examples import CERTIFICATE, DEPLOYMENT
+
+
+def _replica(number: int, devices: tuple[str, ...]) -> Replica:
+    ends = (devices[0], devices[-1])
+    return Replica(
+        name=f"palm-540b/{number}",
+        model="palm-540b",
+        recipe=0,
+        nodes=("node0",),
+        leaves=("leaf0",),
+        ranks=tuple(
+            Rank(rank=i, device=name, node="node0", leaf="leaf0", stage=0, axes=(i, 0))
+            for i, name in enumerate(devices)
+        ),
+        channels=(
+            Channel(
+                axis="inside",
+                n_groups=1,
+                n_devices=len(devices),
+                devices=devices,
+                link=ends,
+                bytes_per_s=450e9,
+                counted_bytes_per_s=450e9,
+            ),
+        ),
+    )
+
+
+def placement(*replicas: tuple[str, ...]) -> Placement:
+    """One replica for each tuple of devices."""
+    n_used = sum(map(len, replicas))
+    return Placement(
+        pool="pool",
+        title="a small pool",
+        recipes=(
+            Recipe(
+                model="palm-540b",
+                kind="h100",
+                span="node",
+                speed_fraction=1.0,
+                deployment=DEPLOYMENT,
+            ),
+        ),
+        replicas=tuple(_replica(i, names) for i, names in enumerate(replicas)),
+        served=(
+            Served(
+                model="palm-540b",
+                demand_tokens_per_s=None,
+                output_tokens_per_s=100.0,
+                n_replicas=len(replicas),
+                n_devices=n_used,
+                usd_per_hour=10.0,
+            ),
+        ),
+        kinds=(KindUse(kind="h100", device="h100", n_devices=8, n_free=6, n_used=n_used),),
+        certificate=CERTIFICATE,
+    )
+
+
+def _node(number: int, states: str) -> Box:
+    words = {".": "free", "#": "busy", "x": "failed", "r": "reserved"}
+    name = f"node{number}"
+    spots = tuple(
+        Spot(name=f"{name}/gpu{i}", state=words[sign], speed_fraction=0.5 if i == 3 else 1.0)
+        for i, sign in enumerate(states)
+    )
+    return Box(name=name, spots=spots)
+
+
+FABRIC = Floor(
+    title="a small pool",
+    leaves=(Box(name="leaf0", boxes=(_node(0, "...."), _node(1, "#xr."))),),
+    lines=("node1/gpu0 – leaf0 down",),
+)
+ON_FABRIC = placement(("node0/gpu0", "node0/gpu1"), ("node0/gpu2", "node0/gpu3"))
+
+TORUS = Floor(
+    title="a small torus",
+    pool=(2, 2, 2),
+    cube=4,
+    spots=tuple(
+        Spot(name=f"{x},{y},{z}", state="busy" if (x, y, z) == (1, 1, 1) else "free")
+        for x in range(2)
+        for y in range(2)
+        for z in range(2)
+    ),
+)
+ON_TORUS = placement(("0,0,0", "0,1,0"), ("1,0,0", "1,0,1"))
+
+REPAIR = Repair(
+    placement=ON_FABRIC,
+    before=120.0,
+    best=110.0,
+    most_loss_fraction=0.1,
+    dimension="token/s",
+    changes=(
+        Change(
+            replica="palm-540b/0", before="palm-540b/0", fate="kept", n_moved=0, moved_bytes=0.0
+        ),
+        Change(
+            replica="palm-540b/1", before="palm-540b/2", fate="patched", n_moved=1, moved_bytes=4e9
+        ),
+    ),
+    dropped=("palm-540b/1",),
+    moves=(
+        Move(replica="palm-540b/1", rank=1, device="node0/gpu3", source="node0/gpu1", n_bytes=4e9),
+    ),
+    frontier=(
+        RepairPoint(moved_bytes=4e9, objective=100.0, loss_fraction=1 / 11, is_chosen=True),
+        RepairPoint(moved_bytes=9e9, objective=110.0, loss_fraction=0.0),
+    ),
+    is_whole=True,
+    load_s=0.08,
+)

@@ -1,0 +1,80 @@
+"""A small placement, and a conflict, for the tests of reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.placement_results import (
+    Channel,
+    KindUse,
+    Placement,
+    PlacementConflict,
+    Rank,
+    Recipe,
+    Replica,
+    Served,
+)
+from planner.results import Obstacle
+from tests.report.examples import DEPLOYMENT, PLAN
+
+PLACEMENT = Placement(
+    pool="pair",
+    title="a pair of nodes",
+    recipes=(
+        Recipe(
+            model="mini", kind="h100-sxm", span="leaf", speed_fraction=0.8, deployment=DEPLOYMENT
+        ),
+    ),
+    replicas=(
+        Replica(
+            name="mini/0",
+            model="mini",
+            recipe=0,
+            nodes=("node0", "node1", "node2", "node4"),
+            leaves=("leaf0",),
+            ranks=(
+                Rank(rank=0, device="node0/gpu1", node="node0", leaf="leaf0", stage=0, axes=(0, 0)),
+                Rank(rank=1, device="node1/gpu0", node="node1", leaf="leaf0", stage=0, axes=(0, 1)),
+            ),
+            channels=(
+                Channel(
+                    axis="across",
+                    n_groups=1,
+                    n_devices=2,
+                    devices=("node0/gpu1", "node1/gpu0"),
+                    link=("node0/gpu1", "leaf0"),
+                    bytes_per_s=25e9,
+                    counted_bytes_per_s=25e9,
+                ),
+            ),
+        ),
+    ),
+    served=(
+        Served(
+            model="mini",
+            demand_tokens_per_s=500.0,
+            output_tokens_per_s=1000.0,
+            n_replicas=1,
+            n_devices=2,
+            usd_per_hour=6.0,
+        ),
+    ),
+    kinds=(KindUse(kind="h100-sxm", device="h100-sxm", n_devices=16, n_free=3, n_used=2),),
+    certificate=replace(PLAN.certificate, objective_name="rent"),
+)
+
+PLACEMENT_CONFLICT = PlacementConflict(
+    pool="pair",
+    n_free=3,
+    n_devices=16,
+    obstacles=(
+        Obstacle(
+            name="demand mini",
+            asked=5000.0,
+            reachable=1000.0,
+            dimension="token/s",
+            reason="with the others kept",
+        ),
+    ),
+    verified=("two solvers find no placement: highs and cpsat",),
+)

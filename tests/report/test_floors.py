@@ -1,0 +1,107 @@
+"""Drawings, pages and maps of placements: every device once, as what it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from planner.floors import Box, Floor, Spot
+from planner.report.floor_drawing import drawing
+from planner.report.floor_map import placement_map
+from planner.report.floor_page import placement_page
+from planner.report.page import document
+from tests.report.floors import FABRIC, ON_FABRIC, ON_TORUS, TORUS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _devices(svg: str) -> dict[str, str]:
+    """What the pointer reads on each device, and its class."""
+    root = ElementTree.fromstring(svg)
+    found = {}
+    for box in root.iter(f"{SVG}rect"):
+        title = box.find(f"{SVG}title")
+        if box.get("class", "").startswith("d ") and title is not None:
+            found[title.text or ""] = box.get("class", "")
+    return found
+
+
+@pytest.mark.parametrize(("placement", "floor"), [(ON_FABRIC, FABRIC), (ON_TORUS, TORUS)])
+def test_every_device_is_drawn_once_and_says_what_it_is(placement, floor):
+    told = _devices(drawing(placement, floor))
+    names = [text.split(":")[0] for text in told]
+    spots = [*floor.spots, *(s for leaf in floor.leaves for n in leaf.boxes for s in n.spots)]
+    assert {spot.name for spot in spots} <= set(names)
+    assert len(told) == floor.n_devices + 4  # and the four of the legend
+    assert sum("rank" in text for text in told) == 4
+
+
+def test_replicas_differ_in_colour_and_states_in_hatching():
+    svg = drawing(ON_FABRIC, FABRIC)
+    told = _devices(svg)
+    first, second = (
+        told[f"node0/gpu{i}: palm-540b/{k}, rank 0 at 0,0"] for i, k in ((0, 0), (2, 1))
+    )
+    assert first != second
+    assert told["node1/gpu1: failed"] == "d failed"
+    assert "node0/gpu3: palm-540b/1, rank 1 at 1,0, at 50 % of its speed" in told
+    assert 'fill="url(#busy)"' in svg
+    assert "node1/gpu0 – leaf0 down" in svg
+    assert "450 GB/s" in svg
+
+
+def test_a_patch_of_devices_has_its_number_once():
+    root = ElementTree.fromstring(drawing(ON_FABRIC, FABRIC))
+    numbers = [t.text for t in root.iter(f"{SVG}text") if t.get("class") == "n"]
+    assert numbers == ["0", "1"]
+
+
+def test_four_thousand_devices_stay_on_one_page():
+    nodes = tuple(
+        Box(
+            name=f"node{n}",
+            spots=tuple(Spot(name=f"node{n}/gpu{i}", state="free") for i in range(8)),
+        )
+        for n in range(512)
+    )
+    leaves = tuple(Box(name=f"leaf{k}", boxes=nodes[32 * k : 32 * k + 32]) for k in range(16))
+    svg = drawing(ON_FABRIC, Floor(title="large", leaves=leaves))
+    root = ElementTree.fromstring(svg)
+    assert len(_devices(svg)) == 4096 + 4
+    assert float(root.get("height", "0")) < 2000
+    boxes = [box for box in root.iter(f"{SVG}rect") if box.get("class", "").startswith("d ")]
+    assert max(float(b.get("x")) + float(b.get("width")) for b in boxes) <= 960
+
+
+def test_the_page_is_whole_and_well_formed():
+    page = placement_page(ON_FABRIC, FABRIC)
+    ElementTree.fromstring(page.replace("<!DOCTYPE html>", ""))
+    assert page.splitlines()[0] == document("", ()).splitlines()[0]
+    for text in ("palm-540b/1", "0 node0/gpu0; 1 node0/gpu1", "Proof"):
+        assert text in page
+
+
+def test_a_map_has_a_letter_for_each_device():
+    key, line = placement_map(ON_FABRIC, FABRIC, 80)
+    assert line == "leaf0: node0 aabb  node1 #x#."
+    assert key.startswith("a letter")
+
+
+def test_a_map_of_a_torus_has_its_slices_side_by_side():
+    assert placement_map(ON_TORUS, TORUS, 80)[1:] == ["z 0  z 1", "ab   .b", "a.   .#"]
+
+
+def test_a_large_torus_is_mapped_by_cubes():
+    spots = tuple(
+        Spot(name=f"{x},{y},{z}", state="busy" if x < 2 or (x, y, z) == (2, 0, 0) else "free")
+        for x in range(16)
+        for y in range(16)
+        for z in range(16)
+    )
+    floor = replace(TORUS, pool=(16, 16, 16), spots=spots)
+    lines = placement_map(replace(ON_TORUS, replicas=()), floor, 100)
+    assert lines[1] == "each letter 2×2×2 devices, + where they differ"
+    assert lines[3].split()[0] == "#+......"
+    assert lines[4].split()[0] == "#......."
