@@ -24,6 +24,8 @@ AT_ONCE = 2500
 """Columns that are priced together; of more, the most promising first."""
 JOINING = 1000
 """Columns that join in a round at most."""
+PATIENCE, USUAL_LIMIT_S = 0.25, 40.0
+"""Share of the time after which all columns are priced at once, and the time without a limit."""
 _CLOSE = 1e-9
 
 
@@ -41,6 +43,7 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
     best, best_bound = np.zeros(relaxed.n_rows), priced(relaxed, np.zeros(relaxed.n_rows)).bound
     is_known = np.zeros(len(relaxed.most), np.bool_)
     is_known[known] = True
+    is_last = False
     while True:
         word, prices = _solve(highs, relaxed)
         if word == "infeasible":
@@ -54,9 +57,15 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
                     best, best_bound = one, bound
             reduced = priced(relaxed, prices).reduced
             better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
-            if word != "optimal" or not len(better) or _is_late(effort, clock):
+            if word != "optimal" or not len(better) or is_last:
                 return best
+            is_last = clock.elapsed_s() > PATIENCE * (effort.time_limit_s or USUAL_LIMIT_S)
             joining = better[np.argsort(reduced[better], kind="stable")][:JOINING]
+        if is_last:  # vertices are slow to settle: the interior of all of them, then
+            joining = np.flatnonzero(~is_known)
+            highs.setOptionValue("solver", "ipm")
+            highs.setOptionValue("run_crossover", "off")
+            highs.clearSolver()
         _add(highs, relaxed, (by_column, starts), joining)
         is_known[joining] = True
 
@@ -136,7 +145,3 @@ def _scaled(relaxed: Relaxation, prices: FloatArray) -> FloatArray:
     if not gains.any() or (paid < -_CLOSE).any():
         return prices
     return prices * max(1.0, float((-relaxed.objective[gains] / paid[gains]).max()))
-
-
-def _is_late(effort: Effort, clock: Clock) -> bool:
-    return effort.time_limit_s is not None and clock.elapsed_s() > effort.time_limit_s / 2
