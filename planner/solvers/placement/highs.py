@@ -52,6 +52,7 @@ def build(program: PlacementProgram) -> ConcreteModel:
     n = list(m.n.values())
     if program.is_for_share:
         m.s = Var(domain=NonNegativeReals)
+    _add_totals(m, program)
 
     @m.Objective(sense=minimize)
     def least(_m: ConcreteModel) -> object:
@@ -76,6 +77,26 @@ def build(program: PlacementProgram) -> ConcreteModel:
             if left.linear_vars:  # without any, `is_hopeless` has looked at it
                 m.add_component(limit.name, Constraint(expr=left <= limit.at_most))
     return m
+
+
+def _add_totals(m: ConcreteModel, program: PlacementProgram) -> None:
+    """Copies of columns that count alike, added up: rows that say nothing new.
+
+    Places are many and alike, so that a branch on one of them moves no bound; one on how many
+    there are together does. 4096 devices take half the time, 2048 a quarter.
+    """
+    alike: dict[tuple[float, ...], list[int]] = defaultdict(list)
+    columns = (program.column_model, program.objective, program.rate)
+    for j, key in enumerate(zip(*(values.tolist() for values in columns), strict=True)):
+        if any(key[1:]):
+            alike[key].append(j)
+    groups = [members for members in alike.values() if len(members) > 1]
+    m.t = Var(range(len(groups)), domain=NonNegativeIntegers)
+
+    @m.Constraint(range(len(groups)))
+    def total(_m: ConcreteModel, g: int) -> object:
+        ones = [1.0] * len(groups[g])
+        return linear([*ones, -1.0], [*(m.n[j] for j in groups[g]), m.t[g]]) == 0
 
 
 def _can_bind(terms: Terms, free: int, most: list[int]) -> bool:

@@ -20,29 +20,27 @@ import highspy  # type: ignore[import-untyped]
 import numpy as np
 from ortools.sat.python import cp_model
 
-from planner.errors import SolverError
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import (
     Counts,
     PlacementProgram,
     columns_of,
+    most_copies,
     placement_objective,
+    violations,
 )
-from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
+from planner.programs.relaxation import Priced, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import run, set_parameters, status_of
-from planner.solvers.highs import set_options
 from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
 from planner.solvers.placement.cpsat import build
+from planner.solvers.placement.pricing import prices_of
 from planner.solvers.solution import Effort, Status, Stop, relative_gap
 
 FIRST_COLUMNS = 300
 """Columns that the first choice is made among; doubled while there is none."""
 FIRST_SLICE_S = 2.0
 """Time of the first choice; doubled each time that it is not enough."""
-MOST_ENTRIES_OF_SIMPLEX = 150_000
-"""Entries of a relaxation beyond which its prices are found by interior points: on packings of
-9124 slices in 4 s where the simplex method takes 45 s."""
 _CLOSE = 1e-9
 
 
@@ -58,55 +56,15 @@ def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
     if at_once is not None:
         return at_once
     relaxed = relaxation(program)
-    prices = _prices(relaxed, effort, clock)
+    prices = prices_of(relaxed, effort, clock)
     if prices is None:
         return placed(
             program, None, Ending(status=Status.INFEASIBLE, bound=math.inf, solver=name), clock
         )
     search = _Search(program, priced(relaxed, prices), effort, clock)
+    search.begin(greedy(program))
     search.run()
     return placed(program, search.counts, search.ending(name), clock)
-
-
-def _prices(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray | None:
-    """Prices of the rows by HiGHS, (R,); zero out of time, None where the rows cannot hold.
-
-    Raises:
-        SolverError: HiGHS failed.
-    """
-    n_columns = len(relaxed.most)
-    order = np.lexsort((relaxed.row, relaxed.column))
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = n_columns, relaxed.n_rows
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
-        relaxed.objective,
-        np.zeros(n_columns),
-        relaxed.most,
-    )
-    lp.row_lower_, lp.row_upper_ = np.full(relaxed.n_rows, -highspy.kHighsInf), relaxed.right
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = np.searchsorted(relaxed.column[order], np.arange(n_columns + 1))
-    lp.a_matrix_.index_ = relaxed.row[order]
-    lp.a_matrix_.value_ = relaxed.value[order]
-    highs = highspy.Highs()
-    limit_s = effort.time_limit_s  # half of it, so that there is a choice in the end
-    half = replace(effort, time_limit_s=None if limit_s is None else limit_s / 2)
-    set_options(highs, half, spent_s=clock.elapsed_s())
-    highs.setOptionValue("presolve", "choose")
-    if len(relaxed.value) > MOST_ENTRIES_OF_SIMPLEX:  # prices need no vertex
-        highs.setOptionValue("solver", "ipm")
-        highs.setOptionValue("run_crossover", "off")
-    if highs.passModel(lp) == highspy.HighsStatus.kError or (
-        highs.run() == highspy.HighsStatus.kError
-    ):
-        raise SolverError("highs failed on a linear relaxation")
-    ends = highspy.HighsModelStatus
-    status = highs.getModelStatus()
-    if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
-        return None
-    duals = np.array(highs.getSolution().row_dual)
-    is_priced = status == ends.kOptimal and len(duals) == relaxed.n_rows
-    return -duals if is_priced else np.zeros(relaxed.n_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +90,11 @@ class _Search:
         self._is_infeasible = False
         self._n_branches = 0
         self.counts: Counts | None = None
+
+    def begin(self, counts: Counts | None) -> None:
+        """With a choice in hand."""
+        if counts is not None:
+            self.counts, self._value = counts, placement_objective(self._program, counts)
 
     def run(self) -> None:
         falls_behind = np.sort(self._given.reduced)
@@ -227,3 +190,26 @@ class _Search:
     def _left_s(self) -> float:
         limit_s = self._effort.time_limit_s
         return math.inf if limit_s is None else limit_s - self._clock.elapsed_s()
+
+
+def greedy(program: PlacementProgram) -> Counts | None:
+    """One column after the other, what is worth most for what it uses first; None if not valid."""
+    uses = program.uses
+    size = np.zeros(program.n_columns)
+    np.add.at(size, uses.column, uses.amount)
+    order = np.argsort(uses.column, kind="stable")
+    starts = np.searchsorted(uses.column[order], np.arange(program.n_columns + 1))
+    resource, amount = uses.resource[order], uses.amount[order]
+    left = program.free.copy()
+    copies = np.zeros(program.n_columns, np.int64)
+    worth = program.objective / np.maximum(size, 1.0)
+    most = most_copies(program)
+    for j in np.argsort(worth, kind="stable").tolist():
+        if program.objective[j] >= 0 or most[j] < 1:
+            continue
+        mine = slice(starts[j], starts[j + 1])
+        if (left[resource[mine]] >= amount[mine]).all():
+            left[resource[mine]] -= amount[mine]
+            copies[j] = 1
+    counts = Counts(copies=tuple(copies.tolist()))
+    return None if violations(program, counts) else counts

@@ -1,0 +1,147 @@
+"""Prices of the rows of a relaxation, by HiGHS: on few columns first, then on those that matter.
+
+A packing has many more columns than a vertex of its relaxation uses, and all of them together
+take HiGHS minutes. So it prices the rows of some columns, and the prices say which others would
+be better than that: they join, until none is. Prices of any round prove a bound; those of the
+best one are kept, so that running out of time costs sharpness and no validity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import highspy  # type: ignore[import-untyped]
+import numpy as np
+
+from planner.errors import SolverError
+from planner.programs.layout import FloatArray, IntArray
+from planner.programs.relaxation import Relaxation, priced
+from planner.solvers.answers import Clock
+from planner.solvers.highs import set_options
+from planner.solvers.solution import Effort
+
+AT_ONCE = 2500
+"""Columns that are priced together; of more, the most promising first."""
+JOINING = 1000
+"""Columns that join in a round at most."""
+PATIENCE, USUAL_LIMIT_S = 0.25, 40.0
+"""Share of the time after which all columns are priced at once, and the time without a limit."""
+_CLOSE = 1e-9
+
+
+def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray | None:
+    """Prices of the rows, (R,), the best in half the time; None where the rows cannot hold.
+
+    Raises:
+        SolverError: HiGHS failed.
+    """
+    by_column = np.lexsort((relaxed.row, relaxed.column))
+    starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
+    known = _promising(relaxed)
+    highs = _empty(relaxed, effort, clock)
+    _add(highs, relaxed, (by_column, starts), known)
+    best, best_bound = np.zeros(relaxed.n_rows), priced(relaxed, np.zeros(relaxed.n_rows)).bound
+    is_known = np.zeros(len(relaxed.most), np.bool_)
+    is_known[known] = True
+    is_last = False
+    while True:
+        word, prices = _solve(highs, relaxed)
+        if word == "infeasible":
+            if is_known.all():
+                return None
+            joining = np.flatnonzero(~is_known)
+        else:
+            for one in (prices, _scaled(relaxed, prices)):
+                bound = priced(relaxed, one).bound
+                if bound > best_bound:
+                    best, best_bound = one, bound
+            reduced = priced(relaxed, prices).reduced
+            better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
+            if word != "optimal" or not len(better) or is_last:
+                return best
+            is_last = clock.elapsed_s() > PATIENCE * (effort.time_limit_s or USUAL_LIMIT_S)
+            joining = better[np.argsort(reduced[better], kind="stable")][:JOINING]
+        if is_last:  # vertices are slow to settle: the interior of all of them, then
+            joining = np.flatnonzero(~is_known)
+            highs.setOptionValue("solver", "ipm")
+            highs.setOptionValue("run_crossover", "off")
+            highs.clearSolver()
+        _add(highs, relaxed, (by_column, starts), joining)
+        is_known[joining] = True
+
+
+def _promising(relaxed: Relaxation) -> IntArray:
+    """The share, and the columns that are worth most for what they use."""
+    n_columns = len(relaxed.most) - 1
+    if n_columns <= AT_ONCE:
+        return np.arange(n_columns + 1)
+    used = np.zeros(n_columns + 1)
+    np.add.at(used, relaxed.column, np.abs(relaxed.value))
+    worth = relaxed.objective[:-1] / np.maximum(used[:-1], 1.0)
+    first = np.argsort(worth, kind="stable")[:AT_ONCE]
+    return np.append(np.sort(first), n_columns)
+
+
+def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
+    """The rows without columns."""
+    highs = highspy.Highs()
+    limit_s = effort.time_limit_s
+    half = replace(effort, time_limit_s=None if limit_s is None else limit_s / 2)
+    set_options(highs, half, spent_s=clock.elapsed_s())
+    nothing = np.zeros(relaxed.n_rows, np.int32)
+    low = np.full(relaxed.n_rows, -highspy.kHighsInf)
+    highs.addRows(
+        relaxed.n_rows,
+        low,
+        relaxed.right,
+        0,
+        nothing,
+        np.zeros(0, np.int32),
+        np.zeros(0),
+    )
+    return highs
+
+
+def _add(
+    highs: highspy.Highs, relaxed: Relaxation, by: tuple[IntArray, IntArray], columns: IntArray
+) -> None:
+    order, starts = by
+    sizes = starts[columns + 1] - starts[columns]
+    first = np.cumsum(sizes) - sizes
+    entries = order[np.repeat(starts[columns] - first, sizes) + np.arange(sizes.sum())]
+    status = highs.addCols(
+        len(columns),
+        relaxed.objective[columns],
+        np.zeros(len(columns)),
+        relaxed.most[columns],
+        len(entries),
+        first.astype(np.int32),
+        relaxed.row[entries].astype(np.int32),
+        relaxed.value[entries],
+    )
+    if status == highspy.HighsStatus.kError:
+        raise SolverError("highs does not take columns of a linear relaxation")
+
+
+def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
+    """How it ended, and the prices that it has."""
+    if highs.run() == highspy.HighsStatus.kError:
+        raise SolverError("highs failed on a linear relaxation")
+    ends, status = highspy.HighsModelStatus, highs.getModelStatus()
+    if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
+        return "infeasible", np.zeros(relaxed.n_rows)
+    duals = np.array(highs.getSolution().row_dual)
+    if len(duals) != relaxed.n_rows:
+        return "stopped", np.zeros(relaxed.n_rows)
+    word = "optimal" if status == ends.kOptimal else "stopped"
+    return word, np.maximum(-duals, 0.0)
+
+
+def _scaled(relaxed: Relaxation, prices: FloatArray) -> FloatArray:
+    """Prices raised until no column is better than they say (Farley): of packings, a bound."""
+    paid = np.zeros(len(relaxed.most))
+    np.add.at(paid, relaxed.column, relaxed.value * prices[relaxed.row])
+    gains = (relaxed.objective < 0) & (paid > 0)
+    if not gains.any() or (paid < -_CLOSE).any():
+        return prices
+    return prices * max(1.0, float((-relaxed.objective[gains] / paid[gains]).max()))
