@@ -1,6 +1,7 @@
 """Arrays in, `Solution` out: one file a backend, imported when it is asked for.
 
-To add a backend: one file with `solve(program, effort)`, one line in `SOLVERS`.
+To add a backend: one file with `solve(program, effort)`, one line in `SOLVERS`. `placement` does
+the same for programs of counts.
 """
 
 from __future__ import annotations

@@ -11,9 +11,13 @@ reading     `load_device`, `load_cluster`, `load_model`, `load_architecture`
 building    checked files as records
 listing     `list_clusters`, `list_models`: names and titles, without validation
 finding     where files are, and what names mean
+pools       servers below leaves and a spine, of one kind or of several: `load_pool`
+state       what of a cluster is busy, failed, slow or down: `load_state`
+naming      what the names of a state stand for
 patterns    cluster files that describe many clusters by one name
 tables      TOML, as dictionaries
 schemas     what a file may say, section by section
+fabric_schemas  the same of fabrics and states
 values      what one value of it may be
 faults      what pydantic found, as problems with remedies
 targets     what a request may ask for: limits, fixed degrees, drafts, how to solve
