@@ -142,11 +142,16 @@ def rate_table(pool: Pool) -> FloatArray:
 
 
 def regions(pool: Pool, enough: float) -> IntArray:
-    """The region of each machine: inside one every link carries `enough` tokens/s (M,).
+    """The region of each machine: inside one no link can bind (M,).
+
+    A link binds no placement if it carries `enough` tokens/s, or as many as either of its
+    machines ever serves.
 
     Machine after machine joins the first region that it is so linked with, both ways.
     """
-    wide = np.minimum(pool.links, pool.links.T) >= enough
+    most = rate_table(pool).max(axis=1)[pool.type_of]
+    used = np.minimum(enough, np.minimum(most[:, None], most[None, :]))
+    wide = np.minimum(pool.links, pool.links.T) >= used
     found: list[list[int]] = []
     for machine in range(len(pool.names)):
         home = next((r for r in found if wide[machine, r].all()), None)

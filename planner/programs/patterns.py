@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.machines import RELATIVE_TOLERANCE, Classes
 
-MOST_PATTERNS = 50_000
-"""Patterns of a rate; beyond them the search is a heuristic, and its bound stands."""
+MOST_PATTERNS = 5_000
+"""Of them that are listed; beyond them the search is a heuristic, and its bound stands."""
+
+MOST_ALIKE = 100
+"""Patterns of one region and number of layers that are kept: those that exceed the rate least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,18 +48,21 @@ class Patterns:
 
 
 def patterns(pool: Classes, rate: float) -> Patterns:
-    """Every minimal stage of a rate, in each region."""
+    """Every minimal stage of a rate, in each region; the closest where there are very many."""
     rows: list[tuple[int, int, IntArray]] = []
+    is_whole = True
     for region in range(pool.n_regions):
         members = np.flatnonzero(pool.region == region)
         for k in range(1, pool.rates.shape[1] + 1):
-            for taken in _covers(pool.rates[members, k - 1], pool.n_machines[members], rate):
+            found = _covers(pool.rates[members, k - 1], pool.n_machines[members], rate)
+            listed = list(islice(found, MOST_PATTERNS))
+            is_whole &= len(listed) <= MOST_ALIKE
+            listed.sort(key=lambda taken: float(taken @ pool.rates[members, k - 1]))
+            for taken in listed[:MOST_ALIKE]:
                 counts = np.zeros(len(pool.members), dtype=np.int64)
                 counts[members] = taken
                 rows.append((k, region, counts))
-                if len(rows) >= MOST_PATTERNS:
-                    return _patterns(pool, rate, rows, is_whole=False)
-    return _patterns(pool, rate, rows, is_whole=True)
+    return _patterns(pool, rate, rows, is_whole=is_whole)
 
 
 def _patterns(

@@ -124,7 +124,10 @@ def test_a_tied_matrix_is_held_once_where_both_ends_are_in_one_stage():
 
 
 def test_more_micro_batches_hold_more_caches():
-    one, four = (cut_stages(LLAMA, "h100-sxm:tp8x2", batch=4, n_microbatches=n) for n in (1, 4))
+    one, four = (
+        cut_stages(LLAMA, "h100-sxm:tp8x2", batch=4, n_microbatches=n, objective="latency")
+        for n in (1, 4)
+    )
     caches = [sum(s.cache_bytes for s in plan.stages) for plan in (one, four)]
     assert caches[1] == pytest.approx(4 * caches[0])
     assert four.tokens_per_s > one.tokens_per_s
@@ -132,8 +135,9 @@ def test_more_micro_batches_hold_more_caches():
 
 def test_groups_that_share_a_server_hand_over_inside_it():
     """Two groups of four in one server of eight; four of them are in two servers."""
-    near = cut_stages(LLAMA, "h100-sxm:tp4x2", weights_format="nvfp4", batch=64)
-    far = cut_stages(LLAMA, "h100-sxm:tp4x4", weights_format="nvfp4", batch=64)
+    asked = {"weights_format": "nvfp4", "batch": 64, "n_microbatches": 2}
+    near = cut_stages(LLAMA, "h100-sxm:tp4x2", objective="latency", **asked)
+    far = cut_stages(LLAMA, "h100-sxm:tp4x4", objective="latency", **asked)
     assert 0 < near.stages[0].hand_s < far.stages[0].hand_s
 
 

@@ -176,3 +176,9 @@ def test_any_prices_bound_the_layers_that_can_be_covered():
     cheapest, _ = cheapest_covers(program, np.array([0.25]))
     assert cheapest == 0.5
     assert covered_layers_bound(program, np.array([0.25]), cheapest) == 1.5
+
+
+def test_a_link_that_carries_all_that_a_machine_ever_serves_never_binds():
+    """Links of 10 join machines of at most 10 and 8 token/s, whatever the rate of the whole."""
+    some = pool(4, TWO_TYPES, [0, 0, 1, 1], links=10.0)
+    assert regions(some, 1e6).tolist() == [0, 0, 0, 0]
