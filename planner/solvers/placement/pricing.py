@@ -24,8 +24,8 @@ AT_ONCE = 2500
 """Columns that are priced together; of more, the most promising first."""
 JOINING = 1000
 """Columns that join in a round at most."""
-PATIENCE, USUAL_LIMIT_S = 0.25, 40.0
-"""Share of the time after which all columns are priced at once, and the time without a limit."""
+MOST_ROUNDS = 40
+"""Rounds after which all columns are priced at once: with few rounds to go, they are quicker."""
 _CLOSE = 1e-9
 
 
@@ -43,7 +43,7 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
     best, best_bound = np.zeros(relaxed.n_rows), priced(relaxed, np.zeros(relaxed.n_rows)).bound
     is_known = np.zeros(len(relaxed.most), np.bool_)
     is_known[known] = True
-    is_last = False
+    is_last, n_rounds = False, 0
     while True:
         word, prices = _solve(highs, relaxed)
         if word == "infeasible":
@@ -59,7 +59,8 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
             better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
             if word != "optimal" or not len(better) or is_last:
                 return best
-            is_last = clock.elapsed_s() > PATIENCE * (effort.time_limit_s or USUAL_LIMIT_S)
+            n_rounds += 1
+            is_last = n_rounds == MOST_ROUNDS
             joining = better[np.argsort(reduced[better], kind="stable")][:JOINING]
         if is_last:  # vertices are slow to settle: the interior of all of them, then
             joining = np.flatnonzero(~is_known)
