@@ -24,8 +24,10 @@ AT_ONCE = 2500
 """Columns that are priced together; of more, the most promising first."""
 JOINING = 1000
 """Columns that join in a round at most."""
-PATIENCE, USUAL_LIMIT_S = 0.25, 40.0
-"""Share of the time after which all columns are priced at once, and the time without a limit."""
+MOST_ITERATIONS = 20_000
+"""Of the simplex method in one round: degenerate packings take it a hundred times as many."""
+MOST_ROUNDS = 40
+"""Rounds after which all columns are priced at once: with few rounds to go, they are quicker."""
 _CLOSE = 1e-9
 
 
@@ -43,7 +45,7 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
     best, best_bound = np.zeros(relaxed.n_rows), priced(relaxed, np.zeros(relaxed.n_rows)).bound
     is_known = np.zeros(len(relaxed.most), np.bool_)
     is_known[known] = True
-    is_last = False
+    is_last, n_rounds = False, 0
     while True:
         word, prices = _solve(highs, relaxed)
         if word == "infeasible":
@@ -57,16 +59,19 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
                     best, best_bound = one, bound
             reduced = priced(relaxed, prices).reduced
             better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
-            if word != "optimal" or not len(better) or is_last:
+            n_rounds += 1
+            is_slow = word == "slow" or n_rounds == MOST_ROUNDS
+            if is_last or (not is_slow and (word != "optimal" or not len(better))):
                 return best
-            is_last = clock.elapsed_s() > PATIENCE * (effort.time_limit_s or USUAL_LIMIT_S)
+            is_last = is_slow
             joining = better[np.argsort(reduced[better], kind="stable")][:JOINING]
         if is_last:  # vertices are slow to settle: the interior of all of them, then
             joining = np.flatnonzero(~is_known)
             highs.setOptionValue("solver", "ipm")
             highs.setOptionValue("run_crossover", "off")
             highs.clearSolver()
-        _add(highs, relaxed, (by_column, starts), joining)
+        if len(joining):
+            _add(highs, relaxed, (by_column, starts), joining)
         is_known[joining] = True
 
 
@@ -88,6 +93,7 @@ def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
     limit_s = effort.time_limit_s
     half = replace(effort, time_limit_s=None if limit_s is None else limit_s / 2)
     set_options(highs, half, spent_s=clock.elapsed_s())
+    highs.setOptionValue("simplex_iteration_limit", MOST_ITERATIONS)
     nothing = np.zeros(relaxed.n_rows, np.int32)
     low = np.full(relaxed.n_rows, -highspy.kHighsInf)
     highs.addRows(
@@ -133,7 +139,8 @@ def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
     duals = np.array(highs.getSolution().row_dual)
     if len(duals) != relaxed.n_rows:
         return "stopped", np.zeros(relaxed.n_rows)
-    word = "optimal" if status == ends.kOptimal else "stopped"
+    words = {ends.kOptimal: "optimal", ends.kIterationLimit: "slow"}
+    word = words.get(status, "stopped")
     return word, np.maximum(-duals, 0.0)
 
 
