@@ -87,7 +87,10 @@ def predict(
         RequestError: engines do not run it so, or it does not fit; each reason names its option.
     """
     formats = table.formats[int(table.format_index[0])]
-    problems = impossible(model, machines, table, traffic, n_shared_tokens=n_shared_tokens)
+    drafts = drafts_for(model, speculating)
+    problems = impossible(
+        model, machines, table, traffic, drafts=drafts, n_shared_tokens=n_shared_tokens
+    )
     if problems:
         raise RequestError(problems)
     clock = KernelClock(
@@ -105,6 +108,7 @@ def predict(
         hbm_bytes=machines.device.hbm_bytes,
         n_tokens=traffic.n_tokens,
         n_shared_tokens=n_shared_tokens,
+        drafts=drafts,
     )
     serving = Serving(model=model, formats=formats, engine=machines.engine, clock=clock)
     times = serving_times(
@@ -112,9 +116,9 @@ def predict(
         table,
         traffic,
         largest_batch=held.largest_batch,
-        drafts=_drafts(model, speculating),
+        drafts=drafts,
     )
-    return _prediction(serving, clock, machines, table, traffic, held, times, speculating)
+    return _prediction(serving, clock, machines, table, traffic, held, times, drafts)
 
 
 def impossible(
@@ -123,6 +127,7 @@ def impossible(
     table: DeploymentTable,
     traffic: Traffic,
     *,
+    drafts: Drafts | None = None,
     n_shared_tokens: float = 0.0,
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
@@ -136,11 +141,13 @@ def impossible(
         traffic=traffic,
         hbm_bytes=machines.device.hbm_bytes,
         n_shared_tokens=n_shared_tokens,
+        drafts=drafts,
     )
     return overflows(account)
 
 
-def _drafts(model: Architecture, speculating: Speculating | None) -> Drafts | None:
+def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:
+    """What a decode pass of a model checks and gives, as asked for."""
     if speculating is None:
         return rounds_of(model, None, 0, 0.0)
     return rounds_of(model, speculating.kind, speculating.n_drafted, speculating.acceptance)
@@ -154,7 +161,7 @@ def _prediction(
     traffic: Traffic,
     held: Holding,
     times: ServingTimes,
-    speculating: Speculating | None,
+    drafts: Drafts | None,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
     lines = (
@@ -168,7 +175,6 @@ def _prediction(
     # a sequence has its place from its prompt to its last token
     request_s = ttft + (traffic.n_output_tokens - 1) * tpot
     total = running * n_data * traffic.n_output_tokens / request_s
-    drafts = _drafts(model, speculating)
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
@@ -362,6 +368,7 @@ def _memory_line(
         hbm_bytes=machines.device.hbm_bytes,
         limit_bytes=float(held.limit_bytes),
         weights_bytes=float(held.weights_bytes[0]),
+        drafter_bytes=float(held.drafter_bytes[0]),
         cache_bytes=running * sequence + float(held.shared_bytes[0]),
         activation_bytes=float(held.activation_bytes[0]),
         workspace_bytes=held.workspace_bytes,

@@ -10,6 +10,11 @@ from planner.specs.architecture import Architecture, FeedForward, LayerClass
 
 KINDS = ("mtp", "eagle", "medusa")
 
+JOINED = 2
+"""A drafter joins the embedding of a token to the hidden state before it: a matrix of twice d_model
+rows makes its input of both. Sources: DeepSeek-V3 (arXiv 2412.19437) §2.2, EAGLE (arXiv 2401.15077)
+§4.1."""
+
 
 def drafter_of(model: Architecture, kind: str) -> Architecture:
     """The drafter of a model.
@@ -58,11 +63,16 @@ def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float)
     Raises:
         ValueError: as `drafter_of`.
     """
+    parallel = kind == "medusa"
+    trained = model.predictors.n_layers if kind == "mtp" and model.predictors else 1
     return Drafts(
         n_drafted=n_drafted,
         yields=expected_tokens(n_drafted, acceptance),
         drafter=drafter_of(model, kind),
-        n_passes=1 if kind == "medusa" else n_drafted,
+        n_passes=1 if parallel else n_drafted,
+        n_layers=n_drafted if parallel else trained,
+        n_heads=n_drafted if parallel else 0,
+        n_joined=0 if parallel else JOINED,
     )
 
 
