@@ -48,6 +48,9 @@ _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
+UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"])
+"""Commands without `--solver`."""
+
 _USAGE = """\
 usage: plan [OPTIONS]
        plan pareto [OPTIONS]
@@ -343,7 +346,7 @@ def _message(error: BaseException, words: list[str]) -> str:
         command = shlex.join(["plan", *tokens, f"--time-limit={4 * error.time_limit_s:g}s"])
         return failures.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):
-        return failures.solver_text(error, width())
+        return failures.solver_text(error, width(), has_solvers=words[:1] not in UNSOLVED)
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
     if isinstance(error, OSError):
