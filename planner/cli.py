@@ -86,9 +86,10 @@ def main(argv: list[str] | None = None) -> int:
             code = _run(words)
         except BrokenPipeError:
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as raised:
+            error = _interruption(raised) or raised
             code = _code(error)
-            _fail(error, words)
+            _fail(error, words, traced=raised)
         sys.stdout.flush()
     except OSError:  # the reader has seen enough, or nothing more can be written
         drop_unwritten()
@@ -297,14 +298,26 @@ def _as_written(conflict: Conflict, written: Written) -> Conflict:
     return replace(conflict, command=with_paths(conflict.command, named))
 
 
+def _interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C that an error comes from: a library that is being loaded fails to load by it."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen
+
+
 def _code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     return error.exit_code if isinstance(error, PlannerError) else DEFECT
 
 
-def _fail(error: BaseException, words: list[str]) -> None:
-    """Say what went wrong."""
+def _fail(error: BaseException, words: list[str], *, traced: BaseException) -> None:
+    """Say what went wrong.
+
+    Args:
+        traced: what was raised, for a traceback that is asked for.
+    """
     if "--json" in words:
         from planner.report.as_json import any_conflict_json, dumps, error_json
 
@@ -317,7 +330,7 @@ def _fail(error: BaseException, words: list[str]) -> None:
     if os.environ.get(TRACEBACK):
         import traceback
 
-        traceback.print_exception(error)
+        traceback.print_exception(traced)
 
 
 def _conflict(error: BaseException) -> Conflict | EngineConflict | None:
