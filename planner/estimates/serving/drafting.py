@@ -21,7 +21,8 @@ def drafter_of(model: Architecture, kind: str) -> Architecture:
 
     mtp: the layer that the model was trained with for it, run once for each token, with the
     head. eagle: one layer as wide as the model's, with an FFN as its first dense one has, or of
-    four times its width. medusa: one square matrix for each token, and the head, all at once.
+    four times its width. medusa: square matrices and a head, run once for each token: every token
+    has its own.
 
     Raises:
         ValueError: the kind is unknown, or a model without predictors is to use them.
@@ -63,16 +64,16 @@ def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float)
     Raises:
         ValueError: as `drafter_of`.
     """
-    parallel = kind == "medusa"
+    has_heads = kind == "medusa"
     trained = model.predictors.n_layers if kind == "mtp" and model.predictors else 1
     return Drafts(
         n_drafted=n_drafted,
         yields=expected_tokens(n_drafted, acceptance),
         drafter=drafter_of(model, kind),
-        n_passes=1 if parallel else n_drafted,
-        n_layers=n_drafted if parallel else trained,
-        n_heads=n_drafted if parallel else 0,
-        n_joined=0 if parallel else JOINED,
+        n_passes=n_drafted,
+        n_layers=n_drafted if has_heads else trained,
+        n_heads=n_drafted if has_heads else 0,
+        n_joined=0 if has_heads else JOINED,
     )
 
 
