@@ -22,8 +22,9 @@ from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
-from planner.programs.deployment import USD_PER_MTOKEN, pose
+from planner.programs.deployment import pose
 from planner.programs.layout import Limit
+from planner.programs.targets import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.search import search
 from planner.specs.records import ClusterSpec, ModelSpec, Workload

@@ -10,7 +10,7 @@ from planner.audit_results import Audit
 from planner.certify import REASONS
 from planner.errors import SolverError
 from planner.layout_candidates import LayoutCandidates
-from planner.programs.deployment import MS, USD_PER_MTOKEN
+from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.programs.tradeoff import Tradeoff
 from planner.results import Deployment, Screen
 from planner.specs.request import Request

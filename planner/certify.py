@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 
 from planner.errors import SolverError
 from planner.estimates.candidates import CandidateTable
-from planner.programs.deployment import MS, USD_PER_MTOKEN, PosedProgram
+from planner.programs.deployment import PosedProgram
+from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Certificate, Deployment, LimitUse, Screen
 from planner.search import Found
 from planner.specs.request import Request

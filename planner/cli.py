@@ -52,6 +52,9 @@ _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
+UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"])
+"""Commands without `--solver`."""
+
 _USAGE = """\
 usage: plan [OPTIONS]
        plan pareto [OPTIONS]
@@ -89,9 +92,10 @@ def main(argv: list[str] | None = None) -> int:
             code = _run(words)
         except BrokenPipeError:
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as raised:
+            error = _interruption(raised) or raised
             code = _code(error)
-            _fail(error, words)
+            _fail(error, words, traced=raised)
         sys.stdout.flush()
     except OSError:  # the reader has seen enough, or nothing more can be written
         drop_unwritten()
@@ -302,14 +306,26 @@ def _as_written(conflict: Conflict, written: Written) -> Conflict:
     return replace(conflict, command=with_paths(conflict.command, named))
 
 
+def _interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C that an error comes from: a library that is being loaded fails to load by it."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen
+
+
 def _code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     return error.exit_code if isinstance(error, PlannerError) else DEFECT
 
 
-def _fail(error: BaseException, words: list[str]) -> None:
-    """Say what went wrong."""
+def _fail(error: BaseException, words: list[str], *, traced: BaseException) -> None:
+    """Say what went wrong.
+
+    Args:
+        traced: what was raised, for a traceback that is asked for.
+    """
     if "--json" in words:
         from planner.report.as_json import any_conflict_json, dumps, error_json
 
@@ -322,7 +338,7 @@ def _fail(error: BaseException, words: list[str]) -> None:
     if os.environ.get(TRACEBACK):
         import traceback
 
-        traceback.print_exception(error)
+        traceback.print_exception(traced)
 
 
 def _conflict(error: BaseException) -> AnyConflict | None:
@@ -355,7 +371,7 @@ def _message(error: BaseException, words: list[str]) -> str:
         command = shlex.join(["plan", *tokens, f"--time-limit={4 * error.time_limit_s:g}s"])
         return failures.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):
-        return failures.solver_text(error, width())
+        return failures.solver_text(error, width(), has_solvers=words[:1] not in UNSOLVED)
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
     if isinstance(error, OSError):

@@ -35,7 +35,7 @@ class EngineDeployment:
         usd_per_hour: rent of all devices.
         usd_per_token: rent over output tokens, at the planned times.
         output_tokens_per_s: of all sequences, at the planned times.
-        weights_bytes: of the fullest device.
+        weights_bytes: of the fullest device, a drafter's too.
         used_bytes: all that the engine holds there.
         capacity_bytes: what the engine may take of it.
         command: evaluates this deployment, operation by operation.

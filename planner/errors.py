@@ -73,13 +73,20 @@ class NoPlanError(PlannerError):
 
 
 class OutOfTimeError(PlannerError):
-    """The time limit ended before a first plan was found."""
+    """The time limit ended before a first plan was found.
+
+    Args:
+        time_limit_s: as asked.
+        bound: no plan is better; 0 or infinite where none was proved.
+        dimension: of the bound; that of the objective asked for if None.
+    """
 
     exit_code = 3
 
-    def __init__(self, *, time_limit_s: float, bound: float) -> None:
+    def __init__(self, *, time_limit_s: float, bound: float, dimension: str | None = None) -> None:
         self.time_limit_s = time_limit_s
         self.bound = bound
+        self.dimension = dimension
         super().__init__(f"no plan within {time_limit_s:g} s; none can be better than {bound:g}")
 
 

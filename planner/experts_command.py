@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from planner.specs.architecture import Architecture, Experts
 
 FOUND = 0
+OF_THE_MODEL = -1
+"""Groups of the model's own routing."""
+
 _NOTHING_ASKED = WrittenExperts()
 
 
@@ -97,6 +100,7 @@ def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
     from planner.options.counts import count
     from planner.options.reading import LARGEST_SEED, Faults, one_of
     from planner.programs.experts import SPLITS
+    from planner.specs.expert_loads import MOST_EXPERTS
     from planner.units import parse
 
     faults = Faults()
@@ -105,14 +109,14 @@ def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
         return parse(text, "1", example="1%", allow_zero=True)
 
     def groups(text: str) -> int:
-        return -1 if text.strip() == "model" else count(text)
+        return OF_THE_MODEL if text.strip() == "model" else count(text)
 
     reads: dict[str, tuple[str | None, Any]] = {
         "--ranks": (written.ranks, count),
         "--slots": (written.slots, count),
         "--nodes": (written.nodes, count),
         "--groups": (written.groups, groups),
-        "--experts": (written.experts, count),
+        "--experts": (written.experts, lambda text: count(text, most=MOST_EXPERTS)),
         "--layer": (written.layer, lambda text: count(text, least=0)),
         "--zipf": (written.zipf, lambda text: parse(text, "1", example="1.0", allow_zero=True)),
         "--memory": (written.memory, lambda text: parse(text, "B", example="20 GB")),
@@ -127,10 +131,30 @@ def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
     if written.ranks is None:
         remedy = "write `--ranks 32`"
         faults.problems.append(Problem(where="--ranks", fact="is not given", remedy=remedy))
+    faults.problems += _alone(written, values)
     if written.json and written.quiet:
         faults.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
     found.problems += faults.problems
     return values
+
+
+def _alone(written: WrittenExperts, values: dict[str, Any]) -> list[Problem]:
+    """Options that say nothing without another one."""
+    pairs = (
+        ("--layer", written.layer, "--loads", written.loads),
+        ("--move-price", values["--move-price"], "--present", written.present),
+        ("--slack", values["--slack"], "--coactivation", written.coactivation),
+        ("--weights", written.weights, "--model", written.model),
+    )
+    found = [
+        Problem(where=option, fact=f"means nothing without `{other}`")
+        for option, said, other, given in pairs
+        if said and not given
+    ]
+    if values["--groups"] == OF_THE_MODEL and written.model is None:
+        fact, remedy = "no model is named", "write `--groups 8`, or name a `--model`"
+        found.append(Problem(where="--groups", value="model", fact=fact, remedy=remedy))
+    return found
 
 
 def _experts_of(model: Architecture | None, found: Arguments) -> tuple[Experts | None, int | None]:
@@ -153,7 +177,7 @@ def _loads(
     written: WrittenExperts, numbers: dict[str, Any], block: Experts | None, found: Arguments
 ) -> FloatArray | None:
     """Loads of a file, or drawn ones."""
-    from planner.specs.expert_loads import MOST_EXPERTS, load_loads, zipf_loads
+    from planner.specs.expert_loads import load_loads, zipf_loads
 
     if (written.loads is None) == (written.zipf is None):
         both = "is not given" if written.loads is None else "cannot go with `--zipf`"
@@ -162,12 +186,11 @@ def _loads(
         return None
     n_experts = numbers["--experts"] or (block.n_experts if block else None)
     if written.loads is None:
-        if n_experts is None or n_experts > MOST_EXPERTS:
-            fact = f"is beyond {MOST_EXPERTS}" if n_experts else "is not given"
+        if n_experts is None and written.experts is None:
             remedy = "write how many there are, or name a `--model`"
-            found.problems.append(Problem(where="--experts", fact=fact, remedy=remedy))
-            return None
-        if numbers["--zipf"] is None:
+            problem = Problem(where="--experts", fact="is not given", remedy=remedy)
+            found.problems.append(problem)
+        if n_experts is None or numbers["--zipf"] is None:
             return None
         return zipf_loads(n_experts, numbers["--zipf"], seed=numbers["--seed"] or 0)
     path, layer = written.loads, numbers["--layer"]
@@ -217,6 +240,8 @@ def _slots(
         found.problems.append(
             Problem(where="--memory", value=written.memory or "", fact=fact, remedy=remedy)
         )
+        return asked
+    if not n_bytes:  # its format cannot be read, which is said
         return asked
     room = int(numbers["--memory"] // (n_bytes * n_layers))
     if room < 1 or (asked is not None and asked > room):

@@ -17,7 +17,8 @@ from planner.describe import describe
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.programs.deployment import MS, USD_PER_MTOKEN, PosedProgram, pose
+from planner.programs.deployment import PosedProgram, pose
+from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Conflict, Deployment, Obstacle
 from planner.search import is_feasible, optimum, search, time_left
 from planner.shortfall import CAPACITY, demand_reason, larger_pools, most_served, rounded_down

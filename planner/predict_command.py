@@ -42,7 +42,7 @@ def predict(
     _check_files(written, found)
     table = _table(written, model, machines, numbers, found)
     if not {problem.where for problem in found.problems} & numbers.keys():  # all of them are read
-        found.problems += _impossible(model, machines, table, numbers)
+        found.problems += _impossible(model, machines, table, numbers, speculating)
     found.check()
     assert model is not None
     assert machines is not None
@@ -231,14 +231,21 @@ def _impossible(
     machines: Machines | None,
     table: DeploymentTable | None,
     numbers: dict[str, float],
+    speculating: Speculating | None,
 ) -> list[Problem]:
     """What cannot be about a deployment whose options can be read."""
-    from planner.predicting import impossible
+    from planner.predicting import drafts_for, impossible
 
     if model is None or machines is None or table is None:
         return []
-    shared = numbers["--shared"]
-    return impossible(model, machines, table, _traffic(numbers), n_shared_tokens=shared)
+    return impossible(
+        model,
+        machines,
+        table,
+        _traffic(numbers),
+        drafts=drafts_for(model, speculating),
+        n_shared_tokens=numbers["--shared"],
+    )
 
 
 def _traffic(numbers: dict[str, float]) -> Traffic:

@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.errors import HOST_ERROR, SIGMAS_OF_A_MEDIAN
-from planner.estimates.serving.kernels import KernelClock, Timing
+from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
-from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
+from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
 from planner.estimates.serving.refusals import refusals
 from planner.estimates.serving.serving import (
@@ -25,14 +22,11 @@ from planner.estimates.serving.serving import (
     Traffic,
     serving_times,
 )
-from planner.estimates.serving.steps import OUTSIDE, PassTime, Timed
+from planner.pass_lines import interval, pass_line, relative_error
 from planner.predictions import (
     BalanceLine,
-    Bound,
     FirstTokenPart,
-    Interval,
     MemoryLine,
-    OperationLine,
     PassLine,
     Prediction,
 )
@@ -87,7 +81,10 @@ def predict(
         RequestError: engines do not run it so, or it does not fit; each reason names its option.
     """
     formats = table.formats[int(table.format_index[0])]
-    problems = impossible(model, machines, table, traffic, n_shared_tokens=n_shared_tokens)
+    drafts = drafts_for(model, speculating)
+    problems = impossible(
+        model, machines, table, traffic, drafts=drafts, n_shared_tokens=n_shared_tokens
+    )
     if problems:
         raise RequestError(problems)
     clock = KernelClock(
@@ -105,6 +102,7 @@ def predict(
         hbm_bytes=machines.device.hbm_bytes,
         n_tokens=traffic.n_tokens,
         n_shared_tokens=n_shared_tokens,
+        drafts=drafts,
     )
     serving = Serving(model=model, formats=formats, engine=machines.engine, clock=clock)
     times = serving_times(
@@ -112,9 +110,9 @@ def predict(
         table,
         traffic,
         largest_batch=held.largest_batch,
-        drafts=_drafts(model, speculating),
+        drafts=drafts,
     )
-    return _prediction(serving, clock, machines, table, traffic, held, times, speculating)
+    return _prediction(serving, clock, machines, table, traffic, held, times, drafts)
 
 
 def impossible(
@@ -123,6 +121,7 @@ def impossible(
     table: DeploymentTable,
     traffic: Traffic,
     *,
+    drafts: Drafts | None = None,
     n_shared_tokens: float = 0.0,
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
@@ -136,11 +135,13 @@ def impossible(
         traffic=traffic,
         hbm_bytes=machines.device.hbm_bytes,
         n_shared_tokens=n_shared_tokens,
+        drafts=drafts,
     )
     return overflows(account)
 
 
-def _drafts(model: Architecture, speculating: Speculating | None) -> Drafts | None:
+def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:
+    """What a decode pass of a model checks and gives, as asked for."""
     if speculating is None:
         return rounds_of(model, None, 0, 0.0)
     return rounds_of(model, speculating.kind, speculating.n_drafted, speculating.acceptance)
@@ -154,21 +155,20 @@ def _prediction(
     traffic: Traffic,
     held: Holding,
     times: ServingTimes,
-    speculating: Speculating | None,
+    drafts: Drafts | None,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
     lines = (
-        _pass_line("decode", times.decode, clock, engine.decode_host_s, formats),
-        _pass_line("prefill", times.prefill, clock, engine.prefill_host_s, formats),
+        pass_line("decode", times.decode, clock, host_s=engine.decode_host_s, formats=formats),
+        pass_line("prefill", times.prefill, clock, host_s=engine.prefill_host_s, formats=formats),
     )
-    decode_error, prefill_error = (_relative(line.total_s) for line in lines)
+    decode_error, prefill_error = (relative_error(line.total_s) for line in lines)
     running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
     n_data, n_devices = int(table.n_data[0]), int(table.n_devices[0])
     ttft = float(times.ttft_s[0])
     # a sequence has its place from its prompt to its last token
     request_s = ttft + (traffic.n_output_tokens - 1) * tpot
     total = running * n_data * traffic.n_output_tokens / request_s
-    drafts = _drafts(model, speculating)
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
@@ -190,9 +190,9 @@ def _prediction(
         hit_fraction=traffic.hit_fraction,
         overlap="two-batch" if table.overlaps[0] else "none",
         tokens_per_step=drafts.yields if drafts else 1.0,
-        ttft_s=_interval(ttft, prefill_error),
-        tpot_s=_interval(tpot, tpot_error),
-        itl_s=_interval(float(times.itl_s[0]), decode_error),
+        ttft_s=interval(ttft, prefill_error),
+        tpot_s=interval(tpot, tpot_error),
+        itl_s=interval(float(times.itl_s[0]), decode_error),
         ttft_parts=_first_token(times, traffic, engine),
         queue_s=float(times.queue_s[0]),
         user_tokens_per_s=1.0 / tpot,
@@ -245,114 +245,6 @@ def _formats(formats: ServedFormats) -> dict[str, str]:
     return {"weights": formats.weights, "experts": formats.experts, "cache": formats.cache}
 
 
-def _pass_line(
-    name: str, timed: PassTime, clock: KernelClock, host_s: float, formats: ServedFormats
-) -> PassLine:
-    lines, timings = [], []
-    for one in timed.operations:
-        if one.run_s[0] > 0:
-            timing = clock.timing(one.operation)
-            lines.append(_operation_line(one, timing, clock))
-            timings.append(timing)
-    parts = float(timed.n_microbatches[0])
-    layers = [line for line in lines if line.layer != OUTSIDE]
-    flop = sum(_often(line, parts) * line.flop for line in lines)
-    traffic = sum(_often(line, parts) * line.hbm_bytes for line in lines)
-    total = float(timed.total_s[0]) + host_s
-    tokens = max((line.arguments.get("m", 0.0) for line in layers), default=0.0) * parts
-    peak = clock.peak_flop_per_s(formats.weights)
-    return PassLine(
-        name=name,
-        total_s=_interval(total, _pass_error(lines, parts, host_s)),
-        host_s=host_s,
-        hidden_s=float(timed.hidden_s[0]),
-        n_tokens=tokens,
-        n_microbatches=parts,
-        mfu_fraction=flop / (total * peak),
-        hbm_fraction=traffic / (total * clock.device.hbm_bytes_per_s),
-        operations=tuple(lines),
-    )
-
-
-def _often(line: OperationLine, parts: float) -> float:
-    """Runs of a whole pass: of all micro-batches."""
-    return line.n_times * (1.0 if line.layer == OUTSIDE else parts)
-
-
-def _operation_line(one: Timed, timing: Timing, clock: KernelClock) -> OperationLine:
-    operation, run = one.operation, float(one.run_s[0])
-    flop, traffic, sent = (
-        float(np.broadcast_to(value, (1,))[0])
-        for value in (operation.flop, operation.hbm_bytes, operation.sent_bytes)
-    )
-    peak = clock.peak_flop_per_s(clock.multiplied_in(operation))
-    bandwidth = clock.device.hbm_bytes_per_s
-    mfu, share = flop / (run * peak), traffic / (run * bandwidth)
-    return OperationLine(
-        name=operation.name,
-        layer=operation.layer,
-        part=operation.part,
-        n_times=operation.n_times,
-        run_s=run,
-        flop=flop,
-        hbm_bytes=traffic,
-        sent_bytes=sent,
-        flop_per_byte=flop / traffic if traffic else 0.0,
-        bound=_bound(operation.family, mfu, share, timing),
-        mfu_fraction=mfu,
-        hbm_fraction=share,
-        ridge_flop_per_byte=peak / bandwidth,
-        formula=timing.formula,
-        format=operation.format,
-        arguments={
-            key: float(np.broadcast_to(np.asarray(value, dtype=float), (1,))[0])
-            for key, value in operation.arguments.items()
-        },
-        constants=dict(timing.constants),
-        source=timing.source,
-        error=timing.error,
-    )
-
-
-def _bound(family: str, mfu: float, share: float, timing: Timing) -> Bound:
-    """What most of a run's time is due to: under half of either peak, its launch or its latency."""
-    if family in COLLECTIVES or family in ("send", "dispatch", "combine"):
-        return "network"
-    if max(mfu, share) < LATENCY_SHARE and _floor(timing) > 0.5:
-        return "latency"
-    return "compute" if mfu >= share else "memory"
-
-
-LATENCY_SHARE = 0.5
-"""Below this share of the peak and of the memory, a kernel may be bound by latency."""
-
-
-def _floor(timing: Timing) -> float:
-    """Share of a run that is there whatever the shape."""
-    floor = timing.constants.get("floor_s", timing.constants.get("kernel_s", 0.0))
-    return floor / float(np.broadcast_to(timing.seconds, (1,))[0])
-
-
-def _pass_error(lines: Sequence[OperationLine], parts: float, host_s: float) -> float:
-    """Relative error of a pass: kernels of one family err together, families apart [1]."""
-    families: dict[str, float] = {"host": host_s * HOST_ERROR}
-    total = host_s
-    for line in lines:
-        spent = _often(line, parts) * line.run_s
-        families[line.formula] = families.get(line.formula, 0.0) + spent * line.error
-        total += spent
-    error = math.sqrt(sum(one**2 for one in families.values()))
-    return SIGMAS_OF_A_MEDIAN * error / total if total else 0.0
-
-
-def _interval(value: float, error: float) -> Interval:
-    return Interval(value=value, low=value / (1.0 + error), high=value * (1.0 + error))
-
-
-def _relative(interval: Interval) -> float:
-    return interval.high / interval.value - 1.0 if interval.value else 0.0
-
-
 def _memory_line(
     held: Holding, table: DeploymentTable, machines: Machines, traffic: Traffic, running: float
 ) -> MemoryLine:
@@ -362,6 +254,7 @@ def _memory_line(
         hbm_bytes=machines.device.hbm_bytes,
         limit_bytes=float(held.limit_bytes),
         weights_bytes=float(held.weights_bytes[0]),
+        drafter_bytes=float(held.drafter_bytes[0]),
         cache_bytes=running * sequence + float(held.shared_bytes[0]),
         activation_bytes=float(held.activation_bytes[0]),
         workspace_bytes=held.workspace_bytes,

@@ -118,6 +118,8 @@ class MemoryLine:
     """Memory of the fullest device [bytes].
 
     Args:
+        drafter_bytes: weights of what proposes tokens ahead; 0 without drafts.
+        cache_bytes: of all sequences, the drafter's too.
         largest_batch: sequences of an attention rank that fit at the longest.
         longest_context: tokens of each sequence that fit at this batch.
     """
@@ -125,6 +127,7 @@ class MemoryLine:
     hbm_bytes: float
     limit_bytes: float
     weights_bytes: float
+    drafter_bytes: float
     cache_bytes: float
     activation_bytes: float
     workspace_bytes: float

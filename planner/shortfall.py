@@ -12,7 +12,8 @@ from dataclasses import replace
 from planner.describe import describe
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
-from planner.programs.deployment import MS, pose
+from planner.programs.deployment import pose
+from planner.programs.targets import MS
 from planner.results import Deployment
 from planner.search import optimum, search
 from planner.specs.reading import load_cluster

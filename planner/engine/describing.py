@@ -78,7 +78,7 @@ def describe_choice(
         usd_per_hour=rent,
         usd_per_token=rent / 3600.0 * tpot / in_flight,
         output_tokens_per_s=in_flight / tpot,
-        weights_bytes=memory.weights_bytes,
+        weights_bytes=memory.weights_bytes + memory.drafter_bytes,
         used_bytes=_used_bytes(answer),
         capacity_bytes=memory.limit_bytes,
         command=_command(request, answer, int(table.chunk_tokens[0]), speculating),
@@ -92,7 +92,7 @@ def _at(times: Interval, beyond: float) -> float:
 
 def _used_bytes(answer: Prediction) -> float:
     memory = answer.memory
-    held = memory.weights_bytes + memory.cache_bytes
+    held = memory.weights_bytes + memory.drafter_bytes + memory.cache_bytes
     return held + memory.activation_bytes + memory.workspace_bytes
 
 

@@ -22,14 +22,13 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.candidates import PHASES, CandidateTable, fitting, usable_bytes
-from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.layout import LayoutProgram
 from planner.programs.quantities import Coefficients, Quantities
+from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
 from planner.specs.request import Request
 from planner.topology.packing import n_places
 
-MS = 1e3
 GIB = 1.0 / 2**30
-USD_PER_MTOKEN = 1e6
 PREFILL, DECODE, REPLICAS = 0, 1, 2
 REPLICA_SLOT = "replicas"
 TIE_BREAKER = "cost"
@@ -108,7 +107,7 @@ def pose(
         context_bytes=context_bytes,
         column_bytes=column_bytes,
         capacity_bytes=np.full(len(table.contexts), room * GIB),
-        limits=_limits(request, quantities, without),
+        limits=target_limits(request.targets, quantities, without, of_batch="sequences"),
     )
     return PosedProgram(
         program=program,
@@ -287,30 +286,3 @@ def _capacity(
     no_context, token_ms = quantities["throughput"]
     n_replicas = np.maximum(most, 1)[table.context[columns.arm]]
     return no_context, token_ms / n_replicas
-
-
-def _limits(
-    request: Request,
-    quantities: Quantities,
-    without: Collection[str],
-) -> tuple[Limit, ...]:
-    targets = request.targets
-    asked = (
-        ("tpot", "latency", targets.tpot_s, MS, "ms"),
-        ("ttft", "ttft", targets.ttft_s, MS, "ms"),
-        ("cost", "cost", targets.usd_per_token, USD_PER_MTOKEN, "USD/Mtoken"),
-        ("devices", "devices", targets.n_devices, 1.0, "devices"),
-        ("batch", "batch", targets.min_batch, -1.0, "sequences"),
-        ("demand", "demand", None if targets.demand_tokens_per_s is None else 1.0, 1.0, "replicas"),
-    )
-    return tuple(
-        Limit(
-            name=name,
-            context=quantities[quantity][0],
-            column=quantities[quantity][1],
-            at_most=value * scale,
-            unit=unit,
-        )
-        for name, quantity, value, scale, unit in asked
-        if value is not None and name not in without
-    )

@@ -14,8 +14,9 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.programs.deployment import GIB, MS, TIE_BREAKER, USD_PER_MTOKEN, PosedProgram
-from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.deployment import GIB, TIE_BREAKER, PosedProgram
+from planner.programs.layout import LayoutProgram
+from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
 
 SLOTS = ("decode",)
 MOST_STAGES = 1 << 20  # of the key that numbers contexts
@@ -55,7 +56,7 @@ def pose_economics(
         context_bytes=weights,
         column_bytes=held,
         capacity_bytes=np.full(len(first), request.hbm_bytes * memory_scale * GIB),
-        limits=_limits(request, quantities, without),
+        limits=target_limits(request.targets, quantities, without, of_batch="requests"),
     )
     return PosedProgram(
         program=program,
@@ -91,28 +92,3 @@ def _quantities(
         "batch": (nothing, -sizes),
         "memory": (nothing, choices.held_bytes * GIB),
     }
-
-
-def _limits(
-    request: EconomicsRequest,
-    quantities: dict[str, tuple[FloatArray, FloatArray]],
-    without: Collection[str],
-) -> tuple[Limit, ...]:
-    targets = request.targets
-    asked = (
-        ("tpot", "latency", targets.tpot_s, MS, "ms"),
-        ("cost", "cost", targets.usd_per_token, USD_PER_MTOKEN, "USD/Mtoken"),
-        ("devices", "devices", targets.n_devices, 1.0, "devices"),
-        ("batch", "batch", targets.min_batch, -1.0, "requests"),
-    )
-    return tuple(
-        Limit(
-            name=name,
-            context=quantities[quantity][0],
-            column=quantities[quantity][1],
-            at_most=value * scale,
-            unit=unit,
-        )
-        for name, quantity, value, scale, unit in asked
-        if value is not None and name not in without
-    )

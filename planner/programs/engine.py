@@ -14,8 +14,9 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.programs.deployment import GIB, MS, TIE_BREAKER, USD_PER_MTOKEN, PosedProgram
+from planner.programs.deployment import GIB, TIE_BREAKER, PosedProgram
 from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
 
 SLOTS = ("serving",)
 SIMPLICITY = "simplicity"
@@ -64,7 +65,7 @@ def pose_engine(
         context_bytes=weights,
         column_bytes=held,
         capacity_bytes=np.full(len(first), capacity),
-        limits=(*_limits(request, quantities, without), *limits),
+        limits=(*target_limits(request.targets, quantities, without, of_batch="requests"), *limits),
     )
     return PosedProgram(
         program=program,
@@ -113,29 +114,3 @@ def _complexity(choices: EngineChoices, first: np.ndarray) -> FloatArray:
     ordered = np.stack([key[first] for key in keys], axis=1)
     _, rank = np.unique(ordered, axis=0, return_inverse=True)
     return np.asarray(rank.ravel(), dtype=float)
-
-
-def _limits(
-    request: EngineRequest,
-    quantities: dict[str, tuple[FloatArray, FloatArray]],
-    without: Collection[str],
-) -> tuple[Limit, ...]:
-    targets = request.targets
-    asked = (
-        ("tpot", "latency", targets.tpot_s, MS, "ms"),
-        ("ttft", "ttft", targets.ttft_s, MS, "ms"),
-        ("cost", "cost", targets.usd_per_token, USD_PER_MTOKEN, "USD/Mtoken"),
-        ("devices", "devices", targets.n_devices, 1.0, "devices"),
-        ("batch", "batch", targets.min_batch, -1.0, "requests"),
-    )
-    return tuple(
-        Limit(
-            name=name,
-            context=quantities[quantity][0],
-            column=quantities[quantity][1],
-            at_most=value * scale,
-            unit=unit,
-        )
-        for name, quantity, value, scale, unit in asked
-        if value is not None and name not in without
-    )

@@ -177,6 +177,7 @@ def _frame(plot: Plot) -> Iterator[str]:
 
 
 _MIDDLE, _END = 'text-anchor="middle"', 'text-anchor="end"'
+_LETTER, _LINE = 6.0, 14.0  # of small print
 
 
 def _times_above(plot: Plot) -> Iterator[str]:
@@ -232,16 +233,18 @@ def _curve(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
 
 def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
     """Where the devices or the format change along a curve, as far as there is room."""
-    before, last = "", (0.0, 0.0)
+    before, last, taken = "", (0.0, 0.0), (0.0, 0.0)
     for point in frontier.points:
         best = point.deployment
         text = f"{plural(n_devices_of(best), 'device')}, {best.weights_format}"
         x, y = plot.place(point.x, point.y)
-        if text != before and hypot(x - last[0], y - last[1]) > 3 * APART:
-            side = _END if x > LEFT + 90 else ""
+        side = _END if x > LEFT + 90 else ""
+        left = x - 8 - len(text) * _LETTER if side else x
+        is_free = left > taken[0] or abs(y - taken[1]) > _LINE
+        if text != before and is_free and hypot(x - last[0], y - last[1]) > 3 * APART:
             yield f'<text class="faint" x="{x - 8 if side else x:.1f}" y="{y - 9:.1f}" {side}>'
             yield f"{text}</text>"
-            last = x, y
+            last, taken = (x, y), (left + len(text) * _LETTER, y)
         before = text
 
 

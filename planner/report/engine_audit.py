@@ -51,10 +51,12 @@ def engine_audit_text(audit: EngineAudit, width: int) -> str:
 
 
 def _beside_prediction(audit: EngineAudit) -> str:
-    change = audit.prediction_factor - 1.0
+    factor = audit.prediction_factor  # of times a token
     if abs(audit.errors_off) <= 1.0:
         return "as predicted, within the error"
-    return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'} than predicted"
+    if factor > 1.0:
+        return f"{percent(factor - 1.0)} slower than predicted"
+    return f"{percent(1.0 / factor - 1.0)} faster than predicted"
 
 
 def _best_lines(audit: EngineAudit, width: int) -> list[str]:

@@ -15,7 +15,7 @@ from planner.report.experts import experts_line, status_text
 from planner.report.lines import percent
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 880, 96, 16, 8
-_BARS = 200
+_BARS, _LETTERS = 200, 14
 _ROW, _CELL, _MAP = 16, 54, 960
 
 _STYLE = """\
@@ -100,17 +100,33 @@ def _bars(plan: ExpertPlan) -> Iterable[str]:
         if g % every == 0:
             yield f'<text class="faint" x="{x + step / 2:.1f}" y="{_TOP + _BARS + 16}" '
             yield f'text-anchor="middle">{g}</text>'
-    bound = plan.bound / mean
-    is_apart = abs(bound - 1.0) / top * _BARS > 14 and not plan.move_price
-    lines = [("rule", "faint", 1.0, "mean" if is_apart or plan.move_price else "mean, bound")]
-    if is_apart:
+    yield from _levels(plan, top)
+    yield "</svg>"
+
+
+def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
+    """Lines at the mean and at the bound, one where no eye could tell them apart.
+
+    A bound that includes the price of moves is no load, and has no line.
+
+    Args:
+        top: load of the whole height, in mean loads.
+    """
+    bound, lines = plan.bound / plan.mean_load, [("rule", "faint", 1.0, "mean")]
+    height = (bound - 1.0) / top * _BARS
+    if height <= 1.0 and not plan.move_price:
+        lines = [("rule", "faint", 1.0, "mean, bound")]
+    elif not plan.move_price:
         lines.append(("bound", "bound-text", bound, f"bound {bound:.4g}"))
+    lower = (
+        max(0.0, _LETTERS - height) if len(lines) > 1 else 0.0
+    )  # words that would be overprinted
     for kind, text, level, words in lines:
         y = _TOP + _BARS - level / top * _BARS
+        below = y + 4 + (lower if kind == "rule" else 0.0)
         yield f'<path class="{kind}" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>'
-        yield f'<text class="{text}" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
+        yield f'<text class="{text}" x="{_LEFT - 6}" y="{below:.1f}" text-anchor="end">'
         yield f"{words}</text>"
-    yield "</svg>"
 
 
 def _map(plan: ExpertPlan) -> Iterable[str]:

@@ -22,18 +22,23 @@ def out_of_time_text(error: OutOfTimeError, *, objective: str, command: str) -> 
         command: the same request with more time.
     """
     head = f"error: no plan was found within {show(error.time_limit_s, 's')}"
-    dimension = OBJECTIVE_DIMENSIONS.get(objective, "1")
+    dimension = error.dimension or OBJECTIVE_DIMENSIONS.get(objective, "1")
     bound = f"  No plan can be better than {show(error.bound, dimension)}."
     hint = f"hint: give it more time: `{command}`"
     known = math.isfinite(error.bound) and error.bound != 0
     return "\n\n".join((head, bound, hint) if known else (head, hint))
 
 
-def solver_text(error: SolverError, width: int) -> str:
-    """An answer that failed its verification is never shown as a plan."""
+def solver_text(error: SolverError, width: int, *, has_solvers: bool = True) -> str:
+    """An answer that failed its verification is never shown as a plan.
+
+    Args:
+        has_solvers: the command has a choice of them.
+    """
     reason = "\n".join(f"  {line}" for line in wrapped(shown(str(error)), width - 2))
     hint = "hint: `--solver cpsat` answers the same request by other means"
-    return f"error: the answer failed its verification\n\n{reason}\n\n{hint}"
+    head = f"error: the answer failed its verification\n\n{reason}"
+    return f"{head}\n\n{hint}" if has_solvers else head
 
 
 def refused_text(error: OSError) -> str:

@@ -53,11 +53,16 @@ def _stage_lines(one: LayerPlacement) -> list[str]:
     rows: list[tuple[str, ...]] = [("layers", "", "token/s", "", "machines")]
     for row in found:
         total = sum(machine.tokens_per_s for machine in row)
-        first, n = row[0].first_layer + 1, row[0].n_layers
-        span = f"{first} to {first + n - 1}" if n > 1 else str(first)
+        layers = plural(row[0].n_layers, "layer")
         shown = bar(total / fastest, _BAR)
-        rows.append((span, plural(n, "layer"), f"{total:.1f}", shown, machines_text(row)))
+        rows.append((layers_span(row[0]), layers, f"{total:.1f}", shown, machines_text(row)))
     return columns(rows, "<<><<")
+
+
+def layers_span(one: MachineLine) -> str:
+    """The first and the last layer that a machine holds, from 1."""
+    first, last = one.first_layer + 1, one.first_layer + one.n_layers
+    return f"{first} to {last}" if last > first else str(first)
 
 
 def _proof_lines(one: LayerPlacement, width: int) -> list[str]:

@@ -163,6 +163,7 @@ def _memory_lines(one: Prediction, width: int) -> list[str]:
     memory = one.memory
     held = (
         ("weights", memory.weights_bytes),
+        *((("drafter", memory.drafter_bytes),) if memory.drafter_bytes else ()),
         ("cache", memory.cache_bytes),
         ("activations", memory.activation_bytes),
         ("engine", memory.workspace_bytes),

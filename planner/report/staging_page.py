@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from planner.report.layers import layers_line, machines_text, rows_of
+from planner.report.layers import layers_line, layers_span, machines_text, rows_of
 from planner.report.lines import percent
 from planner.report.stages import gap_text, holds, stages_line
 from planner.staging_results import LayerPlacement, StagePlan
@@ -85,7 +85,7 @@ def layers_page(one: LayerPlacement) -> str:
             ("layers", "machines", "token/s"),
             [
                 (
-                    f"{row[0].first_layer + 1}–{row[0].first_layer + row[0].n_layers}",
+                    layers_span(row[0]),
                     machines_text(row),
                     f"{sum(machine.tokens_per_s for machine in row):.1f}",
                 )

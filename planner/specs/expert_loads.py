@@ -137,7 +137,7 @@ def placement_copies(
 
 def zipf_loads(n_experts: int, exponent: float, *, seed: int = 0) -> FloatArray:
     """Loads k^-exponent of the k-th busiest expert, in a drawn order; they add up to 1 [E]."""
-    loads = 1.0 / np.arange(1, n_experts + 1, dtype=float) ** exponent
+    loads = np.arange(1, n_experts + 1, dtype=float) ** -exponent  # of a steep law the last are 0
     return np.asarray(np.random.default_rng(seed).permutation(loads / loads.sum()))
 
 

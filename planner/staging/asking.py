@@ -28,7 +28,7 @@ OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
 KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 MOST_GROUPS = 1024
 
-_GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,4})(?:ep(?P<ep>\d{1,4}))?(?:x(?P<n>\d{1,4}))?")
+_GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,9})(?:ep(?P<ep>\d{1,9}))?(?:x(?P<n>\d{1,9}))?")
 _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
@@ -141,7 +141,8 @@ def format_problems(formats: ServedFormats) -> list[Problem]:
         for option, name in said.items()
         if name not in KNOWN_FORMATS
     ]
-    return list({problem.value: problem for problem in found}.values())
+    # experts take the format of the weights: what both have is said of the weights
+    return list({problem.value: problem for problem in reversed(found)}.values())[::-1]
 
 
 def unfit(
@@ -187,7 +188,7 @@ def _group(word: str, engine: EngineSpec) -> StageGroup:
     if match is None:
         raise _unread(word, "is no kind of group")
     tensor, n_groups = int(match["tp"]), int(match["n"] or 1)
-    if not tensor or not n_groups or match["ep"] in ("0", "00"):
+    if not tensor or not n_groups or not int(match["ep"] or 1):
         raise _unread(word, "has a zero")
     if n_groups > MOST_GROUPS:
         raise _unread(word, f"are more than {MOST_GROUPS} groups")

@@ -77,7 +77,8 @@ def cut_groups(
         if found.status is Status.INFEASIBLE:
             raise NoPlanError(stage_conflict(model, groups, units))
         limit_s = effort.time_limit_s or 0.0
-        raise OutOfTimeError(time_limit_s=limit_s, bound=found.bound / MS_PER_S)
+        bound_s = found.bound / MS_PER_S
+        raise OutOfTimeError(time_limit_s=limit_s, bound=bound_s, dimension="s")
     verified = _verified(model, formats, groups, work, program, found.cut)
     lines = tuple(_line(model, groups, units, program, found.cut, i) for i in range(len(found.cut)))
     slowest = bottleneck_ms(program, found.cut) / MS_PER_S

@@ -44,7 +44,7 @@ def place_layers(
     found = place(pool, Tries(gap=gap, time_limit_s=time_limit_s, seed=seed))
     if found.placement is None:
         if time_limit_s is not None and found.wall_s > time_limit_s:
-            raise OutOfTimeError(time_limit_s=time_limit_s, bound=found.bound)
+            raise OutOfTimeError(time_limit_s=time_limit_s, bound=found.bound, dimension="token/s")
         facts = ("no row of stages was found that links join from end to end",)
         raise NoPlanError(StagingConflict(what=what, facts=facts, remedy="add links"))
     used = {held.machine for held in found.placement}

@@ -59,6 +59,16 @@ def test_every_option_reaches_the_library_in_si_units(plan, monkeypatch):
     assert asked["on_progress"] is None  # stderr is no terminal
 
 
+LOADING = ImportError("initialization failed")
+"""What a library raises into whose loading a Ctrl-C falls."""
+LOADING.__cause__ = KeyboardInterrupt()
+
+
+def test_a_bound_that_is_no_objective_of_a_plan_says_its_unit(plan, answer):
+    answer(OutOfTimeError(time_limit_s=2.0, bound=6530.0, dimension="token/s"))
+    assert "No plan can be better than 6530 token/s." in plan("").err
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said", "schema"),
     [
@@ -73,6 +83,7 @@ def test_every_option_reaches_the_library_in_si_units(plan, monkeypatch):
         (ZeroDivisionError("by zero"), 4, "error: the planner failed", "planner.error/1"),
         (MemoryError(), 4, "error: the planner failed", "planner.error/1"),
         (KeyboardInterrupt(), 130, "error: interrupted", "planner.error/1"),
+        (LOADING, 130, "error: interrupted", "planner.error/1"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )

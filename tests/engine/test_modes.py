@@ -101,6 +101,20 @@ def test_the_plan_is_the_best_of_all_by_loops(name, engine, tpot_s):
     assert found.deployment.n_drafted > 0
 
 
+def test_a_drafter_takes_room_beside_the_model():
+    """Qwen3-8B: a layer of 193 million numbers, 2 × 4096² before it, 4 KiB of cache a token."""
+    spec, pool = model("qwen3-8b"), cluster("h100-nvl8-x1")
+    clock = clock_of(machines_of(pool, "vllm"))
+    plain = planned("qwen3-8b", "h100-nvl8-x1", "vllm", drafting=EAGLE, **SMALL)
+    found = choices(spec, clock, plain.request, memory_scale=np.inf)
+    held = found.fixed_bytes + found.moving_bytes
+    alone, drafted = found.table.n_devices == 1, found.n_drafted > 0
+    more = held[alone & drafted] - held[alone & ~drafted]
+    layer = 2 * 4096 * (4096 + 1024) + 3 * 4096 * 12_288
+    weights = 2.0 * (layer + 2 * 4096**2)
+    assert more == pytest.approx([weights + batch * 2304 * 4096 for batch in (8, 128)], rel=1e-3)
+
+
 def test_drafts_that_are_never_accepted_are_left():
     """A round with nothing accepted gives one token for a longer pass and a drafter's."""
     nothing = replace(EAGLE, acceptance=0.0)

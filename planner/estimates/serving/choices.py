@@ -40,7 +40,7 @@ class EngineChoices:
         tpot_error, ttft_error: relative standard deviations.
         tpot_high_s, ttft_high_s: what is planned against, by the confidence asked for.
         fixed_bytes: weights and workspace of the fullest device.
-        moving_bytes: activations and caches beside them, with the whole batch.
+        moving_bytes: activations and caches beside them, with the whole batch; the drafter.
         n_drafted: tokens drafted at once; 0 without drafts.
         model_index: which of the request's models each serves.
         limit_bytes: what the engine may take of a device.
@@ -257,11 +257,15 @@ def _timed(
 
     def held(rows: DeploymentTable) -> Holding:
         hbm_bytes = clock.device.hbm_bytes
-        return holding(model, rows, formats, engine, hbm_bytes=hbm_bytes, n_tokens=traffic.n_tokens)
+        n_tokens = traffic.n_tokens
+        return holding(
+            model, rows, formats, engine, hbm_bytes=hbm_bytes, n_tokens=n_tokens, drafts=drafts
+        )
 
     bytes_of = held(table)
     fixed = bytes_of.weights_bytes + bytes_of.workspace_bytes
     moving = bytes_of.activation_bytes + table.batch * bytes_of.sequence_bytes
+    moving = moving + bytes_of.drafter_bytes  # of some columns of a context and not of others
     fits = fixed + moving <= bytes_of.limit_bytes * memory_scale
     table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
     n_drafted = np.full(len(table), drafts.n_drafted if drafts and drafts.n_passes else 0)

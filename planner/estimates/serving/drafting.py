@@ -10,13 +10,19 @@ from planner.specs.architecture import Architecture, FeedForward, LayerClass
 
 KINDS = ("mtp", "eagle", "medusa")
 
+JOINED = 2
+"""A drafter joins the embedding of a token to the hidden state before it: a matrix of twice d_model
+rows makes its input of both. Sources: DeepSeek-V3 (arXiv 2412.19437) §2.2, EAGLE (arXiv 2401.15077)
+§4.1."""
+
 
 def drafter_of(model: Architecture, kind: str) -> Architecture:
     """The drafter of a model.
 
     mtp: the layer that the model was trained with for it, run once for each token, with the
     head. eagle: one layer as wide as the model's, with an FFN as its first dense one has, or of
-    four times its width. medusa: one square matrix for each token, and the head, all at once.
+    four times its width. medusa: square matrices and a head, run once for each token: every token
+    has its own.
 
     Raises:
         ValueError: the kind is unknown, or a model without predictors is to use them.
@@ -58,11 +64,16 @@ def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float)
     Raises:
         ValueError: as `drafter_of`.
     """
+    has_heads = kind == "medusa"
+    trained = model.predictors.n_layers if kind == "mtp" and model.predictors else 1
     return Drafts(
         n_drafted=n_drafted,
         yields=expected_tokens(n_drafted, acceptance),
         drafter=drafter_of(model, kind),
-        n_passes=1 if kind == "medusa" else n_drafted,
+        n_passes=n_drafted,
+        n_layers=n_drafted if has_heads else trained,
+        n_heads=n_drafted if has_heads else 0,
+        n_joined=0 if has_heads else JOINED,
     )
 
 

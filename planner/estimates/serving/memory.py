@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,8 @@ from planner.estimates.serving.deployments import (
     cached_numbers_per_device,
 )
 from planner.estimates.serving.operations import number_bytes
-from planner.estimates.serving.passes import parameter_bytes
+from planner.estimates.serving.passes import layer_bytes, parameter_bytes
+from planner.estimates.serving.serving import Drafts
 from planner.specs.architecture import Architecture, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, Recurrence
@@ -27,14 +28,16 @@ class Holding:
 
     Args:
         weights_bytes: parameters.
+        drafter_bytes: parameters of what proposes tokens ahead; 0 without drafts.
         activation_bytes: of the largest pass.
         workspace_bytes: buffers, graphs and the runtime.
         limit_bytes: what the engine may take of the device.
-        sequence_bytes: cache and states of one sequence at its longest.
+        sequence_bytes: cache and states of one sequence at its longest, the drafter's too.
         shared_bytes: blocks of a prefix that all sequences have.
     """
 
     weights_bytes: FloatArray
+    drafter_bytes: FloatArray
     activation_bytes: FloatArray
     workspace_bytes: float
     limit_bytes: float
@@ -44,7 +47,8 @@ class Holding:
     @property
     def room_bytes(self) -> FloatArray:
         """What is left for the cache; negative where weights alone do not fit."""
-        held = self.weights_bytes + self.activation_bytes + self.workspace_bytes
+        held = self.weights_bytes + self.drafter_bytes
+        held = held + self.activation_bytes + self.workspace_bytes
         return self.limit_bytes - held - self.shared_bytes
 
     @property
@@ -63,6 +67,7 @@ def holding(
     hbm_bytes: float,
     n_tokens: ArrayLike,
     n_shared_tokens: ArrayLike = 0.0,
+    drafts: Drafts | None = None,
 ) -> Holding:
     """Memory of deployments whose sequences grow to `n_tokens`.
 
@@ -70,19 +75,60 @@ def holding(
         hbm_bytes: of one device.
         n_tokens: input and output of one sequence.
         n_shared_tokens: first tokens that all sequences have in common; held once a rank.
+        drafts: what proposes tokens ahead, beside the model.
     """
     shared = np.minimum(np.asarray(n_shared_tokens, dtype=float), n_tokens)
     own = cache_bytes(model, table, formats, n_tokens, engine.n_block_tokens)
     once = cache_bytes(model, table, formats, shared, engine.n_block_tokens)
     states = state_bytes(model, table)
+    if drafts is not None and drafts.n_layers:
+        there = _unstaged(table)
+        own += drafts.n_layers * cache_bytes(
+            drafts.drafter, there, formats, n_tokens, engine.n_block_tokens
+        )
+        once += drafts.n_layers * cache_bytes(
+            drafts.drafter, there, formats, shared, engine.n_block_tokens
+        )
+        states += drafts.n_layers * state_bytes(drafts.drafter, there)
     return Holding(
         weights_bytes=parameter_bytes(model, table, formats),
+        drafter_bytes=drafter_bytes(drafts, table, formats),
         activation_bytes=activation_bytes(model, table),
         workspace_bytes=engine.workspace_bytes,
         limit_bytes=hbm_bytes * engine.memory_fraction,
         sequence_bytes=own - once + states,
         shared_bytes=once,
     )
+
+
+def drafter_bytes(
+    drafts: Drafts | None, table: DeploymentTable, formats: ServedFormats
+) -> FloatArray:
+    """Weights of a drafter on one device, (N,) [bytes].
+
+    Engines keep it where the head is, on the last stage, and cut it over the ranks as they do the
+    model. MTP and EAGLE take the model's embedding and head; a pipeline has its embedding at the
+    other end, so the last stage holds a copy. Medusa has a head for each token
+    (arXiv 2401.10774 §2.1.1).
+    """
+    total: FloatArray = np.zeros(len(table))
+    if drafts is None or not drafts.n_layers:
+        return total
+    drafter, there = drafts.drafter, _unstaged(table)
+    matrix = drafter.d_model**2 * number_bytes(formats.weights)
+    words = drafter.vocab_size * drafter.d_model * 2.0 / table.n_tensor
+    if drafts.n_heads:  # each a residual block of one square matrix, and its own head
+        return drafts.n_heads * (matrix / table.n_tensor + words)
+    for layer in drafter.layers:
+        held = layer_bytes(layer, drafter.d_model, there, formats)
+        total = total + drafts.n_layers * (held + drafts.n_joined * matrix)
+    copied = (table.n_stages > 1) & (not drafter.tied_embeddings)
+    return total + np.where(copied, words, 0.0)
+
+
+def _unstaged(table: DeploymentTable) -> DeploymentTable:
+    """The group of one stage: a drafter is not cut into stages."""
+    return replace(table, n_stages=np.ones_like(table.n_stages))
 
 
 def cache_bytes(

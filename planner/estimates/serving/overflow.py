@@ -15,7 +15,7 @@ from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.refusals import DEGREES
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.serving import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 
@@ -34,6 +34,7 @@ class Account:
         table: of that one deployment.
         hbm_bytes: of one device.
         n_shared_tokens: first tokens that all requests have in common.
+        drafts: what proposes tokens ahead, beside the model.
     """
 
     model: Architecture
@@ -42,6 +43,7 @@ class Account:
     traffic: Traffic
     hbm_bytes: float
     n_shared_tokens: float = 0.0
+    drafts: Drafts | None = None
 
     def holding(
         self,
@@ -62,6 +64,7 @@ class Account:
             hbm_bytes=self.hbm_bytes,
             n_tokens=self.traffic.n_tokens if n_tokens is None else n_tokens,
             n_shared_tokens=self.n_shared_tokens,
+            drafts=self.drafts,
         )
 
     def fits(self, *, chunk_tokens: float | None = None, n_tokens: float | None = None) -> bool:
@@ -93,7 +96,7 @@ def overflows(account: Account) -> list[Problem]:
 
 def _weights(account: Account) -> Problem:
     held, formats = account.holding(), account.table.formats[int(account.table.format_index[0])]
-    fact = f"weights take {_gb(held.weights_bytes[0])} of a device, {_room(held)}"
+    fact = f"weights take {_gb(_parameters(held))} of a device{_drafted(held)}, {_room(held)}"
     more = "".join(f" with `{one}`" for one in _larger(account))
     remedy = f"they fit{more}, or in fewer bytes a weight" if more else "use fewer bytes a weight"
     return Problem(where="--weights", value=formats.weights, fact=fact, remedy=remedy)
@@ -106,7 +109,7 @@ def _chunk(account: Account, *, most: float | None = None) -> Problem:
         words = "write at most"
         most = _largest(lambda n: account.fits(chunk_tokens=n), chunk)
     fact = f"activations of such a pass take {_gb(held.activation_bytes[0])} of a device"
-    beside = f" beside {_gb(held.weights_bytes[0])} of weights, {_room(held)}"
+    beside = f" beside {_gb(_parameters(held))} of weights{_drafted(held)}, {_room(held)}"
     remedy = f"{words} `--chunk {most:.0f}`{_or_devices(account)}"
     return Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact + beside, remedy=remedy)
 
@@ -120,7 +123,7 @@ def _tokens(account: Account, *, chunk_tokens: float | None = None) -> Problem:
     most = _largest(lambda n: account.fits(chunk_tokens=chunk_tokens, n_tokens=n), traffic.n_tokens)
     cached = _gb(held.sequence_bytes[0] + held.shared_bytes[0])
     fact = f"the cache of one sequence takes {cached} of a device beside "
-    fact += f"{_gb(held.weights_bytes[0])} of weights, {_room(held)}"
+    fact += f"{_gb(_parameters(held))} of weights{_drafted(held)}, {_room(held)}"
     least = most - int(other)
     remedy = f"write at most `{option} {least}`" if least >= 1 else f"at most {most} tokens fit"
     remedy += _or_devices(account)
@@ -129,6 +132,17 @@ def _tokens(account: Account, *, chunk_tokens: float | None = None) -> Problem:
 
 def _or_devices(account: Account) -> str:
     return "".join(f", or `{one}`" for one in _larger(account))
+
+
+def _parameters(held: Holding) -> float:
+    """The model's and the drafter's on a device [bytes]."""
+    return float(held.weights_bytes[0] + held.drafter_bytes[0])
+
+
+def _drafted(held: Holding) -> str:
+    """How much of the weights a draft would save."""
+    drafter = float(held.drafter_bytes[0])
+    return f" ({_gb(drafter)} of them for `--draft`)" if drafter else ""
 
 
 def _room(held: Holding) -> str:

@@ -174,16 +174,17 @@ def parameter_bytes(
     """
     total: FloatArray = np.zeros(len(table))
     for layer in model.layers:
-        total = total + layer.n_layers * _layer_bytes(layer, model.d_model, table, formats)
+        total = total + layer.n_layers * layer_bytes(layer, model.d_model, table, formats)
     staged = np.ceil(model.n_layers / table.n_stages) / model.n_layers
     ends = np.where((table.n_stages == 1) & (not model.tied_embeddings), 2.0, 1.0)
     embedding = ends * model.vocab_size * model.d_model * 2.0 / table.n_tensor
     return total * staged + embedding
 
 
-def _layer_bytes(
+def layer_bytes(
     layer: LayerClass, d_model: int, table: DeploymentTable, formats: ServedFormats
 ) -> FloatArray:
+    """Weights of one layer of a class on one device, (N,) [bytes]."""
     dense, held = number_bytes(formats.weights), np.full(len(table), layer.n_norm_params * 2.0)
     if layer.mixer is not None:
         params = layer.mixer.n_params(d_model)

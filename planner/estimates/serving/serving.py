@@ -78,12 +78,18 @@ class Drafts:
         yields: tokens that a round gives on average.
         drafter: what proposes: one layer after the other, as multi-token prediction does.
         n_passes: passes of the drafter in a round; none of diffusion decoders.
+        n_layers: of the drafter's layers that lie in memory, each with a cache of its own.
+        n_heads: heads that are the drafter's own; 0 where it takes the model's.
+        n_joined: times d_model, the width of a matrix before the drafter's layers; held whole.
     """
 
     n_drafted: int
     yields: float
     drafter: Architecture
     n_passes: int
+    n_layers: int = 0
+    n_heads: int = 0
+    n_joined: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

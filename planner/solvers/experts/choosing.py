@@ -19,6 +19,7 @@ from ortools.sat.python import cp_model
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
+from planner.solvers.cpsat_run import run_cpsat
 from planner.solvers.experts.patterns import (
     USUAL_STEPS,
     PatternProgram,
@@ -94,7 +95,7 @@ def _chosen(pool: Pool, shape: tuple[int, int], *, seed: int, until_s: float) ->
     solver.parameters.max_deterministic_time = EFFORT
     if until_s < math.inf:
         solver.parameters.max_time_in_seconds = max(0.0, until_s - time.perf_counter())
-    status = solver.solve(model)
+    status = run_cpsat(solver, model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat does not take the model: {model.validate()}")
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -29,6 +29,7 @@ from ortools.sat.python import cp_model
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram
+from planner.solvers.cpsat_run import run_cpsat
 from planner.solvers.scheduler import use_threads
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
@@ -192,7 +193,7 @@ def solve_cpsat(
     solver.parameters.max_deterministic_time = CPSAT_EFFORT
     if time_limit_s < math.inf:
         solver.parameters.max_time_in_seconds = max(0.0, time_limit_s)
-    status = solver.solve(model)
+    status = run_cpsat(solver, model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat does not take the model: {model.validate()}")
     bound = max(0.0, solver.best_objective_bound / scale) * (1.0 - 1e-12)

@@ -21,6 +21,7 @@ from ortools.sat.python import cp_model
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.expert_bounds import least_copies
+from planner.solvers.cpsat_run import run_cpsat
 from planner.solvers.experts.slots import EMPTY, Slots
 
 EFFORT = 8.0  # CP-SAT's own measure of work, about a second each; unlike time, it repeats
@@ -109,7 +110,7 @@ def _solve(
     solver.parameters.max_deterministic_time = EFFORT
     if until_s < math.inf:
         solver.parameters.max_time_in_seconds = max(0.0, until_s - time.perf_counter())
-    status = solver.solve(model)
+    status = run_cpsat(solver, model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return np.array([solver.boolean_value(v) for v in variables]), False
     return None, bool(status == cp_model.INFEASIBLE)

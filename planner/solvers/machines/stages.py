@@ -15,6 +15,7 @@ from ortools.sat.python import cp_model
 from planner.errors import SolverError
 from planner.programs.machines import Classes
 from planner.programs.patterns import Patterns, crossings
+from planner.solvers.cpsat_run import run_cpsat
 
 MOST_DETERMINISTIC = 2.0
 """CP-SAT's own measure of work, about seconds; what it has not found by then is not there."""
@@ -74,7 +75,7 @@ def stage_row(
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed
     solver.parameters.max_deterministic_time = MOST_DETERMINISTIC
-    status = solver.solve(model)
+    status = run_cpsat(solver, model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError("cpsat does not take the program of stage patterns")
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 
 from planner.errors import SolverError
 from planner.programs.stages import Columns, StageProgram
-from planner.solvers.answers import run_interruptibly
+from planner.solvers.cpsat_run import run_cpsat
 from planner.solvers.solution import Effort, Status
 from planner.solvers.stages import Least
 from planner.solvers.stages.flow import Flow, cut_of, flow
@@ -41,18 +41,16 @@ def least(program: StageProgram, columns: Columns, effort: Effort) -> Least:
     solver.parameters.cp_model_presolve = False
     if effort.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = max(0.0, effort.time_limit_s)
-    ended: list[cp_model.CpSolverStatus] = []
-    if run_interruptibly(lambda: ended.append(solver.solve(model)), solver.stop_search):
-        raise KeyboardInterrupt
-    if ended[0] == cp_model.INFEASIBLE:
+    ended = run_cpsat(solver, model)
+    if ended == cp_model.INFEASIBLE:
         return Least(status=Status.INFEASIBLE, cut=None, bound=math.inf)
     bound = max(0.0, solver.best_objective_bound * step_ms)
-    if ended[0] == cp_model.UNKNOWN:
+    if ended == cp_model.UNKNOWN:
         return Least(status=Status.UNKNOWN, cut=None, bound=bound)
-    if ended[0] not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        raise SolverError(f"cpsat ended with `{solver.status_name(ended[0])}`")
+    if ended not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise SolverError(f"cpsat ended with `{solver.status_name(ended)}`")
     chosen = [v for v in range(posed.n_columns) if solver.boolean_value(variables[v])]
-    status = Status.OPTIMAL if ended[0] == cp_model.OPTIMAL else Status.FEASIBLE
+    status = Status.OPTIMAL if ended == cp_model.OPTIMAL else Status.FEASIBLE
     return Least(status=status, cut=cut_of(columns, np.array(chosen)), bound=bound)
 
 

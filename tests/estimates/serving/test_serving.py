@@ -9,7 +9,8 @@ import pytest
 
 from planner.equations.speculation import expected_tokens
 from planner.estimates.serving.deployments import deployments, faults, is_valid
-from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.drafting import drafter_of, drafts_of
+from planner.estimates.serving.memory import drafter_bytes
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
 from planner.estimates.serving.steps import pass_time
@@ -149,6 +150,19 @@ def test_any_model_can_be_drafted_for(kind):
     drafter = drafter_of(model("qwen3-32b"), kind)
     assert drafter.n_layers == 1
     assert drafter.n_params < 0.2 * model("qwen3-32b").n_params
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa"])
+def test_a_round_of_drafts_takes_no_less_than_reading_the_drafter(kind):
+    """Five heads of Medusa are five matrices of 1.05 GB; EAGLE reads its layer five times."""
+    timer, spec = clock("h100-nvl8-x1", "vllm"), model("llama-3.1-8b")
+    table = deployments(formats=BF16)
+    serving = Serving(model=spec, formats=BF16, engine=timer.engine, clock=timer)
+    drafts = drafts_of(spec, kind, 5, 0.7)
+    found = serving_times(serving, table, CHAT, drafts=drafts)
+    read_bytes = drafter_bytes(drafts, table, BF16)[0] * (5 if kind == "eagle" else 1)
+    least_s = read_bytes / timer.device.hbm_bytes_per_s
+    assert least_s < found.itl_s[0] - found.decode_s[0] < 5 * least_s
 
 
 def test_a_model_without_predictors_says_so():
