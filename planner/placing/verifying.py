@@ -162,7 +162,8 @@ class Judge:
             if one.way.span == POOL
             else ()
         )
-        return self._shares.subgraph({*nodes, *beside, *above, *top})
+        # copied: a view would ask anew, of each neighbour, whether it belongs
+        return self._shares.subgraph({*nodes, *beside, *above, *top}).copy()
 
 
 def _fair_shares(graph: nx.Graph[Any]) -> nx.Graph[Any]:

@@ -36,6 +36,10 @@ TOLERANCES = (1e-7, TOLERANCE)
 """Counts are whole, so a coarse tolerance lets nothing pass but in demands and limits; where it
 does the fine one is taken, with which a search is five times as long."""
 
+SEARCH = {"mip_pscost_minreliable": 1, "mip_heuristic_effort": 0.01}
+"""Few trials before a branch, and few dives: bounds of copies hardly differ, so that trying them
+costs more than it tells. 4096 devices take half the time (8 s of CPU instead of 17)."""
+
 
 def build(program: PlacementProgram) -> ConcreteModel:
     """State the placement program as an integer program, with the names of its module.
@@ -174,6 +178,8 @@ def _search(
     transfer.set_instance(model)
     highs: highspy.Highs = transfer._solver_model
     set_options(highs, effort, spent_s=clock.elapsed_s(), tolerance=tolerance)
+    for option, value in SEARCH.items():
+        highs.setOptionValue(option, value)
     if highs.getNumCol() == 0:  # nothing binds and nothing counts: HiGHS calls that no model
         nothing = Counts(copies=(0,) * program.n_columns)
         return nothing, Ending(status=Status.OPTIMAL, bound=0.0, solver=name)
