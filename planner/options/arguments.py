@@ -144,7 +144,8 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
                 value = rest.pop()
             _unknown_option(said, name, value, known=(*with_value, *without))
         elif command in WORDS:
-            _valued(said, WORDS[command], token, seen)
+            _valued(said, WORDS[command], token, seen - repeated)
+            seen.add(WORDS[command])
         else:
             _stray(said, token, is_first=not command and len(rest) + 1 == len(argv))
     return said

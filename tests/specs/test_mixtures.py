@@ -73,6 +73,7 @@ def test_shared_experts_and_dense_layers_may_be_none(mixed):
         ("n_dense_layers = 1", "n_dense_layers = 0"),
         ("value = 2258", "value = 2098"),
         ("value = 1874", "value = 1522"),
+        ("n_params = 1030", "n_params = 934"),  # the predictor's layer has no shared expert either
     )
     model = load_model("mixed")
     assert (model.moe.n_shared_experts, model.moe.n_dense_layers) == (0, 0)
