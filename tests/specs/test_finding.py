@@ -53,14 +53,22 @@ def test_an_unknown_name_is_answered_with_the_nearest_one(refused):
 
 def test_a_name_like_no_other_is_answered_with_the_list(refused):
     assert refused(load_cluster, "qqq").hint == "`plan topologies` lists them all"
-    hint = refused(load_device, "qqq").hint
-    assert hint.startswith("there are `a100-40gb`, `a100-80gb`, `b200`, ")
-    assert hint.endswith(" others")
-    assert len(hint) < 90
+    assert refused(load_device, "qqq").hint == "`plan devices` lists them all"
 
 
-def test_a_device_like_another_is_answered_with_that_one_alone(refused):
-    assert refused(load_device, "h100sxm").hint == "did you mean `h100-sxm`?"
+def test_a_device_like_another_is_answered_with_that_one(refused):
+    hint = refused(load_device, "h100sxm").hint
+    assert hint == "did you mean `h100-sxm`? `plan devices` lists them all"
+
+
+def test_a_fabric_is_no_topology_for_a_plan(refused):
+    error = refused(load_cluster, "h100-fat-tree-x64")
+    assert [(p.value, p.fact) for p in error.problems] == [
+        ("h100-fat-tree-x64", "is a fabric of leaves")
+    ]
+    assert "`plan place --topology h100-fat-tree-x64`" in error.problems[0].remedy
+    assert "`h100-fat-tree-x64`" in refused(load_cluster, "h100-fat-tree-64").hint
+    assert "fat-tree" not in refused(load_cluster, "h100").hint
 
 
 def test_a_name_in_capitals_is_answered_in_small_letters(refused):
