@@ -60,23 +60,40 @@ def _model_text(name: str) -> str:
 def topologies(name: _Name = None, /, *, said: _Said) -> int:
     """List topologies, or describe one."""
     said.check()
-    if name is None:
-        from planner.report.catalogue import listing_text
-        from planner.report.facts import cluster_facts
-        from planner.specs.listing import list_clusters
-        from planner.specs.reading import load_cluster
-
-        hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
-        found = list_clusters()
-        facts = _facts(found, load_cluster, cluster_facts)
-        text = listing_text("topologies", found, hint=hint, width=width(), facts=facts)
-    else:
-        from planner.report.pools import cluster_text
-        from planner.specs.reading import load_cluster
-
-        text = cluster_text(load_cluster(name, asked_by="plan topologies"), width())
-    write(text, sys.stdout)
+    write(_topology_text(name) if name is not None else _topologies_text(), sys.stdout)
     return FOUND
+
+
+def _topologies_text() -> str:
+    """Clusters of like nodes or chips; below them fabrics, which only placements tell apart."""
+    from planner.report.catalogue import listing_text
+    from planner.report.facts import cluster_facts, pool_facts
+    from planner.specs.listing import list_clusters, list_fabrics
+    from planner.specs.pools import load_pool
+    from planner.specs.reading import load_cluster
+
+    clusters, fabrics = list_clusters(), list_fabrics()
+    known = _facts(clusters, load_cluster, cluster_facts)
+    hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
+    text = listing_text("topologies", clusters, hint=hint, width=width(), facts=known)
+    known = _facts(fabrics, load_pool, pool_facts)
+    hint = "`plan place --topology NAME` places on a fabric, as on any topology above"
+    title = "fabrics of leaves and kinds"
+    return f"{text}\n\n{listing_text(title, fabrics, hint=hint, width=width(), facts=known)}"
+
+
+def _topology_text(name: str) -> str:
+    from planner.specs.pools import is_fabric, load_pool
+    from planner.specs.reading import load_cluster
+
+    asked_by = "plan topologies"
+    if is_fabric(name):
+        from planner.report.fabrics import pool_text
+
+        return pool_text(load_pool(name, asked_by=asked_by), width())
+    from planner.report.pools import cluster_text
+
+    return cluster_text(load_cluster(name, asked_by=asked_by), width())
 
 
 def devices(

@@ -16,7 +16,7 @@ from planner.options.written_placements import WrittenPlacement, WrittenRepair
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
-    from planner.floors import Floor
+    from planner.floorplans import FloorPlan
     from planner.placement_results import Placement
     from planner.placing.asking import Serve
     from planner.placing.standing import Standings
@@ -36,7 +36,7 @@ def place(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> int:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
-    from planner.placing.flooring import floor_of
+    from planner.placing.floorplans import floorplan_of
     from planner.placing.planning import place as find
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
@@ -56,9 +56,9 @@ def place(
     found.check()
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
-    floor = floor_of(pool, state)
-    _draw(written, answer, floor)
-    _say(written, answer, floor)
+    floorplan = floorplan_of(pool, state)
+    _draw(written, answer, floorplan)
+    _say(written, answer, floorplan)
     return FOUND
 
 
@@ -68,7 +68,7 @@ def repair(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> int:
     """Put what stands right after a failure, with the fewest moved bytes within a loss."""
-    from planner.placing.flooring import floor_of
+    from planner.placing.floorplans import floorplan_of
     from planner.placing.repairing import repair as find
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
@@ -93,9 +93,9 @@ def repair(
     demands = dict(before.demands)
     wanted = [_as_before(one, demands) for one in wanted]
     answer = find(before, pool, wanted, state=state, loss=loss, **keywords)
-    floor = floor_of(pool, state)
-    _draw(written, answer.placement, floor)
-    _say_repair(written, answer, floor)
+    floorplan = floorplan_of(pool, state)
+    _draw(written, answer.placement, floorplan)
+    _say_repair(written, answer, floorplan)
     return FOUND
 
 
@@ -142,7 +142,7 @@ def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
     return one if demand is not None else replace(one, demand_tokens_per_s=before)
 
 
-def _say_repair(written: WrittenRepair, answer: Repair, floor: Floor) -> None:
+def _say_repair(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> None:
     if written.json:
         from planner.report.as_json import dumps, repair_json
 
@@ -153,7 +153,7 @@ def _say_repair(written: WrittenRepair, answer: Repair, floor: Floor) -> None:
     if written.quiet:
         write(repair_line(answer), sys.stdout)
     else:
-        write(repair_text(answer, width(), floor=floor), sys.stdout)
+        write(repair_text(answer, width(), floorplan=floorplan), sys.stdout)
 
 
 def _loader(name: str) -> Callable[[], ModelSpec]:
@@ -162,19 +162,19 @@ def _loader(name: str) -> Callable[[], ModelSpec]:
     return lambda: load_model(name)
 
 
-def _draw(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
+def _draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
     """Write the files that were asked for."""
     if written.html is not None:
-        from planner.report.floor_page import placement_page
+        from planner.report.floorplan_page import placement_page
 
-        Path(written.html).write_text(placement_page(answer, floor), encoding="utf-8")
+        Path(written.html).write_text(placement_page(answer, floorplan), encoding="utf-8")
     if written.svg is not None:
-        from planner.report.floor_drawing import drawing
+        from planner.report.floorplan_drawing import drawing
 
-        Path(written.svg).write_text(drawing(answer, floor), encoding="utf-8")
+        Path(written.svg).write_text(drawing(answer, floorplan), encoding="utf-8")
 
 
-def _say(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
+def _say(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
     if written.json:
         from planner.report.as_json import dumps, placement_json
 
@@ -185,7 +185,7 @@ def _say(written: WrittenPlacement, answer: Placement, floor: Floor) -> None:
     if written.quiet:
         write(placement_line(answer), sys.stdout)
     else:
-        text = placement_text(answer, width(), ranks=written.ranks, floor=floor)
+        text = placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
         write(text, sys.stdout)
 
 

@@ -329,12 +329,16 @@ class Screen:
     reason: str
 
 
+LEAST_MOVED = "least-moved"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """Why the plan is the best: the solver's bound, the screens, the verifier's word.
 
     Args:
-        status: `optimal` within the gap that was asked for, or `feasible` when time ended.
+        status: `optimal` within the gap that was asked for, `feasible` when time ended, or
+            `least-moved`: of a repair, that nothing within the loss that was asked for moves less.
         objective_name: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`.
         objective: value of the plan, SI; for throughput, output tokens a second.
         bound: no plan is better than this; same unit.

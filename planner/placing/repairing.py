@@ -30,6 +30,7 @@ from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.repair_results import Change, Move, Repair, RepairPoint
+from planner.results import LEAST_MOVED
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status, relative_gap
 from planner.specs.pools import PoolSpec
@@ -174,13 +175,15 @@ def _repaired(
     kept = _undominated([*points, chosen])
     solution = replace(
         last[0],
-        status=Status.OPTIMAL if _is_best(chosen, best) else Status.FEASIBLE,
+        status=Status.OPTIMAL,
         counts=chosen.counts,
         objective=chosen.objective,
         bound=best.objective,
         gap=relative_gap(chosen.objective, best.objective),
     )
     placed = posed.placed(solution, began_s)
+    if not _is_best(chosen, best):
+        placed = replace(placed, certificate=replace(placed.certificate, status=LEAST_MOVED))
     changes, moves, dropped = _changes(placed, before.replicas)
     moved_bytes = sum(move.n_bytes for move in moves)
     counted = chosen.moved * BYTES_OF_GIB

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.report.words import amount
+from planner.report.words import amount, plural
+from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.records import (
     ClusterSpec,
     LinkedFabric,
@@ -57,6 +58,22 @@ def cluster_facts(cluster: ClusterSpec) -> str:
     price = f"{show(cluster.usd_per_hour, 'USD/h')} a device, {device.price_date or 'undated'}"
     provenance = (*cluster.provenance, *device.provenance)
     return f"{memory}, {_network(cluster)}; {price}; {_assumed(provenance)}"
+
+
+def pool_facts(pool: PoolSpec) -> str:
+    """`2 × h100-nvl8-x1 (16 H100), 32 nodes a leaf on 8 rails, 2:1 spine; 9 of 45 assumed`."""
+    groups = "; ".join(group_text(group) for group in pool.groups)
+    return f"{groups}; {_assumed(pool.provenance)}"
+
+
+def group_text(group: GroupSpec) -> str:
+    """Nodes of one kind, and the switches above them."""
+    nodes = f"{plural(group.fabric.n_nodes, 'node')} of {group.fabric.n_devices_per_node}"
+    rails = f" on {group.n_rails} rails" if group.n_rails > 1 else ""
+    return (
+        f"{nodes} {group.cluster.device.title}, {group.n_nodes_per_leaf} nodes a leaf{rails}, "
+        f"{group.oversubscription:g}:1 spine"
+    )
 
 
 def _network(cluster: ClusterSpec) -> str:

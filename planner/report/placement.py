@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.floors import Floor
+from planner.floorplans import FloorPlan
 from planner.placement_results import (
     Channel,
     Placement,
@@ -12,7 +12,7 @@ from planner.placement_results import (
     Recipe,
     Replica,
 )
-from planner.report.floor_map import placement_map
+from planner.report.floorplan_map import placement_map
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.words import plural
@@ -33,7 +33,7 @@ def placement_line(placement: Placement) -> str:
 
 
 def placement_text(
-    placement: Placement, width: int, *, ranks: bool = False, floor: Floor | None = None
+    placement: Placement, width: int, *, ranks: bool = False, floorplan: FloorPlan | None = None
 ) -> str:
     """The whole report, in lines of at most `width` columns.
 
@@ -41,7 +41,7 @@ def placement_text(
         placement: to report.
         width: columns, 60 or more.
         ranks: whether to list every rank.
-        floor: the cluster, for a map of it; None for none.
+        floorplan: the cluster, for a map of it; None for none.
     """
     replicas = placement.replicas if ranks else placement.replicas[:MOST_LISTED]
     sections = (
@@ -49,7 +49,7 @@ def placement_text(
         section("cluster", labelled(_cluster_rows(placement), width)),
         section("models", _model_lines(placement)),
         section("recipes", _recipe_lines(placement, width)),
-        section("map", placement_map(placement, floor, width) if floor else []),
+        section("map", placement_map(placement, floorplan, width) if floorplan else []),
         section("replicas", _replica_lines(placement, replicas, width)),
         section("narrowest links", _channel_lines(replicas)),
         section("ranks", _rank_lines(placement) if ranks else []),

@@ -7,7 +7,7 @@ from collections import Counter
 
 from planner.report.lines import labelled, percent, wrapped
 from planner.report.words import limit_label, plural
-from planner.results import Certificate, Plan
+from planner.results import LEAST_MOVED, Certificate, Plan
 from planner.units import show
 
 _NO_GAP = 1e-9
@@ -35,6 +35,8 @@ def certificate_lines(proof: Certificate, width: int) -> list[str]:
 
 
 def _status_text(proof: Certificate) -> str:
+    if proof.status == LEAST_MOVED:
+        return "least moved: no plan within the loss asked for moves fewer bytes"
     if proof.status != "optimal":
         return f"{proof.status}: not proven to be the best"
     if proof.gap > _NO_GAP:

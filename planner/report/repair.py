@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from planner.floors import Floor
+from planner.floorplans import FloorPlan
 from planner.repair_results import Change, Move, Repair
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.placement import placement_text
@@ -23,7 +23,7 @@ def repair_line(repair: Repair) -> str:
     return f"{show(repair.moved_bytes, 'B')} move; replicas: {counted or 'none'}; {lost}"
 
 
-def repair_text(repair: Repair, width: int, *, floor: Floor | None = None) -> str:
+def repair_text(repair: Repair, width: int, *, floorplan: FloorPlan | None = None) -> str:
     """The whole report, in lines of at most `width` columns."""
     sections = (
         "\n".join(wrapped(repair_line(repair), width)),
@@ -31,7 +31,7 @@ def repair_text(repair: Repair, width: int, *, floor: Floor | None = None) -> st
         section("replicas that change", _change_lines(repair.changes)),
         section("moves", _move_lines(repair.moves)),
         section("bytes against the objective", _frontier_lines(repair)),
-        placement_text(repair.placement, width, floor=floor),
+        placement_text(repair.placement, width, floorplan=floorplan),
     )
     return "\n\n".join(filter(None, sections))
 

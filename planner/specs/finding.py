@@ -193,6 +193,10 @@ def _no_such_file(kind: Kind, name: str) -> SpecError:
 
 
 def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
+    if kind is Kind.CLUSTER and _is_fabric(name):
+        remedy = f"`plan place --topology {name}` places on it"
+        fact = "is a fabric of leaves"
+        return SpecError([Problem(where=asked_by, value=literal(name), fact=fact, remedy=remedy)])
     fact = f"no such {kind.word}" if name.strip() else "is empty"
     problem = Problem(where=asked_by, value=literal(name), fact=fact)
     close = _closest(kind, name)
@@ -201,19 +205,33 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     return SpecError([problem], hint=" ".join(filter(None, (meant, lister))))
 
 
+def _is_fabric(name: str) -> bool:
+    """Whether fabrics have a name that clusters do not."""
+    named = any(path.stem == name for path in files(Kind.FABRIC))
+    return named or any(pattern.match(name) for _, pattern in patterns(Kind.FABRIC))
+
+
 def _closest(kind: Kind, name: str) -> str:
+    """The nearest name; of a topology, fabrics too: `plan place` looks among both."""
     from difflib import get_close_matches
 
-    known = [path.stem for path in files(kind)]
-    for path, pattern in patterns(kind):
-        known.remove(path.stem)
-        known += pattern.some_names(1_000)
+    known = _names(kind)
     if name.lower() in known:
         return name.lower()
     longer = [one for one in known if name and one.startswith(f"{name.lower()}-")]
     if longer:
         return longer[-1]
-    return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), "")
+    others = _names(Kind.FABRIC) if kind is Kind.CLUSTER else []
+    return next(iter(get_close_matches(name, [*known, *others], n=1, cutoff=0.5)), "")
+
+
+def _names(kind: Kind) -> list[str]:
+    """Names that files of a kind have; of patterns, a thousand each at most."""
+    names = [path.stem for path in files(kind)]
+    for path, pattern in patterns(kind):
+        names.remove(path.stem)
+        names += pattern.some_names(1_000)
+    return names
 
 
 def _known(kind: Kind) -> str:

@@ -38,6 +38,11 @@ def list_clusters() -> tuple[Listing, ...]:
     return _list(Kind.CLUSTER, "cluster")
 
 
+def list_fabrics() -> tuple[Listing, ...]:
+    """Fabrics of leaves that can be named, those of the working folder first."""
+    return _list(Kind.FABRIC, "cluster")
+
+
 def list_devices() -> tuple[Listing, ...]:
     """Devices that can be named, those of the working folder first."""
     return _list(Kind.DEVICE, "device")

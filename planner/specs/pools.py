@@ -105,6 +105,15 @@ def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | 
     return load_pool(name_or_path, asked_by=asked_by)
 
 
+def is_fabric(name_or_path: str) -> bool:
+    """Whether a name or a path is that of a fabric file.
+
+    Raises:
+        SpecError: there is no file at the path, or the name fits a pattern with wrong values.
+    """
+    return _fabric_file(name_or_path) is not None
+
+
 def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     """Load a fabric file, or a topology of nodes as `pool_of` sees it.
 

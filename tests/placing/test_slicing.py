@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import NoPlanError, RequestError, SolverError, SpecError
 from planner.placing.asking import Serve, requests_of
-from planner.placing.flooring import floor_of
+from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import place
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
@@ -208,8 +208,8 @@ def test_nothing_free_and_nothing_possible_are_told_apart():
     assert 0 < obstacle.reachable < 1e9
 
 
-def test_the_floor_of_a_torus_has_every_device_in_its_state():
-    floor = floor_of(_pool(), State(busy=("0,0,0",), failed=("1,2,3",)))
-    assert (floor.pool, floor.n_devices) == ((4, 4, 8), 128)
-    assert floor.spots[0].state == "busy"
-    assert floor.spots[(1 * 4 + 2) * 8 + 3].state == "failed"
+def test_the_floorplan_of_a_torus_has_every_device_in_its_state():
+    plan = floorplan_of(_pool(), State(busy=("0,0,0",), failed=("1,2,3",)))
+    assert (plan.pool, plan.n_devices) == ((4, 4, 8), 128)
+    assert plan.spots[0].state == "busy"
+    assert plan.spots[(1 * 4 + 2) * 8 + 3].state == "failed"

@@ -64,7 +64,7 @@ from tests.report.economics_examples import (
 from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
-from tests.report.floors import REPAIR
+from tests.report.floorplans import REPAIR
 from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
 from tests.report.staging import PLACEMENT as LAYERS

@@ -66,6 +66,16 @@ def test_a_name_like_another_is_answered_with_that_one(refused):
     assert refused(load_engine, "vlm").hint == "did you mean `vllm`?"
 
 
+def test_a_fabric_is_no_topology_for_a_plan(refused):
+    error = refused(load_cluster, "h100-fat-tree-x64")
+    assert [(p.value, p.fact) for p in error.problems] == [
+        ("h100-fat-tree-x64", "is a fabric of leaves")
+    ]
+    assert "`plan place --topology h100-fat-tree-x64`" in error.problems[0].remedy
+    assert "`h100-fat-tree-x64`" in refused(load_cluster, "h100-fat-tree-64").hint
+    assert "fat-tree" not in refused(load_cluster, "h100").hint
+
+
 def test_a_name_in_capitals_is_answered_in_small_letters(refused):
     assert "`tpu-v4-4x8x8`" in refused(load_cluster, "TPU-v4-4x8x8").hint
 

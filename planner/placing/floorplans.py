@@ -1,10 +1,10 @@
-"""The floor of a cluster in its state: leaves, nodes and devices of a fabric, cells of a torus."""
+"""The floor plan of a cluster as it is: leaves, nodes and devices of a fabric, cells of a torus."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.floors import Box, Floor, Spot
+from planner.floorplans import Box, FloorPlan, Spot
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.state import FREE, State
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def floor_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State | None) -> Floor:
+def floorplan_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State | None) -> FloorPlan:
     """What there is to draw of a cluster.
 
     Raises:
@@ -26,7 +26,7 @@ def floor_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State | Non
         fabric = cluster.fabric
         before = build_graph(cluster)
         graph = with_state(before, state)
-        return Floor(
+        return FloorPlan(
             title=cluster.title,
             pool=fabric.shape,
             cube=fabric.wrap_multiple,
@@ -39,7 +39,7 @@ def floor_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State | Non
     else:
         before, title = cluster, str(cluster.graph.get("name", "") or "graph")
     graph = with_state(before, state)
-    return Floor(title=title, leaves=_leaves(before, graph), lines=_links(before, graph))
+    return FloorPlan(title=title, leaves=_leaves(before, graph), lines=_links(before, graph))
 
 
 def _spot(graph: nx.Graph[Any], name: str) -> Spot:

@@ -30,7 +30,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
+class FloorPlan:
     """All devices of a cluster.
 
     Args:

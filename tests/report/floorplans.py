@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.floors import Box, Floor, Spot
+from planner.floorplans import Box, FloorPlan, Spot
 from planner.placement_results import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
 from planner.repair_results import Change, Move, Repair, RepairPoint
 from tests.report.examples import CERTIFICATE, DEPLOYMENT
@@ -75,14 +75,14 @@ def _node(number: int, states: str) -> Box:
     return Box(name=name, spots=spots)
 
 
-FABRIC = Floor(
+FABRIC = FloorPlan(
     title="a small pool",
     leaves=(Box(name="leaf0", boxes=(_node(0, "...."), _node(1, "#xr."))),),
     lines=("node1/gpu0 – leaf0 down",),
 )
 ON_FABRIC = placement(("node0/gpu0", "node0/gpu1"), ("node0/gpu2", "node0/gpu3"))
 
-TORUS = Floor(
+TORUS = FloorPlan(
     title="a small torus",
     pool=(2, 2, 2),
     cube=4,

@@ -14,7 +14,7 @@ from html import escape
 from itertools import groupby
 from math import ceil, sqrt
 
-from planner.floors import Box, Floor, Spot
+from planner.floorplans import Box, FloorPlan, Spot
 from planner.placement_results import Placement, Rank, Replica
 from planner.report.words import plural
 from planner.units import show
@@ -78,11 +78,11 @@ class Cell:
     size: float
 
 
-def drawing(placement: Placement, floor: Floor) -> str:
+def drawing(placement: Placement, floorplan: FloorPlan) -> str:
     """The drawing, by itself a file."""
     seats = seats_of(placement)
-    cells, around, height = _torus(floor) if floor.pool else _fabric(floor)
-    legend, height = _legend(placement, floor, height)
+    cells, around, height = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
+    legend, height = _legend(placement, floorplan, height)
     paint = _Paint(placement)
     parts = [
         f'<svg class="floor" xmlns="http://www.w3.org/2000/svg" role="img" '
@@ -134,17 +134,17 @@ def side(n_devices: int) -> float:
     return next(size for most, size in SIZES if n_devices <= most)
 
 
-def _fabric(floor: Floor) -> tuple[list[Cell], list[str], float]:
+def _fabric(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float]:
     """Leaves below each other, two abreast where there are many; nodes in them, in rows."""
-    size = side(floor.n_devices)
-    n_abreast = 2 if len(floor.leaves) >= 4 else 1
+    size = side(floorplan.n_devices)
+    n_abreast = 2 if len(floorplan.leaves) >= 4 else 1
     width = (WIDTH - 2 * MARGIN - (n_abreast - 1) * GAP) / n_abreast
     cells: list[Cell] = []
     around: list[str] = []
     y = MARGIN
-    for first in range(0, len(floor.leaves), n_abreast):
+    for first in range(0, len(floorplan.leaves), n_abreast):
         lowest = y
-        for i, leaf in enumerate(floor.leaves[first : first + n_abreast]):
+        for i, leaf in enumerate(floorplan.leaves[first : first + n_abreast]):
             corner = (MARGIN + i * (width + GAP), y)
             bottom = _leaf(leaf, corner, (width, size), (cells, around))
             lowest = max(lowest, bottom)
@@ -219,11 +219,11 @@ def _short(name: str, leaf: str) -> str:
     return name.removeprefix(f"{group}/") if group else name
 
 
-def _torus(floor: Floor) -> tuple[list[Cell], list[str], float]:
+def _torus(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float]:
     """Slices of equal z, in rows; x to the right, y downwards."""
-    assert floor.pool is not None
-    nx, ny, nz = floor.pool
-    best, size = _abreast(floor.pool)
+    assert floorplan.pool is not None
+    nx, ny, nz = floorplan.pool
+    best, size = _abreast(floorplan.pool)
     cells, around = [], []
     for z in range(nz):
         x = MARGIN + (z % best) * (nx * size + GAP)
@@ -232,7 +232,7 @@ def _torus(floor: Floor) -> tuple[list[Cell], list[str], float]:
             around.append(f'<text class="faint" x="{x:g}" y="{y + 11:g}">z = {z}</text>')
         cells += [
             Cell(
-                spot=floor.spots[(i * ny + j) * nz + z],
+                spot=floorplan.spots[(i * ny + j) * nz + z],
                 x=x + i * size,
                 y=y + LINE + j * size,
                 size=size,
@@ -333,7 +333,7 @@ def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[
         yield patch
 
 
-def _legend(placement: Placement, floor: Floor, y: float) -> tuple[list[str], float]:
+def _legend(placement: Placement, floorplan: FloorPlan, y: float) -> tuple[list[str], float]:
     """What colours, hatching and numbers stand for, and the narrowest link of each recipe."""
     lines: list[str] = []
     x = MARGIN
@@ -349,7 +349,7 @@ def _legend(placement: Placement, floor: Floor, y: float) -> tuple[list[str], fl
         lines.append(f'<text x="{x + 19:g}" y="{y + 11:g}">{text}</text>')
         x += 90
     y += LINE + 6
-    for text in (*legend_lines(placement), *_link_lines(floor)):
+    for text in (*legend_lines(placement), *_link_lines(floorplan)):
         lines.append(f'<text x="{MARGIN:g}" y="{y + 11:g}">{escape(text)}</text>')
         y += LINE
     return lines, y + MARGIN
@@ -373,10 +373,10 @@ def legend_lines(placement: Placement) -> list[str]:
     return found
 
 
-def _link_lines(floor: Floor) -> list[str]:
-    more = len(floor.lines) - 4
+def _link_lines(floorplan: FloorPlan) -> list[str]:
+    more = len(floorplan.lines) - 4
     return [
-        *(f"link {line}" for line in floor.lines[:4]),
+        *(f"link {line}" for line in floorplan.lines[:4]),
         *([f"and {more} more links"] if more > 0 else []),
     ]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from planner.floors import Floor
+from planner.floorplans import FloorPlan
 from planner.placement_results import Placement, Replica
-from planner.report.floor_drawing import drawing
+from planner.report.floorplan_drawing import drawing
 from planner.report.page import document
 from planner.report.placement import placement_line
 from planner.report.proof import certificate_lines
@@ -17,14 +17,14 @@ from planner.units import show
 PROOF_WIDTH = 110
 
 
-def placement_page(placement: Placement, floor: Floor) -> str:
+def placement_page(placement: Placement, floorplan: FloorPlan) -> str:
     """The whole page."""
     line = placement_line(placement)
     proof = "\n".join(certificate_lines(placement.certificate, PROOF_WIDTH))
     body = (
         f"<h1>{escape(placement.title)}</h1>",
         f"<p>{escape(line)}</p>",
-        f'<div class="scroll">{drawing(placement, floor)}</div>',
+        f'<div class="scroll">{drawing(placement, floorplan)}</div>',
         "<h2>Models</h2>",
         *_models(placement),
         "<h2>Replicas</h2>",

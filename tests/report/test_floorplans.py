@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from planner.floors import Box, Floor, Spot
-from planner.report.floor_drawing import drawing
-from planner.report.floor_map import placement_map
-from planner.report.floor_page import placement_page
+from planner.floorplans import Box, FloorPlan, Spot
+from planner.report.floorplan_drawing import drawing
+from planner.report.floorplan_map import placement_map
+from planner.report.floorplan_page import placement_page
 from planner.report.page import document
-from tests.report.floors import FABRIC, ON_FABRIC, ON_TORUS, TORUS
+from tests.report.floorplans import FABRIC, ON_FABRIC, ON_TORUS, TORUS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -28,13 +28,16 @@ def _devices(svg: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(("placement", "floor"), [(ON_FABRIC, FABRIC), (ON_TORUS, TORUS)])
-def test_every_device_is_drawn_once_and_says_what_it_is(placement, floor):
-    told = _devices(drawing(placement, floor))
+@pytest.mark.parametrize(("placement", "floorplan"), [(ON_FABRIC, FABRIC), (ON_TORUS, TORUS)])
+def test_every_device_is_drawn_once_and_says_what_it_is(placement, floorplan):
+    told = _devices(drawing(placement, floorplan))
     names = [text.split(":")[0] for text in told]
-    spots = [*floor.spots, *(s for leaf in floor.leaves for n in leaf.boxes for s in n.spots)]
+    spots = [
+        *floorplan.spots,
+        *(s for leaf in floorplan.leaves for n in leaf.boxes for s in n.spots),
+    ]
     assert {spot.name for spot in spots} <= set(names)
-    assert len(told) == floor.n_devices + 4  # and the four of the legend
+    assert len(told) == floorplan.n_devices + 4  # and the four of the legend
     assert sum("rank" in text for text in told) == 4
 
 
@@ -67,7 +70,7 @@ def test_four_thousand_devices_stay_on_one_page():
         for n in range(512)
     )
     leaves = tuple(Box(name=f"leaf{k}", boxes=nodes[32 * k : 32 * k + 32]) for k in range(16))
-    svg = drawing(ON_FABRIC, Floor(title="large", leaves=leaves))
+    svg = drawing(ON_FABRIC, FloorPlan(title="large", leaves=leaves))
     root = ElementTree.fromstring(svg)
     assert len(_devices(svg)) == 4096 + 4
     assert float(root.get("height", "0")) < 2000
@@ -100,8 +103,8 @@ def test_a_large_torus_is_mapped_by_cubes():
         for y in range(16)
         for z in range(16)
     )
-    floor = replace(TORUS, pool=(16, 16, 16), spots=spots)
-    lines = placement_map(replace(ON_TORUS, replicas=()), floor, 100)
+    plan = replace(TORUS, pool=(16, 16, 16), spots=spots)
+    lines = placement_map(replace(ON_TORUS, replicas=()), plan, 100)
     assert lines[1] == "each letter 2×2×2 devices, + where they differ"
     assert lines[3].split()[0] == "#+......"
     assert lines[4].split()[0] == "#......."

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from string import ascii_letters
 
-from planner.floors import Box, Floor, Spot
+from planner.floorplans import Box, FloorPlan, Spot
 from planner.placement_results import Placement
-from planner.report.floor_drawing import Seat, seats_of
+from planner.report.floorplan_drawing import Seat, seats_of
 
 MOST_LETTERS = 1024
 """Devices of a torus, one by one; of a larger one cubes."""
@@ -20,7 +20,7 @@ MOST_LINES = 40
 _SIGNS = {"free": ".", "busy": "#", "reserved": "#", "failed": "x"}
 
 
-def placement_map(placement: Placement, floor: Floor, width: int) -> list[str]:
+def placement_map(placement: Placement, floorplan: FloorPlan, width: int) -> list[str]:
     """Lines of at most `width` columns."""
     seats = seats_of(placement)
 
@@ -28,11 +28,11 @@ def placement_map(placement: Placement, floor: Floor, width: int) -> list[str]:
         seat = seats.get(spot.name)
         return _SIGNS[spot.state] if seat is None else letter_of(seat)
 
-    if floor.pool is not None:
-        return [_KEY, *_torus(floor, floor.pool, letter, width)]
-    lines = [line for leaf in floor.leaves for line in _leaf(leaf, letter, width)]
+    if floorplan.pool is not None:
+        return [_KEY, *_torus(floorplan, floorplan.pool, letter, width)]
+    lines = [line for leaf in floorplan.leaves for line in _leaf(leaf, letter, width)]
     if len(lines) > MOST_LINES:
-        return [f"{floor.n_devices} devices: `--html` draws them"]
+        return [f"{floorplan.n_devices} devices: `--html` draws them"]
     return [_KEY, *lines]
 
 
@@ -44,7 +44,7 @@ def letter_of(seat: Seat) -> str:
 
 
 def _torus(
-    floor: Floor, pool: tuple[int, int, int], letter: Callable[[Spot], str], width: int
+    floorplan: FloorPlan, pool: tuple[int, int, int], letter: Callable[[Spot], str], width: int
 ) -> list[str]:
     """Slices of equal z beside each other; x to the right, y downwards."""
     nx, ny, nz = pool
@@ -55,7 +55,7 @@ def _torus(
 
     def sign(i: int, j: int, k: int) -> str:
         found = {
-            letter(floor.spots[(x * ny + y) * nz + z])
+            letter(floorplan.spots[(x * ny + y) * nz + z])
             for x in range(i * step, min(nx, (i + 1) * step))
             for y in range(j * step, min(ny, (j + 1) * step))
             for z in range(k * step, min(nz, (k + 1) * step))
