@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
-from planner.audit_command import audit
-from planner.calibrate_command import calibrate
-from planner.catalogue_commands import devices, models, topologies
+from planner.commands.audit import audit
+from planner.commands.calibrate import calibrate
+from planner.commands.catalogue import devices, models, topologies
+from planner.commands.experts import experts
+from planner.commands.placements import place, repair
+from planner.commands.predict import predict
+from planner.commands.stages import layers, stages
+from planner.commands.surveys import compare, pareto
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -28,15 +33,10 @@ from planner.errors import (
     RequestError,
     SolverError,
 )
-from planner.experts_command import experts
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
-from planner.place_command import place, repair
-from planner.predict_command import predict
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
-from planner.staging_command import layers, stages
-from planner.survey_commands import compare, pareto
 
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict
@@ -111,7 +111,7 @@ def plan(
         written: the options.
         said: problems of the words that are no options.
     """
-    from planner.engine_command import plan_engine
+    from planner.commands.engine import plan_engine
     from planner.options.misplaced import without_engine
 
     if written.engine is not None:

@@ -61,7 +61,7 @@ def audit(
     from planner.specs.request import repriced
 
     if written.engine is not None:
-        from planner.engine_audit_command import audit_engine
+        from planner.commands.engine_audit import audit_engine
 
         seen, seen_problems = _seen(written)
         said.problems += [*_misplaced(written), *seen_problems]
