@@ -16,7 +16,7 @@ class Rank:
     Args:
         rank: number within the replica, stage by stage, node by node.
         device: as the user calls it.
-        node, leaf: where it is; empty on a torus.
+        node, leaf: where it is; empty on a torus, and the leaf of a node that is on none.
         stage: pipeline stage.
         axes: coordinates within its stage's mesh: in the node, over nodes; on a torus x, y, z.
         coordinate: in the pool, on a torus.

@@ -194,6 +194,7 @@ def _read(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
     from planner.options.counts import count
+    from planner.options.outputs import unwritable
     from planner.options.reading import Faults, one_of, read
     from planner.placing.asking import BATCHES, OBJECTIVES
     from planner.units import parse
@@ -240,7 +241,8 @@ def _read(
         "aligned": written.align,
         "options": asked.options,
     }
-    found.problems += [*problems, *faults.problems]
+    files = [*unwritable("--html", written.html), *unwritable("--svg", written.svg)]
+    found.problems += [*problems, *faults.problems, *files]
     return keywords, wishes
 
 

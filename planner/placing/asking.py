@@ -103,6 +103,10 @@ def site_of(
         bases = {kind: of_group[kind.group] for kind in found.kinds}
         name, title = pool.name, pool.title
     else:
+        if not hasattr(cluster, "is_directed"):
+            fact = f"is a {type(cluster).__name__}, not a topology, a pool or a graph"
+            remedy = "load one: `load_topology`, `load_pool`"
+            raise RequestError([Problem(where="cluster", fact=fact, remedy=remedy)])
         problems = validate_graph(cluster)
         known, unknown = _known_devices(cluster, devices or {})
         if problems or unknown:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from planner.placement_results import PlacementConflict
+from planner.placing.asking import Serve
 from planner.placing.posing import Posed
 from planner.placing.searching import Asked, Search, pose_asked
 from planner.programs.placement import most_copies, served
@@ -14,14 +16,31 @@ from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
 from planner.solvers.solution import Status
 
+
+class AnyWay(Protocol):
+    """What a replica costs, whatever the fabric."""
+
+    @property
+    def usd_per_hour(self) -> float: ...
+    @property
+    def n_devices(self) -> int: ...
+
+
 VERIFIED = "two solvers find no placement"
 
 
 def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
     """The irreducible set of wishes that no placement grants together, by a deletion filter."""
     found = asked.site.ground.inventory
-    obstacles = [_hopeless(asked, search, m) for m in range(len(asked.wanted))]
+    unlimited = pose_asked(asked, search.kept, without=_wishes(asked))
+    fits = most_copies(unlimited.program) > 0
+    able = {int(m) for m in unlimited.program.column_model[fits]}
+    obstacles = [_hopeless(asked, search, m, able) for m in range(len(asked.wanted))]
     none = [one for one in obstacles if one is not None]
+    if not none and search.solution.counts is not None:
+        n_before = len(unlimited.given) + len(unlimited.staged)
+        fitting = zip(unlimited.taken, fits[n_before:], strict=True)
+        none = narrow_limits(asked.limits, [way for (way, _), can in fitting if can])
     if not none:
         names = _irreducible(asked, search)
         none = [_obstacle(asked, search, name, names) for name in names]
@@ -45,17 +64,43 @@ def _wishes(asked: Asked) -> list[str]:
     return [*wished, *asked.limits]
 
 
-def _hopeless(asked: Asked, search: Search, m: int) -> Obstacle | None:
-    """A model of which no replica fits what is free, within its targets.
+def is_wanted(wish: Serve, solution: PlacementSolution) -> bool:
+    """Whether a replica is asked for, if only because nothing at all was placed."""
+    return solution.counts is not None or bool(wish.replicas or wish.demand_tokens_per_s)
+
+
+def narrow_limits(limits: Mapping[str, float], ways: Sequence[AnyWay]) -> list[Obstacle]:
+    """Limits that leave room for no replica at all, where nothing else forbids one.
+
+    Args:
+        limits: most `rent` [USD/h] and `devices` of all replicas.
+        ways: that fit what is free and meet the targets.
+    """
+    least = {
+        "rent": min((way.usd_per_hour for way in ways), default=math.inf),
+        "devices": float(min((way.n_devices for way in ways), default=0)),
+    }
+    together = all(least[name] <= most for name, most in limits.items())
+    return [
+        Obstacle(
+            name=name,
+            asked=most,
+            reachable=least[name],
+            dimension={"rent": "USD/h"}.get(name, "1"),
+            reason=f"the least {name} of one replica",
+        )
+        for name, most in limits.items()
+        if together or least[name] > most
+    ]
+
+
+def _hopeless(asked: Asked, search: Search, m: int, able: set[int]) -> Obstacle | None:
+    """A model of which no replica fits what is free, within its targets and without limits.
 
     Where all wishes are granted by nothing at all, none of the models has one that fits.
     """
     wish = asked.wanted[m]
-    nothing_placed = search.solution.counts is not None
-    is_wanted = nothing_placed or wish.replicas or wish.demand_tokens_per_s
-    program = search.posed.program
-    fits = (program.column_model == m) & (most_copies(program) > 0)
-    if not is_wanted or fits.any():
+    if not is_wanted(wish, search.solution) or m in able:
         return None
     free = asked.site.ground.inventory.n_free
     return Obstacle(

@@ -15,6 +15,7 @@ from planner.placing.searching import Asked, Search
 from planner.placing.verifying import Judge, check_devices, deployment_of
 from planner.results import Certificate, Screen
 from planner.topology.costs import CostTable, GroupCosts, as_callable
+from planner.topology.graph import DEVICE
 
 UNITS = {
     "throughput": (-1e3, "token/s"),
@@ -84,6 +85,7 @@ def placement_of(
 def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) -> Replica:
     leaf_names, grid = asked.site.ground.inventory.leaf_names, one.grid
     home = {name: part.node for part in one.parts for name in part.devices}
+    vertices = asked.site.graph.nodes
     places = [
         (name, stage, (inside, across))
         for stage, rows in enumerate(grid)
@@ -95,11 +97,12 @@ def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) 
             rank=rank,
             device=name,
             node=home[name].name,
-            leaf=leaf_names[home[name].leaf],
+            leaf=leaf if vertices.get(leaf, {}).get("kind") != DEVICE else "",
             stage=stage,
             axes=axes,
         )
         for rank, (name, stage, axes) in enumerate(places)
+        for leaf in (leaf_names[home[name].leaf],)
     )
     name, judge = named
     return Replica(
@@ -107,7 +110,7 @@ def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) 
         model=asked.wanted[one.way.model].model.name,
         recipe=recipe,
         nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
-        leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks)),
+        leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
         ranks=ranks,
         channels=judge.channels(one),
     )

@@ -90,6 +90,7 @@ def place(
     began_s = time.perf_counter()
     wanted = wishes(models)
     objective = objective or _usual_objective(wanted)
+    check_most(most_devices)
     if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
         return place_slices(
             AskedTorus(
@@ -183,6 +184,17 @@ def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Ser
 
 def _usual_objective(wanted: Sequence[Serve]) -> str:
     return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
+
+
+def check_most(most_devices: int | None) -> None:
+    """That a replica may have a device.
+
+    Raises:
+        RequestError: it may have none.
+    """
+    if most_devices is not None and most_devices < 1:
+        fact = "is no positive number of devices"
+        raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
 
 
 def read_limits(limits: Mapping[str, float]) -> dict[str, float]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planner.describe import describe
-from planner.errors import NoPlanError, Problem, RequestError, SolverError
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
 from planner.placement_results import Placement, Replica
 from planner.placing import planning
 from planner.placing.asking import MOST_DEVICES, Serve, requests_of, site_of
@@ -37,12 +37,15 @@ from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, TorusFabric, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
+from planner.topology.slices import torus_device
 
 if TYPE_CHECKING:
     import networkx as nx
 
 MOST_POINTS = 12
 MOST_DIRECT = 1000
+MOST_TOLD = 5
+"""Replicas on unknown devices that are told of one by one."""
 BYTES_OF_GIB = 2.0**30
 CLOSE = 1e-9
 
@@ -77,8 +80,8 @@ def repair(
         options: backend, time limit of each solve, threads, seed.
 
     Raises:
-        RequestError, NoPlanError, SolverError: as `place`; or a solve ran out of time, so that
-            nothing is proved.
+        RequestError, NoPlanError, SolverError: as `place`; or what stands is not of the cluster.
+        OutOfTimeError: a solve ran out of time, so that nothing is proved.
     """
     began_s = time.perf_counter()
     if not 0 <= loss < 1:
@@ -95,7 +98,9 @@ def repair(
         "options": options,
     }
     limited = planning.read_limits(limits or {})
+    planning.check_most(most_devices)
     if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
+        _check_known(before, {torus_device(*at) for at in np.ndindex(cluster.fabric.shape)})
         posed = _on_torus(
             AskedTorus(
                 cluster=cluster,
@@ -117,6 +122,7 @@ def repair(
             group_costs=None,
             most_devices=most_devices or MOST_DEVICES,
         )
+        _check_known(before, site.graph)
         asked = Asked(
             site=site,
             wanted=wanted,
@@ -127,6 +133,22 @@ def repair(
         )
         posed = _on_nodes(asked, before)
     return _repaired(posed, before, (objective, loss, most_points), options, began_s)
+
+
+def _check_known(before: Standings, known: Container[str]) -> None:
+    """That all that stands is in the cluster.
+
+    Raises:
+        RequestError: a device of a replica is not.
+    """
+    remedy = "name the cluster that it was placed on"
+    problems = [
+        Problem(where=one.name, value=names[0], fact="is no device of the cluster", remedy=remedy)
+        for one in before.replicas
+        if (names := [name for name in one.devices if name not in known])
+    ]
+    if problems:
+        raise RequestError(problems[:MOST_TOLD])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -182,6 +204,9 @@ def _repaired(
         gap=relative_gap(chosen.objective, best.objective),
     )
     placed = posed.placed(solution, began_s)
+    if not placed.replicas:
+        posed.refuse()
+        raise SolverError("a repair places nothing where a placement places replicas")
     if not _is_best(chosen, best):
         placed = replace(placed, certificate=replace(placed.certificate, status=LEAST_MOVED))
     changes, moves, dropped = _changes(placed, before.replicas)
@@ -235,14 +260,14 @@ def _solved(program: PlacementProgram, options: SolverOptions) -> PlacementSolut
     """Solved to the proof.
 
     Raises:
-        SolverError: the time ended before it.
+        OutOfTimeError: the time ended before it.
     """
     effort = Effort(time_limit_s=options.time_limit_s, threads=options.threads, seed=options.seed)
     is_packing = bool((program.uses.amount > 0).all()) and program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_packing else options.solver
     solution = solve_placement(program, solver=solver, effort=effort)
     if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-        raise SolverError("the time limit ended before the least moved bytes were proved")
+        raise OutOfTimeError(time_limit_s=options.time_limit_s or 0.0, bound=solution.bound)
     return solution
 
 
@@ -348,7 +373,9 @@ def _on_nodes(asked: Asked, before: Standings) -> _Posed:
         return placement_of(asked, described, located, began_s=began_s, costs=None)
 
     def refuse() -> None:
-        if search.solution.status is Status.INFEASIBLE:
+        counts = search.solution.counts
+        n_before = len(search.posed.given) + len(search.posed.staged)
+        if counts is None or not any(counts.copies[n_before:]):
             raise NoPlanError(conflict_of(asked, search))
 
     able = {

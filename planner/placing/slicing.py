@@ -22,6 +22,7 @@ from planner.placement_results import (
     Served,
 )
 from planner.placing.asking import Serve
+from planner.placing.conflicts import is_wanted, narrow_limits
 from planner.placing.describing import UNITS, in_si
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
@@ -102,7 +103,8 @@ def place_slices(asked: AskedTorus) -> Placement:
     ground = ground_of(asked)
     posed = pose_asked(asked, ground)
     solution = solved(posed, asked.options)
-    if solution.status is Status.INFEASIBLE:
+    nothing = solution.counts is not None and not any(solution.counts.copies)
+    if solution.status is Status.INFEASIBLE or nothing:
         raise NoPlanError(_conflict(asked, ground, solution))
     if solution.counts is None:
         bound = in_si(asked.objective, solution.bound)
@@ -396,8 +398,11 @@ def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) ->
             f"lie among the {ground.n_free} free devices",
         )
         for wish, (_, of_opening) in zip(asked.wanted, ground.offered, strict=True)
-        if (wish.replicas or wish.demand_tokens_per_s) and not (of_opening >= 0).any()
+        if is_wanted(wish, solution) and not (of_opening >= 0).any()
     ]
+    if not obstacles and solution.counts is not None:
+        ways = [way for found, of_opening in ground.offered for way in _used(found, of_opening)]
+        obstacles = narrow_limits(asked.limits, ways)
     if not obstacles:
         names = _irreducible(asked, ground)
         obstacles = [_obstacle(asked, ground, name, names) for name in names]
@@ -410,6 +415,11 @@ def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) ->
         obstacles=tuple(obstacles),
         verified=verified,
     )
+
+
+def _used(ways: Sequence[TorusWay], of_opening: IntArray) -> list[TorusWay]:
+    """The ways that some opening has."""
+    return [ways[w] for w in np.unique(of_opening) if w >= 0]
 
 
 def _wishes(asked: AskedTorus) -> list[str]:

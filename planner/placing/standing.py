@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,8 +94,9 @@ def load_standings(path: str) -> Standings:
     where = "PLACEMENT"
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError:
-        problem = Problem(where=where, value=literal(path), fact="no such file")
+    except OSError as error:
+        fact = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
+        problem = Problem(where=where, value=literal(path), fact=fact)
         raise SpecError([problem]) from None
     except ValueError:
         found = None
@@ -103,10 +105,19 @@ def load_standings(path: str) -> Standings:
         problem = Problem(where=where, value=literal(path), fact="is no placement", remedy=remedy)
         raise SpecError([problem])
     try:
-        return _read(found)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        fact = f"is no whole placement: {error!r} is missing or wrong"
+        before = _read(found)
+    except KeyError as error:
+        fact = f"is no whole placement: `{error.args[0]}` is missing"
         raise SpecError([Problem(where=where, value=literal(path), fact=fact)]) from None
+    except (TypeError, ValueError, IndexError):
+        fact = "is no whole placement: a value in it is not what `plan place` writes"
+        raise SpecError([Problem(where=where, value=literal(path), fact=fact)]) from None
+    names = Counter(name for one in before.replicas for name in one.devices)
+    twice = [name for name, n in names.items() if n > 1]
+    if twice:
+        fact = f"has several ranks on `{twice[0]}`"
+        raise SpecError([Problem(where=where, value=literal(path), fact=fact)])
+    return before
 
 
 def _read(found: Mapping[str, Any]) -> Standings:

@@ -26,7 +26,7 @@ MOST_LISTED = 12
 def placement_line(placement: Placement) -> str:
     """The placement in one line."""
     rent = show(sum(one.usd_per_hour for one in placement.served), "USD/h")
-    devices = f"{placement.n_used} of {plural(placement.n_free, 'free device')}"
+    devices = f"{placement.n_used:,} of {plural(placement.n_free, 'free device')}"
     n_replicas = plural(len(placement.replicas), "replica")
     rate = show(placement.output_tokens_per_s, "token/s")
     return f"{n_replicas} on {devices}: {rate}, {rent}"
@@ -61,7 +61,7 @@ def placement_text(
 def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
     rows = [("pool", placement.title)]
     rows += [
-        (kind.kind, f"{kind.n_devices} {kind.device}, {kind.n_free} free, {kind.n_used} used")
+        (kind.kind, f"{kind.n_devices:,} {kind.device}, {kind.n_free:,} free, {kind.n_used:,} used")
         for kind in placement.kinds
     ]
     return rows
@@ -104,7 +104,7 @@ def _recipe(number: int, recipe: Recipe, n_replicas: int, width: int) -> list[st
 def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int) -> list[str]:
     rows = [("replica", "recipe", "leaves", "nodes")]
     rows += [
-        (one.name, str(one.recipe), ", ".join(one.leaves), ", ".join(_runs(one.nodes)))
+        (one.name, str(one.recipe), ", ".join(one.leaves) or "–", ", ".join(_runs(one.nodes)))
         for one in replicas
     ]
     if any(rank.coordinate for one in replicas for rank in one.ranks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar, get_args
+from typing import TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -68,7 +68,7 @@ def _problems(
         if detail["type"] == "extra_forbidden":
             word, section = misspelt[location], _section_of(location, schema)
             remedy = f"did you mean `{word}`?" if word else ""
-            remedy = f"write it in [{section}]" if section else remedy
+            remedy = f"write it in {section}" if section else remedy
             yield Problem(where=shown, key=dotted(location), fact="unknown key", remedy=remedy)
         else:
             yield _problem(detail, shown)
@@ -84,6 +84,10 @@ def _problem(detail: ErrorDetails, shown: str) -> Problem:
         fact = f"has no {location[-1]}"
         remedy = _NO_SOURCE if location[-1] == "source" else ""
         location = location[:-1]
+    elif kind == "list_type" and isinstance(detail["input"], dict):
+        remedy = f"open it with [[{dotted(location)}]], once for each"
+    elif kind == "list_type" and isinstance(detail["input"], str):
+        remedy = f'write ["{value}"]'
     elif kind in ("too_short", "too_long"):
         wanted = context.get("min_length", context.get("max_length"))
         fact = f"has {context['actual_length']} entries, but {wanted} are wanted"
@@ -108,12 +112,12 @@ def _meant(location: _Location, details: list[ErrorDetails], schema: type[BaseMo
 
 
 def _section_of(location: _Location, schema: type[BaseModel]) -> str:
-    """The section that an unknown key belongs to; empty if no section has such a key."""
+    """The section that an unknown key belongs to, `[torus]` or `[[link]]`; empty if none has it."""
     *_, key = location
     for name, field in schema.model_fields.items():
         section = _model_in(field.annotation)
         if section is not None and key in section.model_fields.keys() - {"source"}:
-            return name
+            return f"[[{name}]]" if get_origin(field.annotation) is list else f"[{name}]"
     return ""
 
 

@@ -160,11 +160,20 @@ class _Resolver:
                 self._fault(key, text, "is listed twice", "keep one of them")
                 continue
             seen.add(text)
-            for name in _expanded(text):
+            strangers = []
+            names = _expanded(text)
+            for name in names:
                 matching = self._matching(name, switches=switches)
                 if not matching:
-                    self._unknown(key, name, self._switches if switches else list(self._below))
+                    strangers.append(name)
                 found |= dict.fromkeys(matching)
+            known = self._switches if switches else list(self._below)
+            if len(strangers) == 1:
+                self._unknown(key, strangers[0], known)
+            elif strangers:
+                fact = f"{len(strangers):,} of its {len(names):,} names are none of the cluster"
+                remedy = f"`{strangers[0]}` is the first that is not"
+                self._fault(key, text, fact, remedy)
         return list(found)
 
     def _matching(self, name: str, *, switches: bool) -> list[str]:

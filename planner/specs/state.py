@@ -85,10 +85,10 @@ def load_state(path: str, *, asked_by: str = "--state") -> State:
         raise SpecError([Problem(where=asked_by, value=literal(path), fact="no such file")])
     table, problems = read_table(Path(path), path)
     if problems:
-        raise SpecError(problems)
+        raise SpecError(problems, hint=_keys() if not table else "")
     file, faults = validate(StateFile, table, path)
     if file is None:
-        raise SpecError(faults)
+        raise SpecError(faults, hint=_keys())
     faults = list(_link_faults(file, path))
     if faults:
         raise SpecError(faults)
@@ -111,6 +111,13 @@ def load_state(path: str, *, asked_by: str = "--state") -> State:
         owners=tuple(file.owners.items()),
         shown=path,
     )
+
+
+def _keys() -> str:
+    """What a state may say, and a line that does."""
+    *others, last = (f"`{name}`" for name in StateFile.model_fields)
+    line = 'busy = ["node0", "node1/gpu{0..3}"]'
+    return f"a state has {', '.join(others)} and {last}, or some of them, like `{line}`"
 
 
 def _link_faults(file: StateFile, shown: str) -> Iterator[Problem]:

@@ -30,7 +30,9 @@ def fault(fact: str, remedy: str = "") -> PydanticCustomError:
 
 
 def did_you_mean(word: str, known: Iterable[str], *, otherwise: str = "") -> str:
-    close = get_close_matches(word, list(known), n=1)
+    names = list(known)
+    longer = [name for name in names if word and name.startswith(f"{word}-")]
+    close = longer or get_close_matches(word, names, n=1)
     return f"did you mean `{close[0]}`?" if close else otherwise
 
 

@@ -278,6 +278,15 @@ def test_requests_that_cannot_be_are_told_so() -> None:
         place(pool, wish, objective="speed")
     with pytest.raises(RequestError, match="there are `rent` and `devices`"):
         place(pool, wish, limits={"money": 3})
+    with pytest.raises(RequestError, match="no positive number"):
+        place(pool, wish, most_devices=0)
+    with pytest.raises(RequestError, match="is a str, not a topology"):
+        place("h100-nvl8-x2", wish)  # type: ignore[arg-type]
+    with pytest.raises(NoPlanError) as none:
+        place(pool, wish, limits={"rent": 0.1})
+    (obstacle,) = none.value.conflict.obstacles  # type: ignore[attr-defined]
+    assert obstacle.name == "rent"
+    assert obstacle.reachable > 0.1
 
 
 def test_the_joint_choice_is_never_worse_than_the_layout_first() -> None:

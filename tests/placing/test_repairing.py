@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from planner.errors import RequestError, SpecError
+from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
 from planner.placing.asking import Serve, requests_of, site_of
 from planner.placing.planning import place
 from planner.placing.repair_fabric import ANYWHERE, Offer
@@ -289,3 +289,39 @@ def test_a_loss_is_a_share():
     before = place(cluster, wish(), **ASKING)
     with pytest.raises(RequestError, match="share"):
         repair(before, cluster, wish(), state=State(), loss=1.5, **ASKING)
+
+
+def test_a_loss_that_is_used_is_proved_to_move_least():
+    cluster = nodes(3, 4)
+    before = place(cluster, wish(), **ASKING)
+    state = State(failed=("node0/gpu0", "node1/gpu0"))
+    best = repair(before, cluster, wish(), state=state, **ASKING)
+    assert best.placement.certificate.status == "optimal"
+    kept = repair(before, cluster, wish(), state=state, loss=0.99, **ASKING)
+    assert kept.moved_bytes < best.moved_bytes
+    assert kept.placement.certificate.status == "least-moved"
+    assert "no plan within the loss asked for moves fewer bytes" in repair_text(kept, 100)
+
+
+def test_a_repair_of_what_cannot_stand_is_refused():
+    cluster = nodes(2, 4)
+    before = place(cluster, wish(), **ASKING)
+    with pytest.raises(RequestError, match="no device of the cluster"):
+        repair(before, nodes(1, 4), wish(), state=State(), **ASKING)
+    with pytest.raises(RequestError, match="no positive number"):
+        repair(before, cluster, wish(), state=State(), most_devices=0, **ASKING)
+    with pytest.raises(NoPlanError, match="rent"):
+        repair(before, cluster, wish(), state=State(), limits={"rent": 0.1}, **ASKING)
+    asking = {**ASKING, "options": SolverOptions(time_limit_s=1e-6)}
+    with pytest.raises(OutOfTimeError):
+        repair(before, cluster, wish(), state=State(), **asking)
+
+
+def test_a_file_with_two_ranks_on_a_device_is_no_placement(tmp_path):
+    before = place(nodes(2, 4), wish(), **ASKING)
+    text = dumps(placement_json(before))
+    first, second = (rank.device for rank in before.replicas[0].ranks[:2])
+    path = tmp_path / "stands.json"
+    path.write_text(text.replace(f'"{second}"', f'"{first}"'))
+    with pytest.raises(SpecError, match="several ranks"):
+        load_standings(str(path))

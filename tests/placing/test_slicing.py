@@ -208,6 +208,17 @@ def test_nothing_free_and_nothing_possible_are_told_apart():
     assert 0 < obstacle.reachable < 1e9
 
 
+@pytest.mark.parametrize(("limits", "name"), [(None, f"targets {MODEL}"), ({"rent": 0.1}, "rent")])
+def test_a_torus_that_no_replica_fits_is_no_placement_of_none(limits, name):
+    """The wish that is told is the one that forbids, though nothing is asked for by number."""
+    pool = _pool() if limits else _pool(0.5)
+    with pytest.raises(NoPlanError) as none:
+        place(pool, _serve(), limits=limits, batches=BATCHES)
+    (obstacle,) = none.value.conflict.obstacles
+    assert obstacle.name == name
+    assert limits is None or obstacle.reachable > obstacle.asked
+
+
 def test_the_floorplan_of_a_torus_has_every_device_in_its_state():
     plan = floorplan_of(_pool(), State(busy=("0,0,0",), failed=("1,2,3",)))
     assert (plan.pool, plan.n_devices) == ((4, 4, 8), 128)

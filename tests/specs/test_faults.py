@@ -30,7 +30,7 @@ NO_SOURCE = 'name where the value comes from, or write source = "assumed"'
         ("= true", '= "true"', "shape.tied_embeddings", "true", "is neither true nor false", ""),
         ('["bf16"]', '["bf61"]', "formats.weights[0]", "bf61", "unknown number format", "did you mean `bf16`?"),
         ('["bf16"]', "[]", "formats.weights", "[]", "is empty", ""),
-        ('["bf16"]', '"bf16"', "formats.weights", "bf16", "is not a list", ""),
+        ('["bf16"]', '"bf16"', "formats.weights", "bf16", "is not a list", 'write ["bf16"]'),
         ('kv = "bf16"', "kv = true", "formats.kv", "true", "unknown number format", "there are `fp32`, `bf16`, `fp16`, `fp8`, `int8`, `fp4`, `mxfp4`, `int4`"),
         ('title = "Tiny"', 'title = " "', "model.title", " ", "is empty", ""),
         ('title = "Tiny"', 'title = "a\\u001bb"', "model.title", "a�b", "is not one line of at most 300 characters", ""),
