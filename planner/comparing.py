@@ -13,13 +13,12 @@ from planner.pareto import frontier
 from planner.planning import plan
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict
+from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
 from planner.specs.targets import Targets
 from planner.surveys import (
-    COST_MODELS,
-    ECONOMICS,
     OWN,
     RATES,
     AnyPlan,

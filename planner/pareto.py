@@ -23,6 +23,7 @@ from planner.results import Screen
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
+from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_WORKLOAD,
@@ -33,9 +34,7 @@ from planner.specs.request import (
     make_request,
 )
 from planner.surveys import (
-    COST_MODELS,
     DEFAULT_ALPHA,
-    ECONOMICS,
     ENGINE_Y_AXES,
     OWN,
     RATES,

@@ -47,8 +47,6 @@ class CostModel:
 
 
 OWN = CostModel()
-ECONOMICS = "economics"
-COST_MODELS = (OWN.name, ECONOMICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

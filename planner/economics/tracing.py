@@ -14,8 +14,9 @@ from planner.programs.deployment import PosedProgram
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment
 from planner.results import Conflict
+from planner.specs.defaults import ECONOMICS
 from planner.specs.request import Request
-from planner.surveys import ECONOMICS, CostModel
+from planner.surveys import CostModel
 
 
 class EconomicsCandidates:

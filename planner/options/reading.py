@@ -10,6 +10,7 @@ from planner.errors import Problem
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.options.counts import batches, count
 from planner.options.written import Written
+from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
     CONVENTIONS,
@@ -24,7 +25,6 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
-from planner.surveys import COST_MODELS, ECONOMICS
 from planner.units import UnitError, parse
 
 _T = TypeVar("_T")

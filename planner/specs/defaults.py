@@ -16,6 +16,10 @@ DEFAULT_WORKLOAD = Workload(n_input_tokens=2048, n_output_tokens=64)
 DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
 """Batches to choose from: each up to 128, then each multiple of 8 up to 1024."""
 
+LAYOUTS, ECONOMICS = "layouts", "economics"
+COST_MODELS = (LAYOUTS, ECONOMICS)
+"""What counts seconds and dollars, the planner's own first."""
+
 N_LARGER_BATCHES = 64
 """Batches that are offered beyond these where only larger ones are asked for."""
 

@@ -17,7 +17,6 @@ from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
 from planner.specs.finding import Found, Kind, exists, find, is_path, shown_path
 from planner.specs.huggingface.locating import is_config
-from planner.specs.huggingface.reading import read_config
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
@@ -41,6 +40,8 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
             all are listed.
     """
     if is_config(name_or_path):
+        from planner.specs.huggingface.reading import read_config  # a tenth of a start
+
         architecture = read_config(name_or_path, asked_by=asked_by)
         return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
     found = find(Kind.MODEL, name_or_path, asked_by=asked_by)
@@ -61,6 +62,8 @@ def load_architecture(name_or_path: str, *, asked_by: str = "--model") -> Archit
         SpecError: there is no such model, or its file has faults; all are listed.
     """
     if is_config(name_or_path):
+        from planner.specs.huggingface.reading import read_config  # a tenth of a start
+
         return read_config(name_or_path, asked_by=asked_by)
     return architecture_of(load_model(name_or_path, asked_by=asked_by))
 
