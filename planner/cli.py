@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -141,7 +142,33 @@ def install_completion() -> int:
     return FOUND
 
 
-def _app() -> App:
+_COMMANDS: tuple[Callable[..., object], ...] = (
+    pareto,
+    compare,
+    audit,
+    predict,
+    stages,
+    layers,
+    place,
+    repair,
+    calibrate,
+    experts,
+    models,
+    topologies,
+    devices,
+)
+
+
+def _listed(command: Callable[..., object]) -> App:
+    """A command by its name and the first paragraph of what it says: all that a list shows.
+
+    The parser would read every option of each of them, which takes as long as the rest of help.
+    """
+    summary, _, _ = (command.__doc__ or "").partition("\n\n")
+    return App(name=command.__name__, help=" ".join(summary.split()))
+
+
+def _app(*, is_listing: bool = False) -> App:
     app = App(
         name="plan",
         help="Find the deployment of a language model that is provably best, and its proof.",
@@ -151,19 +178,8 @@ def _app() -> App:
         help_formatter=HelpText(),
     )
     app.default(plan)
-    app.command(pareto)
-    app.command(compare)
-    app.command(audit)
-    app.command(predict)
-    app.command(stages)
-    app.command(layers)
-    app.command(place)
-    app.command(repair)
-    app.command(calibrate)
-    app.command(experts)
-    app.command(models)
-    app.command(topologies)
-    app.command(devices)
+    for command in _COMMANDS:
+        app.command(_listed(command) if is_listing else command)
     app.command(install_completion, name="--install-completion")
     return app
 
@@ -180,7 +196,8 @@ def _run(words: list[str]) -> int:
     command = [token for token in said.tokens[:1] if not token.startswith("-")]
     # Help is given even beside options that cannot be read.
     if standing[:1] in (["--help"], ["-h"]):
-        _app().help_print(command)  # to parse the words first would take twice as long
+        # to parse the words first would take twice as long
+        _app(is_listing=not command).help_print(command)
         return FOUND
     tokens = [*command, *standing[:1]] if standing else said.tokens
     try:
