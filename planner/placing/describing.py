@@ -7,31 +7,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from planner.errors import SolverError
 from planner.placement_results import KindUse, Placement, Rank, Recipe, Replica, Served
-from planner.placing.columns import Way
 from planner.placing.decoding import Located
 from planner.placing.searching import Asked, Search
+from planner.placing.totals import UNITS, check_totals, in_si
 from planner.placing.verifying import Judge, check_devices, deployment_of
 from planner.results import Certificate, Screen
 from planner.topology.costs import CostTable, GroupCosts, as_callable
 from planner.topology.graph import DEVICE
-
-UNITS = {
-    "throughput": (-1e3, "token/s"),
-    "share": (-1.0, "1"),
-    "rent": (1.0, "USD/h"),
-    "devices": (1.0, "1"),
-    "latency": (1e-3, "s"),
-}
-"""Factor from a program's unit to SI, and the dimension; what is most counts negative."""
-
-CLOSE = 1e-9
-
-
-def in_si(objective: str, value: float) -> float:
-    """A program's objective in SI."""
-    return value * UNITS[objective][0]
 
 
 def placement_of(
@@ -153,35 +136,6 @@ def _kinds(asked: Asked, located: Sequence[Located]) -> list[KindUse]:
     ]
 
 
-def _reached(asked: Asked, served: Sequence[Served], ways: Sequence[Way]) -> float:
-    """What the replicas come to in the objective, SI."""
-    if asked.objective == "latency":
-        return math.fsum(way.tpot_s for way in ways)
-    return {
-        "throughput": math.fsum(one.output_tokens_per_s for one in served),
-        "share": min((one.share for one in served if one.share is not None), default=math.inf),
-        "rent": math.fsum(one.usd_per_hour for one in served),
-        "devices": float(sum(one.n_devices for one in served)),
-    }[asked.objective]
-
-
-def _broken_wishes(asked: Asked, served: Sequence[Served]) -> list[str]:
-    """Demands, replicas and limits that the replicas do not keep, by plain sums."""
-    broken = []
-    for wish, one in zip(asked.wanted, served, strict=True):
-        short = one.share is not None and one.share < 1 - 2 * CLOSE
-        if short and asked.objective != "share":
-            broken.append(f"{one.model} gets {one.share!r} of its demand")
-        if wish.replicas is not None and one.n_replicas != wish.replicas:
-            broken.append(f"{one.model} has {one.n_replicas} replicas")
-    totals = {
-        "rent": math.fsum(one.usd_per_hour for one in served),
-        "devices": float(sum(one.n_devices for one in served)),
-    }
-    broken += [name for name, most in asked.limits.items() if totals[name] > most * (1 + CLOSE)]
-    return broken
-
-
 def _certificate(
     asked: Asked, search: Search, served: Sequence[Served], began_s: float
 ) -> Certificate:
@@ -200,12 +154,7 @@ def _certificate(
         for _ in range(n)
     ]
     objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
-    reached = _reached(asked, served, chosen)
-    if not math.isclose(objective, reached, rel_tol=1e-8):
-        raise SolverError(f"{name} {objective!r} is {reached!r} in the placement")
-    broken = _broken_wishes(asked, served)
-    if broken:
-        raise SolverError("the placement does not keep what was asked: " + "; ".join(broken))
+    check_totals(asked, served, [way.tpot_s for way in chosen], objective=objective)
     evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
     n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
     reasons = (

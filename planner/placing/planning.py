@@ -19,9 +19,10 @@ from planner.placing.asking import (
 )
 from planner.placing.conflicts import conflict_of
 from planner.placing.decoding import locate
-from planner.placing.describing import in_si, placement_of
+from planner.placing.describing import placement_of
 from planner.placing.searching import Asked, chosen_first, searched
 from planner.placing.slicing import AskedTorus, place_slices
+from planner.placing.totals import in_si
 from planner.solvers.solution import Status
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload

@@ -17,7 +17,7 @@ from planner.placing import planning
 from planner.placing.asking import MOST_DEVICES, Serve, requests_of, site_of
 from planner.placing.columns import Way
 from planner.placing.conflicts import conflict_of
-from planner.placing.describing import UNITS, in_si, placement_of
+from planner.placing.describing import placement_of
 from planner.placing.dominance import undominated
 from planner.placing.repair_fabric import Offer, locate_repair, pose_repair
 from planner.placing.repair_torus import locate_torus_repair, pose_torus_repair
@@ -26,6 +26,7 @@ from planner.placing.slicing import AskedTorus, ground_of, place_slices
 from planner.placing.slicing import placement_of as torus_placement_of
 from planner.placing.standing import Sharding, Standing, Standings, sharding_of, standings_of
 from planner.placing.tori import TorusWay
+from planner.placing.totals import UNITS, in_si
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved

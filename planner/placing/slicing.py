@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.describe import describe
-from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.placement_results import (
     KindUse,
     Placement,
@@ -23,7 +23,6 @@ from planner.placement_results import (
 )
 from planner.placing.asking import Serve
 from planner.placing.conflicts import is_wanted, narrow_limits
-from planner.placing.describing import UNITS, in_si
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
     LocatedSlice,
@@ -35,6 +34,7 @@ from planner.placing.tori import (
     torus_ways,
     without_tiled,
 )
+from planner.placing.totals import UNITS, check_totals, in_si
 from planner.placing.walking import check_slices, walked
 from planner.programs.layout import IntArray
 from planner.programs.placement import served as served_by
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 MOST_DIRECT = 1000
 """Columns up to which the backend that was asked for sees all of them at once."""
 SPAN = "torus"
-CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,33 +303,6 @@ def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica])
     )
 
 
-def _reached(asked: AskedTorus, served: Sequence[Served], located: Sequence[LocatedSlice]) -> float:
-    """What the replicas come to in the objective, SI."""
-    return {
-        "throughput": math.fsum(one.output_tokens_per_s for one in served),
-        "share": min((one.share for one in served if one.share is not None), default=math.inf),
-        "rent": math.fsum(one.usd_per_hour for one in served),
-        "devices": float(sum(one.n_devices for one in served)),
-        "latency": math.fsum(one.way.tpot_s for one in located),
-    }[asked.objective]
-
-
-def _broken(asked: AskedTorus, served: Sequence[Served]) -> list[str]:
-    """Demands, replicas and limits that the replicas do not keep, by plain sums."""
-    broken = []
-    for wish, one in zip(asked.wanted, served, strict=True):
-        short = one.share is not None and one.share < 1 - 2 * CLOSE
-        if short and asked.objective != "share":
-            broken.append(f"{one.model} gets {one.share!r} of its demand")
-        if wish.replicas is not None and one.n_replicas != wish.replicas:
-            broken.append(f"{one.model} has {one.n_replicas} replicas")
-    totals = {
-        "rent": math.fsum(one.usd_per_hour for one in served),
-        "devices": float(sum(one.n_devices for one in served)),
-    }
-    return broken + [n for n, most in asked.limits.items() if totals[n] > most * (1 + CLOSE)]
-
-
 def _certificate(
     asked: AskedTorus,
     ground: Ground,
@@ -345,12 +317,7 @@ def _certificate(
     posed, solution, located = found
     name = asked.objective
     objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
-    reached = _reached(asked, served, located)
-    if not math.isclose(objective, reached, rel_tol=1e-8):
-        raise SolverError(f"{name} {objective!r} is {reached!r} in the placement")
-    broken = _broken(asked, served)
-    if broken:
-        raise SolverError("the placement does not keep what was asked: " + "; ".join(broken))
+    check_totals(asked, served, [one.way.tpot_s for one in located], objective=objective)
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
     n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
