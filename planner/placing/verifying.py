@@ -19,7 +19,7 @@ from planner.placing.clusters import LEAF, NODE, POOL, STAGE
 from planner.placing.columns import Way
 from planner.placing.decoding import Located
 from planner.results import Deployment
-from planner.specs.state import FREE
+from planner.specs.state import FAILED, FREE
 from planner.topology.costs import GroupCosts
 from planner.topology.graph import SCALE_OUT, SPINE, device_names
 from planner.topology.inventory import INNER
@@ -79,6 +79,8 @@ class Judge:
     def __init__(self, graph: nx.Graph[Any], costs: GroupCosts | None) -> None:
         self._graph, self._costs = graph, costs
         self._shares = _fair_shares(graph)
+        failed = [n for n, at in graph.nodes(data=True) if at.get("state") == FAILED]
+        self._shares.remove_nodes_from(failed)  # they forward nothing
 
     def channels(self, one: Located) -> tuple[Channel, ...]:
         """The channels of a replica.

@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.specs.state import FREE
+from planner.specs.state import FAILED, FREE
 from planner.topology.domains import domains_by_tier
 from planner.topology.graph import (
     DEVICE,
@@ -154,6 +154,7 @@ class _Reader:
         self._n_below = self._devices_below()
         self._shares: dict[str, float] = {}
         self._slowest_up: dict[str, float] = {}
+        self._rails: dict[int, int] = {}
 
     def read(self) -> Inventory:
         nodes: list[Node] = []
@@ -161,9 +162,9 @@ class _Reader:
             by_kind: dict[Kind, list[str]] = defaultdict(list)
             for name in domain:
                 by_kind[self._kind(name)].append(name)
-            up = self._scale_up(domain)
+            up, meets_rails = self._scale_up(domain), self._meets_rails(domain)
             for kind, names in by_kind.items():
-                nodes.append(self._node(kind, names, up))
+                nodes.append(self._node(kind, names, up, meets_rails=meets_rails))
         kinds = {node.kind for node in nodes}
         latencies = {kind: self._latencies(kind) for kind in kinds}
         return Inventory(
@@ -183,7 +184,9 @@ class _Reader:
             hbm_bytes=float(at.get("hbm_bytes", 0.0)),
         )
 
-    def _node(self, kind: Kind, names: list[str], up: dict[str, float]) -> Node:
+    def _node(
+        self, kind: Kind, names: list[str], up: dict[str, float], *, meets_rails: bool
+    ) -> Node:
         free = [n for n in names if self._graph.nodes[n].get("state", FREE) == FREE]
         parents = {str(name).rpartition("/")[0] for name in names}
         parent = parents.pop() if len(parents) == 1 else ""
@@ -192,10 +195,12 @@ class _Reader:
             kind=kind,
             leaf=self._leaf_of[names[0]],
             n_devices=len(names),
-            free=tuple((name, self._ability(name, up[name])) for name in free),
+            free=tuple(
+                (name, self._ability(name, up[name], meets_rails=meets_rails)) for name in free
+            ),
         )
 
-    def _ability(self, name: str, scale_up: float) -> Ability:
+    def _ability(self, name: str, scale_up: float, *, meets_rails: bool) -> Ability:
         nic = sum(share for _, share in self._adapters(name))
         spine = sum(
             min(share, self._share_of_uplinks(switch)) for switch, share in self._adapters(name)
@@ -203,9 +208,31 @@ class _Reader:
         return Ability(
             speed_fraction=float(self._graph.nodes[name].get("speed_fraction", 1.0)),
             scale_up_bytes_per_s=scale_up,
-            nic_bytes_per_s=nic,
+            nic_bytes_per_s=nic if meets_rails else min(nic, spine),
             spine_bytes_per_s=min(nic, spine),
         )
+
+    def _meets_rails(self, domain: tuple[str, ...]) -> bool:
+        """Whether a node surely shares a rail with any other such node of its leaf.
+
+        From rail to rail of a leaf the way leads through a device of a node that is on both, and
+        a failed one forwards nothing. Two nodes with working adapters on more than half of the
+        rails have one in common; others may have only the spine.
+        """
+        n_rails = self._n_rails(self._leaf_of[domain[0]])
+        if n_rails <= 1:
+            return True
+        works = [n for n in domain if self._graph.nodes[n].get("state", FREE) != FAILED]
+        widest = max((width for n in works for _, width in self._adapters(n)), default=0.0)
+        reached = {rail for n in works for rail, width in self._adapters(n) if width >= widest}
+        return 2 * len(reached) > n_rails
+
+    def _n_rails(self, leaf: int) -> int:
+        """Switches of a leaf that adapters lead to."""
+        if leaf not in self._rails:
+            found = {switch for name in self._leaves[leaf] for switch, _ in self._adapters(name)}
+            self._rails[leaf] = len(found)
+        return self._rails[leaf]
 
     def _adapters(self, name: str) -> list[tuple[str, float]]:
         """Switches that the device's own adapters lead to, each with its bandwidth."""

@@ -13,7 +13,8 @@ from planner.placing.clusters import Ground
 from planner.placing.planning import place
 from planner.placing.searching import Asked, Search, searched
 from planner.solvers.placement import solve_placement
-from planner.specs.pools import GroupSpec, PoolSpec, pool_of
+from planner.specs.pools import GroupSpec, PoolSpec, load_pool, pool_of
+from planner.specs.reading import load_model
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.inventory import inventory
@@ -295,3 +296,16 @@ def test_the_joint_choice_is_never_worse_than_the_layout_first() -> None:
         _place(_pool(2, 4), state=state, layout_first=first) for first in (False, True)
     )
     assert staged.output_tokens_per_s <= joint.output_tokens_per_s
+
+
+def test_no_message_leads_through_a_failed_device() -> None:
+    """Two devices on different rails, all else of their nodes failed: they meet at the spine."""
+    pool = load_pool("h100-fat-tree-x2")
+    state = State(failed=("node0/gpu{1..7}", "node1/gpu0", "node1/gpu{2..7}"))
+    wish = Serve(model=load_model("llama-3.1-70b"), weights_formats=["bf16"])
+    found = place(pool, wish, targets=Targets(tpot_s=0.2, ttft_s=5.0), state=state)
+    (replica,) = found.replicas
+    assert {rank.device for rank in replica.ranks} == {"node0/gpu0", "node1/gpu1"}
+    for channel in replica.channels:
+        assert channel.bytes_per_s == channel.counted_bytes_per_s == 25e9
+        assert "spine" in channel.link

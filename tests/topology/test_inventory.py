@@ -56,3 +56,13 @@ def test_the_bottleneck_names_the_link_that_it_is_of() -> None:
     assert link is not None
     assert GRAPH.edges[link]["bytes_per_s"] == 50e9
     assert bottleneck(GRAPH, names[:1]) == (float("inf"), None)
+
+
+def test_a_node_with_half_of_its_rails_failed_counts_on_the_spine() -> None:
+    """Another such node may work on the other four rails: no working device is on one of each."""
+    state = State(failed=("node0/gpu{4..7}", "node1/gpu{5..7}"))
+    after = inventory(with_state(GRAPH, state))
+    able = {name: ability for node in after.nodes for name, ability in node.free}
+    assert {able[f"node0/gpu{i}"].nic_bytes_per_s for i in range(4)} == {25e9}
+    assert {able[f"node1/gpu{i}"].nic_bytes_per_s for i in range(5)} == {50e9}
+    assert able["node2/gpu0"].nic_bytes_per_s == 50e9
