@@ -38,6 +38,7 @@ from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
+from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict
@@ -88,19 +89,30 @@ def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
     code = FOUND
-    try:
+    with recording() as ledger:
         try:
-            code = _run(words)
-        except BrokenPipeError:
-            raise
-        except (Exception, KeyboardInterrupt) as raised:
-            error = _interruption(raised) or raised
-            code = _code(error)
-            _fail(error, words, traced=raised)
-        sys.stdout.flush()
-    except OSError:  # the reader has seen enough, or nothing more can be written
-        drop_unwritten()
+            try:
+                code = _run(words)
+                _remark(ledger)
+            except BrokenPipeError:
+                raise
+            except (Exception, KeyboardInterrupt) as raised:
+                error = _interruption(raised) or raised
+                code = _code(error)
+                _remark(ledger)
+                _fail(error, words, traced=raised)
+            sys.stdout.flush()
+        except OSError:  # the reader has seen enough, or nothing more can be written
+            drop_unwritten()
     return code
+
+
+def _remark(ledger: Ledger) -> None:
+    """Say which files replace those that ship, and what of them has no effect."""
+    if any(file.replaces for file in ledger.files) or ledger.remarks:
+        from planner.report.remarks import remarks_text
+
+        write(remarks_text(ledger, width()), sys.stderr)
 
 
 def plan(
