@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
@@ -31,6 +31,7 @@ from planner.predictions import (
     Prediction,
 )
 from planner.specs.architecture import Architecture
+from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
@@ -126,8 +127,12 @@ def impossible(
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
     problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)
+    others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
+    formats = table.formats[int(table.format_index[0])]
+    others += cache_problems(model, machines.kernels, formats.cache)
+    others += _chunk_problems(table, machines.engine)
     if problems:
-        return problems  # of degrees that cannot be, there is no memory to count
+        return [*problems, *others]  # of degrees that cannot be, there is no memory to count
     account = Account(
         model=model,
         engine=machines.engine,
@@ -137,7 +142,18 @@ def impossible(
         n_shared_tokens=n_shared_tokens,
         drafts=drafts,
     )
-    return overflows(account)
+    return [*others, *overflows(account)]
+
+
+def _chunk_problems(table: DeploymentTable, engine: EngineSpec) -> Iterator[Problem]:
+    """A pass that holds a token of each sequence has to have room for one of a prompt."""
+    batch, chunk = float(table.batch[0]), float(table.chunk_tokens[0])
+    if engine.mixes_prefill and chunk <= batch:
+        fact = (
+            f"is no more than a batch of {batch:.0f}: a pass of {engine.name} holds a token of each"
+        )
+        remedy = f"write `--chunk {batch + 1:.0f}` or more"
+        yield Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact, remedy=remedy)
 
 
 def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:

@@ -16,6 +16,9 @@ from pathlib import Path
 from planner.errors import Problem
 from planner.specs.places import shipped_as, shown_path
 
+LAYOUTS, ENGINES, ECONOMICS = "layouts", "engines", "economics"
+"""What may time an answer: layouts on meshes, an engine's kernels, the economics cost model."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
@@ -43,7 +46,8 @@ class Ledger:
     """Files and remarks of one request, each once, in the order in which they came."""
 
     _files: dict[tuple[str, str], DataFile] = field(default_factory=dict)
-    _remarks: dict[Problem, None] = field(default_factory=dict)
+    _remarks: dict[tuple[Problem, str], None] = field(default_factory=dict)
+    _timings: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -51,13 +55,18 @@ class Ledger:
 
     @property
     def remarks(self) -> tuple[Problem, ...]:
-        return tuple(self._remarks)
+        """What holds of anything, and of what times the answer."""
+        held = [one for one, timing in self._remarks if not timing or timing in self._timings]
+        return tuple(dict.fromkeys(held))
 
     def enter(self, file: DataFile) -> None:
         self._files.setdefault((file.kind, file.path), file)
 
-    def remark(self, problem: Problem) -> None:
-        self._remarks[problem] = None
+    def remark(self, problem: Problem, timing: str) -> None:
+        self._remarks[problem, timing] = None
+
+    def is_timed_by(self, timing: str) -> None:
+        self._timings.add(timing)
 
 
 _OPEN: ContextVar[Ledger | None] = ContextVar("ledger", default=None)
@@ -115,8 +124,20 @@ def enter(use: Use, path: Path, content: bytes) -> None:
     )
 
 
-def remark(problem: Problem) -> None:
-    """Say something of a request that is no fault: what has no effect, and what wins instead."""
+def remark(problem: Problem, *, timing: str = "") -> None:
+    """Say something of a request that is no fault: what has no effect, and what wins instead.
+
+    Args:
+        problem: what is said, and of what.
+        timing: what has to time the answer for it to hold; anything if empty.
+    """
     ledger = _OPEN.get()
     if ledger is not None:
-        ledger.remark(problem)
+        ledger.remark(problem, timing)
+
+
+def timed_by(timing: str) -> None:
+    """Say what times an answer: `LAYOUTS`, `ENGINES` or `ECONOMICS`."""
+    ledger = _OPEN.get()
+    if ledger is not None:
+        ledger.is_timed_by(timing)
