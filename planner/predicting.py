@@ -39,13 +39,18 @@ from planner.specs.records import DeviceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
-    """What a deployment runs on: devices under an engine, and what connects them."""
+    """What a deployment runs on: devices under an engine, and what connects them.
+
+    Args:
+        n_devices: how many there are; None where the device was named and no topology of it.
+    """
 
     device: DeviceSpec
     kernels: KernelTable
     engine: EngineSpec
     network: ServingNetwork
     network_name: str
+    n_devices: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +135,7 @@ def impossible(
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    others += _chunk_problems(table, machines.engine)
+    others += [*_chunk_problems(table, machines.engine), *_size_problems(table, machines)]
     if problems:
         return [*problems, *others]  # of degrees that cannot be, there is no memory to count
     account = Account(
@@ -154,6 +159,14 @@ def _chunk_problems(table: DeploymentTable, engine: EngineSpec) -> Iterator[Prob
         )
         remedy = f"write `--chunk {batch + 1:.0f}` or more"
         yield Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact, remedy=remedy)
+
+
+def _size_problems(table: DeploymentTable, machines: Machines) -> Iterator[Problem]:
+    n_devices = int(table.n_devices[0])
+    if machines.n_devices is not None and n_devices > machines.n_devices:
+        fact = f"has {machines.n_devices} devices, and the deployment takes {n_devices}"
+        value, remedy = machines.network_name, "name a larger one, or lower a degree"
+        yield Problem(where="--topology", value=value, fact=fact, remedy=remedy)
 
 
 def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:

@@ -161,6 +161,7 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
         engine=engine,
         network=network,
         network_name=cluster.name,
+        n_devices=cluster.n_devices if written.topology else None,
     )
 
 

@@ -19,18 +19,18 @@ POOL = "--topology h100-nvl8-x1"
 
 ON_DEVICES = {
     "plan": f"{MODEL} {POOL} --batch 8 --latency-target 30ms --json",
-    "engine": f"{MODEL} {POOL} --engine vllm --batch 8 --tp 1 --pp 1 --json",
+    "engine": f"{MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "economics": f"{MODEL} {POOL} --cost-model economics --batch 8 --json",
     "place": f"place {MODEL} {POOL} --batch 8 --json",
     "predict by device": f"predict {MODEL} --device h100-sxm --batch 8 --json",
-    "predict by topology": f"predict {MODEL} {POOL} --tp 8 --batch 8 --json",
+    "predict by topology": f"predict {MODEL} {POOL} --tp 4 --batch 8 --json",
     "stages": f"stages {MODEL} --groups h100-sxm:tp4x2 --json",
     "compare": f"compare {MODEL} {POOL} --batch 8 --json",
-    "compare engines": f"compare {MODEL} {POOL} --engine vllm --batch 8 --tp 1 --pp 1 --json",
+    "compare engines": f"compare {MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "pareto": f"pareto {MODEL} {POOL} --batch 8,16 --json",
-    "pareto of an engine": f"pareto {MODEL} {POOL} --engine vllm --batch 8 --tp 1 --pp 1 --json",
+    "pareto of an engine": f"pareto {MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "audit": f"audit {MODEL} {POOL} --weights bf16 --speed 35tok/s --batch 8 --json",
-    "audit of an engine": f"audit {MODEL} {POOL} --engine vllm --tp 1 --batch 8 --speed 35tok/s"
+    "audit of an engine": f"audit {MODEL} {POOL} --engine vllm --tp 4 --batch 8 --speed 35tok/s"
     " --json",
     "devices": "devices --json",
     "one device": "devices h100-sxm",
@@ -104,11 +104,11 @@ def test_a_model_of_the_user_is_that_of_every_command(plan, folder, name):
 
 @pytest.mark.parametrize("name", [name for name, line in ON_DEVICES.items() if POOL in line])
 def test_a_topology_of_the_user_is_that_of_every_command(plan, folder, name):
-    """Under the name of one of the shipped pattern's, and it has half as many devices."""
+    """Under a name of the shipped pattern, four servers of two devices for one of eight."""
     text = shipped(Kind.CLUSTER, "h100-nvl8")
-    text = text.replace('"h100-nvl8-x{n}"', '"h100-nvl8-x1"').replace('"{n}"', "1")
+    text = text.replace('"h100-nvl8-x{n}"', '"h100-nvl8-x1"').replace('"{n}"', "4")
     text = re.sub(r"\[pattern\]\n.*\n", "", text)
-    half = 'n_devices_per_node = { value = 4, source = "mine" }'
+    half = 'n_devices_per_node = { value = 2, source = "mine" }'
     text = re.sub(r"n_devices_per_node = .*", half, text)
     differs(plan, folder, ON_DEVICES[name], Kind.CLUSTER, "h100-nvl8-x1", text)
 
