@@ -15,6 +15,7 @@ from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
 from planner.estimates.serving.refusals import refusals
+from planner.estimates.serving.rivals import slow_kernels
 from planner.estimates.serving.serving import (
     Drafts,
     Serving,
@@ -33,6 +34,7 @@ from planner.predictions import (
 from planner.specs.architecture import Architecture
 from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
 
@@ -187,6 +189,9 @@ def _prediction(
     drafts: Drafts | None,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
+    for name, one in (("decode", times.decode), ("prefill", times.prefill)):
+        for problem in slow_kernels(one.operations, clock, during=name):
+            remark(problem, once=f"{problem.where} {problem.key}")
     lines = (
         pass_line("decode", times.decode, clock, host_s=engine.decode_host_s, formats=formats),
         pass_line("prefill", times.prefill, clock, host_s=engine.prefill_host_s, formats=formats),

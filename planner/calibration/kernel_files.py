@@ -129,6 +129,10 @@ def kernel_table(device: str, engine: str) -> KernelTable:
     lacking = [name for name in NEEDED if name not in {family for family, _ in kernels}]
     if lacking:
         raise SpecError(list(_lacking(lacking)))
+    rivals: dict[str, dict[tuple[str, str], Kernel]] = {}
+    for one in reversed(tables):
+        if one.engine != engine:
+            rivals.setdefault(one.engine, {}).update(one.kernels)
     own = tables[0] if tables and tables[0].engine == engine else None
     return KernelTable(
         device=device,
@@ -137,6 +141,7 @@ def kernel_table(device: str, engine: str) -> KernelTable:
         kernels=kernels,
         n_sms=next((one.n_sms for one in tables if one.n_sms), 0),
         provenance=_provenance(kernels),
+        rivals=rivals,
     )
 
 

@@ -48,6 +48,7 @@ class Ledger:
     _files: dict[tuple[str, str], DataFile] = field(default_factory=dict)
     _remarks: dict[tuple[Problem, str], None] = field(default_factory=dict)
     _timings: set[str] = field(default_factory=set)
+    _said: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -62,8 +63,10 @@ class Ledger:
     def enter(self, file: DataFile) -> None:
         self._files.setdefault((file.kind, file.path), file)
 
-    def remark(self, problem: Problem, timing: str) -> None:
-        self._remarks[problem, timing] = None
+    def remark(self, problem: Problem, timing: str, once: str) -> None:
+        if once not in self._said:
+            self._remarks[problem, timing] = None
+        self._said |= {once} - {""}
 
     def is_timed_by(self, timing: str) -> None:
         self._timings.add(timing)
@@ -124,16 +127,17 @@ def enter(use: Use, path: Path, content: bytes) -> None:
     )
 
 
-def remark(problem: Problem, *, timing: str = "") -> None:
+def remark(problem: Problem, *, timing: str = "", once: str = "") -> None:
     """Say something of a request that is no fault: what has no effect, and what wins instead.
 
     Args:
         problem: what is said, and of what.
         timing: what has to time the answer for it to hold; anything if empty.
+        once: what it is of: the first that is said of it stands; each by itself if empty.
     """
     ledger = _OPEN.get()
     if ledger is not None:
-        ledger.remark(problem, timing)
+        ledger.remark(problem, timing, once)
 
 
 def timed_by(timing: str) -> None:
