@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.errors import Problem
 from planner.specs.ledger import Use, enter
+from planner.specs.visible import visible
 
 Table = dict[str, Any]
 
@@ -73,7 +74,7 @@ def literal(value: object) -> str:
         text = str(value) if value.bit_length() < 1_000 else "an integer of hundreds of digits"
     else:
         text = str(value)
-    text = "".join(c if c.isprintable() else "�" for c in text)
+    text = visible(text)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
