@@ -117,7 +117,7 @@ def prove(
         try:
             words.append(prover(left))
         except KeyboardInterrupt:
-            if _best(words) is None:
+            if not index or _best(words) is None:  # only a second proof has something to lose
                 raise
             words.append(_interrupted())
         if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
