@@ -126,9 +126,9 @@ def plan(
     except NoPlanError as error:
         raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
     if written.json:
-        from planner.report.as_json import dumps, plan_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(plan_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         from planner.report.terminal import plan_line, plan_text
 
@@ -289,9 +289,9 @@ def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, as
         options=asked.options,
     )
     if written.json:
-        from planner.report.as_json import dumps, economics_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(economics_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         write(economics_line(best) if written.quiet else economics_text(best, width()), sys.stdout)
     return FOUND
@@ -344,13 +344,10 @@ def _fail(error: BaseException, words: list[str], *, traced: BaseException) -> N
         traced: what was raised, for a traceback that is asked for.
     """
     if "--json" in words:
-        from planner.report.as_json import any_conflict_json, dumps, error_json
+        from planner.report.as_json import answer_json, dumps, failure_of
 
-        conflict = _conflict(error)
-        record = (
-            any_conflict_json(conflict) if conflict else error_json(error, exit_code=_code(error))
-        )
-        write_data(dumps(record), sys.stdout)
+        answer = _conflict(error) or failure_of(error, exit_code=_code(error))
+        write_data(dumps(answer_json(answer)), sys.stdout)
     write(_message(error, words), sys.stderr)
     if os.environ.get(TRACEBACK):
         import traceback

@@ -77,9 +77,9 @@ def experts(
 
 def _say(written: WrittenExperts, plan: ExpertPlan) -> None:
     if written.json:
-        from planner.report.as_json import dumps, experts_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(experts_json(plan)), sys.stdout)
+        write_data(dumps(answer_json(plan)), sys.stdout)
     else:
         from planner.report.experts import experts_line, experts_text
 

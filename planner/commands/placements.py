@@ -144,9 +144,9 @@ def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
 
 def _say_repair(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> None:
     if written.json:
-        from planner.report.as_json import dumps, repair_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(repair_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
         return
     from planner.report.repair import repair_line, repair_text
 
@@ -176,9 +176,9 @@ def _draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) ->
 
 def _say(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
     if written.json:
-        from planner.report.as_json import dumps, placement_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(placement_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
         return
     from planner.report.placement import placement_line, placement_text
 
