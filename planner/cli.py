@@ -22,8 +22,9 @@ from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
-from planner.commands.placements import place, repair
+from planner.commands.placements import place
 from planner.commands.predict import predict
+from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
 from planner.errors import (

@@ -68,6 +68,7 @@ class AnswerKind:
         record: what it is.
         request, state, certificate: fields, by the way to them from the record, that stand in the
             envelope under these names instead; empty where the kind has none.
+        repeated: a field that is not written because it is the same as another, and that one.
     """
 
     name: str
@@ -75,6 +76,7 @@ class AnswerKind:
     request: Path = ()
     state: Path = ()
     certificate: Path = ()
+    repeated: tuple[Path, Path] | None = None
 
     @property
     def moved(self) -> tuple[tuple[str, Path], ...]:
@@ -92,23 +94,40 @@ class AnswerKind:
 
     def place_of(self, path: Path) -> Path:
         """Where in the envelope a field of the record is, by the way to it from the record."""
+        if self.repeated:
+            here, there = self.repeated
+            if path[: len(here)] == here:
+                path = (*there, *path[len(here) :])
         for name, home in reversed(self.moved):
             if home and path[: len(home)] == home:
                 return (name, *path[len(home) :])
         return ("answer", *path)
 
 
-_OWN = {"request": ("request",), "certificate": ("certificate",)}
+_REQUEST, _PROOF = ("request",), ("certificate",)
 
 ANSWER_KINDS: tuple[AnswerKind, ...] = (
-    AnswerKind(name="plan", record=Plan, **_OWN),
-    AnswerKind(name="placement", record=Placement, certificate=("certificate",)),
-    AnswerKind(name="repair", record=Repair, certificate=("placement", "certificate")),
+    AnswerKind(name="plan", record=Plan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(
+        name="placement",
+        record=Placement,
+        state=("request", "state"),
+        request=_REQUEST,
+        certificate=_PROOF,
+    ),
+    AnswerKind(
+        name="repair",
+        record=Repair,
+        request=("request",),
+        state=("request", "wanted", "state"),
+        certificate=("placement", "certificate"),
+        repeated=(("placement", "request"), ("request", "wanted")),
+    ),
     AnswerKind(name="experts", record=ExpertPlan),
     AnswerKind(name="stages", record=StagePlan, certificate=("certificate",)),
     AnswerKind(name="layers", record=LayerPlacement, certificate=("certificate",)),
-    AnswerKind(name="engine", record=EnginePlan, **_OWN),
-    AnswerKind(name="economics", record=EconomicsPlan, **_OWN),
+    AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(name="economics", record=EconomicsPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="frontiers", record=Curves),
     AnswerKind(name="comparison", record=Comparison),
     AnswerKind(name="audit", record=Audit, request=("request",)),

@@ -50,6 +50,8 @@ def answer_json(answer: object) -> Json:
     """
     kind = kind_of(answer)
     body = record_json(answer)
+    if kind.repeated:
+        _taken(body, kind.repeated[0])
     state = _taken(body, kind.state)
     certificate = _taken(body, kind.certificate)
     envelope: Json = {

@@ -21,7 +21,6 @@ from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, Path, kind_nam
 from planner.report.as_json import ANSWER, FILE_KEYS, Json
 from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
 
-MOST_BYTES = 256_000_000
 MOST_IN_SPANS = 1_000_000
 """Integers that spans may stand for, all together."""
 
@@ -56,17 +55,16 @@ class ReadAnswer:
     answer: Any
 
 
-def read_answer(text: str, *, shown: str) -> ReadAnswer:
-    """The answer that a text holds.
+def answer_of(envelope: Json, *, shown: str) -> ReadAnswer:
+    """The answer of an envelope.
 
     Args:
-        text: JSON, as `as_json.dumps` writes it.
+        envelope: as `as_json.answer_json` makes it.
         shown: where it is from, for messages.
 
     Raises:
         SpecError: it is no answer; every fault is listed, with its JSON pointer.
     """
-    envelope = _parsed(text, shown)
     if envelope.get("schema") != ANSWER:
         raise SpecError([_other_schema(envelope.get("schema"), shown)])
     kind = kind_named(envelope.get("kind"))
@@ -89,43 +87,6 @@ def read_answer(text: str, *, shown: str) -> ReadAnswer:
     return ReadAnswer(envelope=envelope, kind=kind, answer=found)
 
 
-def _parsed(text: str, shown: str) -> Json:
-    """The object that a text holds.
-
-    Raises:
-        SpecError: it holds none, or keys twice.
-    """
-    fact, twice = "", list[str]()
-
-    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice.extend(name for name in found if names.count(name) > 1)
-        return found
-
-    def refuse(name: str) -> object:
-        raise ValueError(f"`{name}` is no number")
-
-    try:
-        if len(text) > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_BYTES:,} characters")
-        found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except RecursionError:
-        fact = "is nested too deeply"
-    except ValueError as error:
-        fact = f"is not JSON: {error}"
-    else:
-        if twice:
-            fact = f"has keys twice: {', '.join(f'`{name}`' for name in dict.fromkeys(twice))}"
-        elif not isinstance(found, dict):
-            fact = "is no object"
-    if fact:
-        remedy = "give what a command with `--json` wrote"
-        raise SpecError([Problem(where=shown, fact=fact, remedy=remedy)])
-    return cast("Json", found)
-
-
 def _other_schema(schema: object, shown: str) -> Problem:
     """What is wrong with a file of another schema, an older one above all."""
     if isinstance(schema, str) and schema.startswith("planner."):
@@ -145,7 +106,18 @@ def _whole(envelope: Json, kind: AnswerKind) -> Json | None:
     for name, path in kind.moved:
         if name in envelope and path:
             whole = _put(whole, path, envelope[name])
+    if kind.repeated:
+        here, there = kind.repeated
+        whole = _put(whole, here, _at(whole, there))
     return whole
+
+
+def _at(whole: Json, path: Path) -> object:
+    """A value of a nested object; None where there is none."""
+    found: object = whole
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def _put(into: Json, path: Path, value: object) -> Json:

@@ -25,7 +25,9 @@ from planner.results import (
     StepTime,
 )
 from planner.specs.architecture import Experts, FeedForward
+from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.pools import PoolSpec
 from planner.specs.records import (
     ClusterSpec,
     LinkedFabric,
@@ -70,6 +72,9 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
 """What records compute from their fields and a reader should not have to."""
 
 KINDS: Mapping[type, tuple[str, str]] = {
+    ClusterSpec: ("site", "cluster"),
+    PoolSpec: ("site", "pool"),
+    GraphSpec: ("site", "graph"),
     TorusFabric: ("kind", "torus"),
     NodesFabric: ("kind", "nodes"),
     LinkedFabric: ("kind", "linked"),

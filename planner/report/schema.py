@@ -36,6 +36,8 @@ def answer_schema(kind: AnswerKind) -> Schema:
     """The schema of the envelope of one kind of answer."""
     definitions: dict[str, Schema] = {}
     body = {"$ref": _type(kind.record, definitions)["$ref"]}
+    if kind.repeated:
+        _taken(body, kind.repeated[0], definitions)
     state = _taken(body, kind.state, definitions)
     certificate = _taken(body, kind.certificate, definitions)
     request = _taken(body, kind.request, definitions)
@@ -125,6 +127,8 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
             each = [_type(one, definitions) for one in inner]
             return {"type": "array", "prefixItems": each, **size}
         return {"type": "array", "items": _type(inner[0], definitions), **size}
+    if get_origin(annotation) is Sequence:
+        return {"type": "array", "items": _type(inner[0], definitions)}
     assert issubclass(get_origin(annotation), Mapping), annotation
     return {"type": "object", "additionalProperties": _type(inner[1], definitions)}
 
