@@ -45,7 +45,7 @@ def test_json_is_a_present_placement(tmp_path):
     again = place_experts(range(1, 25), n_ranks=6, n_slots=5, present=ranks)
     assert again.n_moves == 0
     assert again.before == "present"
-    assert json.loads(dumps(answer_json(again)))["n_moves"] == 0
+    assert json.loads(dumps(answer_json(again)))["answer"]["n_moves"] == 0
 
 
 def test_a_higher_price_moves_less():
