@@ -24,6 +24,8 @@ from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
+from planner.verifier.findings import refuse
+from planner.verifier.placements import judge_placement
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -103,7 +105,9 @@ def place(
     )
     if isinstance(request.site, ClusterSpec):
         requests = tuple(requests_of(request, request.site))
-        return place_slices(AskedTorus(request=request, requests=requests))
+        found = place_slices(AskedTorus(request=request, requests=requests))
+        refuse(judge_placement(found))
+        return found
     costs = recorded or group_costs
     asked = asked_of(request, costs)
     if layout_first:
@@ -122,9 +126,10 @@ def place(
         )
     located = locate(search.posed, counts)
     found = placement_of(asked, search, located, began_s=began_s, costs=costs)
-    if recorded is None:
-        return found
-    return replace(found, request=replace(request, costs=recorded.asked))
+    if recorded is not None:
+        found = replace(found, request=replace(request, costs=recorded.asked))
+    refuse(judge_placement(found))
+    return found
 
 
 def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.placement_results import (
     KindUse,
@@ -22,6 +21,7 @@ from planner.placement_results import (
     Served,
 )
 from planner.placing.conflicts import is_wanted, narrow_limits
+from planner.placing.describing import deployment_of
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
     LocatedSlice,
@@ -33,8 +33,8 @@ from planner.placing.tori import (
     torus_ways,
     without_tiled,
 )
-from planner.placing.totals import UNITS, check_totals, in_si
-from planner.placing.walking import check_slices, walked
+from planner.placing.totals import UNITS, in_si
+from planner.placing.walking import walked
 from planner.programs.layout import IntArray
 from planner.programs.placement import served as served_by
 from planner.results import Certificate, Deployment, Obstacle, Screen
@@ -44,9 +44,10 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.request import Request, SolverOptions
 from planner.topology.graph import build_graph
+from planner.topology.meshes import AXES
 from planner.topology.openings import Openings, all_free, openings
 from planner.topology.pools import with_state
-from planner.verdict import referee_verdict
+from planner.verifier.tori import TorusStand
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -211,15 +212,20 @@ def placement_of(
     *,
     began_s: float,
 ) -> Placement:
-    """Describe, verify, certify.
-
-    Raises:
-        SolverError: something is not what the program counts on.
-    """
+    """Describe and certify; who asked for it has it judged."""
     posed, solution, located = found
-    check_slices(ground.graph, located)
     ways = list(dict.fromkeys(one.way for one in located))
-    recipes = tuple(_recipe(asked, way) for way in ways)
+    recipes = tuple(
+        Recipe(
+            model=asked.wanted[way.model].model.name,
+            kind=asked.cluster.device.name,
+            span=SPAN,
+            speed_fraction=way.speed_fraction,
+            counted_bytes_per_s=dict(zip(AXES, way.link_bytes_per_s, strict=True)),
+            deployment=deployment_of(way, sum(one.way is way for one in located)),
+        )
+        for way in ways
+    )
     numbers = [0] * len(asked.wanted)
     replicas = []
     for one in located:
@@ -238,7 +244,7 @@ def placement_of(
             )
         )
     served = tuple(_served(wish, recipes, replicas) for wish in asked.wanted)
-    certificate = _certificate(asked, ground, (posed, solution, located), served)
+    certificate = _certificate(asked, ground, (posed, solution))
     provenance = [
         *asked.cluster.provenance,
         *asked.cluster.device.provenance,
@@ -262,19 +268,6 @@ def placement_of(
         ),
         certificate=replace(certificate, wall_s=time.perf_counter() - began_s),
         provenance=tuple(dict.fromkeys(provenance)),
-    )
-
-
-def _recipe(asked: AskedTorus, way: TorusWay) -> Recipe:
-    it = way.evaluated
-    deployment = describe(it.table, it.posed, it.request, way.assignment)
-    referee_verdict(it.table, it.posed, it.request, way.assignment, deployment)
-    return Recipe(
-        model=asked.wanted[way.model].model.name,
-        kind=asked.cluster.device.name,
-        span=SPAN,
-        speed_fraction=way.speed_fraction,
-        deployment=deployment,
     )
 
 
@@ -314,18 +307,12 @@ def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica])
 def _certificate(
     asked: AskedTorus,
     ground: Ground,
-    found: tuple[PosedTorus, PlacementSolution, Sequence[LocatedSlice]],
-    served: Sequence[Served],
+    found: tuple[PosedTorus, PlacementSolution],
 ) -> Certificate:
-    """The proof in numbers, in SI units.
-
-    Raises:
-        SolverError: what was optimised is not what the replicas come to.
-    """
-    posed, solution, located = found
+    """The proof in numbers, in SI units."""
+    posed, solution = found
     name = asked.objective
     objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
-    check_totals(asked, served, [one.way.tpot_s for one in located], objective=objective)
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
     n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
@@ -350,12 +337,7 @@ def _certificate(
         n_contexts=n_places,
         screens=tuple(Screen(name=n, n_candidates=c, reason=r) for n, c, r in screens if c > 0),
         n_solved=posed.program.n_columns,
-        verified=(
-            "every rank on a free device of its own",
-            "every line and ring of every slice walked link by link on the graph",
-            "seconds and bytes of every layout recounted by an independent scalar model",
-            "demands, replicas and limits added up from the replicas",
-        ),
+        verified=TorusStand.checks,
         wall_s=0.0,
         solve_s=solution.wall_s,
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from planner.estimates.referee import RefereeMesh
 from planner.layouts.geometry import Pass
 from planner.specs.models import MlaShape, MoeShape, WindowShape
 from planner.specs.records import (
@@ -19,6 +18,7 @@ from planner.specs.records import (
     TorusFabric,
     TwoRegimes,
 )
+from planner.verifier.scalar import ScalarMesh
 
 BATCHES = st.lists(
     st.sampled_from([1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 64, 97, 128, 500, 512, 1024]),
@@ -128,7 +128,7 @@ def torus_meshes(draw):
     """One slice of a torus: closed or open, with axes of unequal links."""
     axes = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 4, 5, 8, 12]), min_size=3, max_size=3)))
     closed = draw(st.booleans())
-    return RefereeMesh(
+    return ScalarMesh(
         axes=axes,
         wraps=tuple(closed and k > 2 for k in axes),
         is_switch=False,
@@ -150,7 +150,7 @@ def switched_meshes(draw):
     if second is not None:
         tiers = {"axes": (inside, second, across), "tiers": (0, 0, 1)}
         rates, hops = (150e9, 150e9, 12.5e9), (2e-6, 2e-6, 5e-6)
-    return RefereeMesh(
+    return ScalarMesh(
         **tiers,
         wraps=(False, False, False),
         is_switch=True,

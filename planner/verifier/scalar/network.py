@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from planner.estimates.referee.sends import Send
-from planner.estimates.referee.shapes import N_AXES, Layout, RefereeMesh
-from planner.estimates.referee.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
 from planner.specs.records import FORMAT_BYTES, Fabric, NodesFabric
+from planner.verifier.scalar.sends import Send
+from planner.verifier.scalar.shapes import N_AXES, Layout, ScalarMesh
+from planner.verifier.scalar.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
 
 
 def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float, float]:
@@ -21,7 +21,7 @@ def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float,
     return sum(transfer for transfer, _ in times), sum(latency for _, latency in times)
 
 
-def _joined(mesh: RefereeMesh, group: int) -> RefereeMesh:
+def _joined(mesh: ScalarMesh, group: int) -> ScalarMesh:
     """The mesh as a group sees it: two of its axes behind one switch are one longer axis."""
     axes = list(mesh.axes)
     members = mesh.members(group)
@@ -34,7 +34,7 @@ def _joined(mesh: RefereeMesh, group: int) -> RefereeMesh:
     return replace(mesh, axes=(axes[0], axes[1], axes[2]))
 
 
-def _send_s(mesh: RefereeMesh, fabric: Fabric, send: Send) -> tuple[float, float]:
+def _send_s(mesh: ScalarMesh, fabric: Fabric, send: Send) -> tuple[float, float]:
     """Seconds that the bytes of one collective take, and its hops."""
     is_bulk = send.kind == "weights"
     convention = fabric.bulk_network if is_bulk else fabric.activation_network
@@ -43,7 +43,7 @@ def _send_s(mesh: RefereeMesh, fabric: Fabric, send: Send) -> tuple[float, float
     return _transfer_s(mesh, convention, send), _latency_s(mesh, send)
 
 
-def _transfer_s(mesh: RefereeMesh, convention: str, send: Send) -> float:
+def _transfer_s(mesh: ScalarMesh, convention: str, send: Send) -> float:
     """Seconds that the bytes of one collective take; (k − 1)/k of them cross the links."""
     if send.kind == "exchange":
         return max(_exchange_s(mesh, axis, send.n_bytes) for axis in mesh.members(send.group))
@@ -51,7 +51,7 @@ def _transfer_s(mesh: RefereeMesh, convention: str, send: Send) -> float:
     return crossing / _group_bytes_per_s(mesh, convention, send.group)
 
 
-def _group_bytes_per_s(mesh: RefereeMesh, convention: str, group: int) -> float:
+def _group_bytes_per_s(mesh: ScalarMesh, convention: str, group: int) -> float:
     """`ring`: the fastest axis; `axis`: all axes of the group; `flat`: all of the mesh;
     `tree`: the slowest tier."""
     rates = [_ring_bytes_per_s(mesh, axis, group) for axis in mesh.members(group)]
@@ -66,7 +66,7 @@ def _group_bytes_per_s(mesh: RefereeMesh, convention: str, group: int) -> float:
     raise ValueError(f"no such network convention: {convention}")
 
 
-def _ring_bytes_per_s(mesh: RefereeMesh, axis: int, group: int) -> float:
+def _ring_bytes_per_s(mesh: ScalarMesh, axis: int, group: int) -> float:
     """Both links of a closed axis; one of an open one; all ports inside a tier of switches."""
     rate = mesh.axis_bytes_per_s[axis]
     if mesh.is_switch:
@@ -74,7 +74,7 @@ def _ring_bytes_per_s(mesh: RefereeMesh, axis: int, group: int) -> float:
     return rate * (2 if mesh.wraps[axis] else 1)
 
 
-def _exchange_s(mesh: RefereeMesh, axis: int, n_bytes: float) -> float:
+def _exchange_s(mesh: ScalarMesh, axis: int, n_bytes: float) -> float:
     """All-to-all along one axis: the load of its busiest link.
 
     Each device has `n_bytes`, one k-th of it for each of the k devices of the axis.
@@ -92,12 +92,12 @@ def _exchange_s(mesh: RefereeMesh, axis: int, n_bytes: float) -> float:
     return max((i + 1) * (k - i - 1) for i in range(k)) * each / rate
 
 
-def _latency_s(mesh: RefereeMesh, send: Send) -> float:
+def _latency_s(mesh: ScalarMesh, send: Send) -> float:
     """Hops to the farthest device of the group."""
     return sum(_n_hops(mesh, axis) * mesh.axis_hop_s[axis] for axis in mesh.members(send.group))
 
 
-def _n_hops(mesh: RefereeMesh, axis: int) -> int:
+def _n_hops(mesh: ScalarMesh, axis: int) -> int:
     if mesh.is_switch:
         return 1
     k = mesh.axes[axis]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import ceil
 
-from planner.estimates.referee.heads import attention_params
-from planner.estimates.referee.shapes import N_AXES, Layout
 from planner.specs.records import ModelSpec, MoeShape
+from planner.verifier.scalar.heads import attention_params
+from planner.verifier.scalar.shapes import N_AXES, Layout
 
 
 def moe_of(model: ModelSpec) -> MoeShape:

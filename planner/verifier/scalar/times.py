@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil, inf
 
-from planner.estimates.referee.experts import (
+from planner.specs.records import DeviceSpec, Fabric, ModelSpec
+from planner.verifier.scalar.experts import (
     common_params,
     dense_layer_params,
     n_touched,
@@ -13,16 +14,15 @@ from planner.estimates.referee.experts import (
     own_common_params,
     own_piece,
 )
-from planner.estimates.referee.heads import meets_latents, own_heads, pair_width
-from planner.estimates.referee.memory import kv_layer_bytes
-from planner.estimates.referee.network import handover_s, network_s
-from planner.estimates.referee.sends import Tokens, layer_sends
-from planner.estimates.referee.shapes import Layout, RefereeMesh, stage_layers
-from planner.specs.records import DeviceSpec, Fabric, ModelSpec
+from planner.verifier.scalar.heads import meets_latents, own_heads, pair_width
+from planner.verifier.scalar.memory import kv_layer_bytes
+from planner.verifier.scalar.network import handover_s, network_s
+from planner.verifier.scalar.sends import Tokens, layer_sends
+from planner.verifier.scalar.shapes import Layout, ScalarMesh, stage_layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefereeTime:
+class ScalarTime:
     """Seconds of one pass; the parts add up to the total."""
 
     compute_s: float
@@ -37,7 +37,7 @@ def step_time(
     model: ModelSpec,
     device: DeviceSpec,
     fabric: Fabric,
-    mesh: RefereeMesh,
+    mesh: ScalarMesh,
     *,
     stored: int,
     gathered: int,
@@ -50,7 +50,7 @@ def step_time(
     kv_format: str | None = None,
     data: int = 0,
     sliced: int = 0,
-) -> RefereeTime:
+) -> ScalarTime:
     """Seconds of one pass of `batch` sequences through the whole pipeline.
 
     Args:
@@ -97,7 +97,7 @@ def step_time(
         network += layers.n_layers * transfer
         overhead += layers.n_layers * (device.layer_overhead_s + hops)
     n_beats = n_microbatches + mesh.n_stages - 1
-    return RefereeTime(
+    return ScalarTime(
         compute_s=n_beats * by_compute,
         weights_s=n_beats * by_weights,
         attention_s=n_beats * attention_s,

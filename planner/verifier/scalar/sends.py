@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from planner.estimates.referee import heads
-from planner.estimates.referee.experts import (
+from planner.specs.records import FORMAT_BYTES
+from planner.verifier.scalar import heads
+from planner.verifier.scalar.experts import (
     common_params,
     dense_layer_params,
     moe_of,
     n_token_copies,
     router_params,
 )
-from planner.estimates.referee.shapes import Layout
-from planner.specs.records import FORMAT_BYTES
+from planner.verifier.scalar.shapes import Layout
 
 HALF = "half"
 

@@ -1,74 +1,28 @@
-"""The judge of a placement: it reads the graph, the devices and the layouts, and no counts.
-
-* every device is one of the graph, is free, and has one rank;
-* every group's bandwidth, read off the paths of the graph, is what its estimate counts on, and
-  every member's own links and speed are;
-* every recipe is recounted by the referee, and demands and totals by plain sums.
-"""
+"""The channels of a replica on a graph: its groups, and the narrowest link that each uses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from planner.describe import describe
-from planner.errors import SolverError
 from planner.placement_results import Channel
 from planner.placing.clusters import LEAF, NODE, POOL, STAGE
-from planner.placing.columns import Way
 from planner.placing.decoding import Located
-from planner.results import Deployment
-from planner.specs.state import FAILED, FREE
+from planner.specs.state import FAILED
 from planner.topology.costs import GroupCosts
-from planner.topology.graph import SCALE_OUT, SPINE, device_names
-from planner.topology.inventory import INNER
+from planner.topology.graph import SCALE_OUT, SPINE
 from planner.topology.paths import bottleneck
-from planner.verdict import referee_verdict
 
 if TYPE_CHECKING:
     import networkx as nx
 
-SLACK = 1e-9
+
+_Where = tuple["nx.Graph[Any]", dict[str, str]]
+"""The graph as far as a replica's traffic goes, and the node of each of its devices."""
 
 
-def deployment_of(way: Way) -> tuple[Deployment, tuple[str, ...]]:
-    """The deployment of a way, and the checks that the referee's recount of it passed.
-
-    Raises:
-        SolverError: the referee disagrees.
-    """
-    it = way.evaluated
-    deployment = describe(it.table, it.posed, it.request, way.assignment)
-    verified = referee_verdict(it.table, it.posed, it.request, way.assignment, deployment)
-    return deployment, verified[1:]
-
-
-def check_devices(graph: nx.Graph[Any], located: Sequence[Located]) -> None:
-    """Every rank on a free device of its own.
-
-    Raises:
-        SolverError: a device is unknown, taken, or has two ranks.
-    """
-    known, seen = set(device_names(graph)), set[str]()
-    for one in located:
-        names = [name for stage in one.grid for row in stage for name in row]
-        if len(names) != one.way.n_devices:
-            raise SolverError(f"{len(names)} devices for {one.way.n_devices} ranks")
-        for name in names:
-            if name not in known:
-                raise SolverError(f"a rank is placed on `{name}`, which is no device")
-            if graph.nodes[name].get("state", FREE) != FREE:
-                raise SolverError(f"a rank is placed on `{name}`, which is not free")
-            if name in seen:
-                raise SolverError(f"two ranks are placed on `{name}`")
-            seen.add(name)
-            speed = graph.nodes[name].get("speed_fraction", 1.0)
-            if speed < one.way.need.speed_fraction:
-                raise SolverError(f"`{name}` is slower than its replica counts on")
-
-
-class Judge:
+class Channels:
     """Reads the channels of replicas off a graph.
 
     Args:
@@ -82,12 +36,8 @@ class Judge:
         failed = [n for n, at in graph.nodes(data=True) if at.get("state") == FAILED]
         self._shares.remove_nodes_from(failed)  # they forward nothing
 
-    def channels(self, one: Located) -> tuple[Channel, ...]:
-        """The channels of a replica.
-
-        Raises:
-            SolverError: a group has less than its estimate counts on.
-        """
+    def of(self, one: Located) -> tuple[Channel, ...]:
+        """The channels of a replica, by axis."""
         inside, across, between = _groups(one)
         way, need = one.way, one.way.need
         near, nic, spine = (
@@ -99,19 +49,18 @@ class Judge:
         wide, handed = far[way.span]
         counted = (("inside", inside, near), ("across", across, wide), ("stages", between, handed))
         part = self._part(one)
+        home = {name: part.node.name for part in one.parts for name in part.devices}
         return tuple(
-            self._channel(part, axis, groups, rate) for axis, groups, rate in counted if groups
+            self._channel((part, home), axis, groups, rate)
+            for axis, groups, rate in counted
+            if groups
         )
 
     def _channel(
-        self, part: nx.Graph[Any], axis: str, groups: list[tuple[str, ...]], counted: float
+        self, where: _Where, axis: str, groups: list[tuple[str, ...]], counted: float
     ) -> Channel:
-        read = [(*self._width(part, group, axis), group) for group in groups]
+        read = [(*self._width(where, group, axis), group) for group in groups]
         width, link, group = min(read, key=lambda one: one[0])
-        if width < counted * (1 - SLACK):
-            raise SolverError(
-                f"the group of `{group[0]}` has {width!r} bytes/s, not the {counted!r} counted on"
-            )
         return Channel(
             axis=axis,
             n_groups=len(groups),
@@ -123,26 +72,22 @@ class Judge:
         )
 
     def _width(
-        self, part: nx.Graph[Any], group: tuple[str, ...], axis: str
+        self, where: _Where, group: tuple[str, ...], axis: str
     ) -> tuple[float, tuple[str, str] | None]:
         """Bandwidth of a group: of its paths, and of each member's own links."""
+        part, home = where
         if self._costs is not None:
             return self._costs(group)[0], None
         width, link = bottleneck(part, group)
         if width == 0.0:  # where switches are nested deeper, paths lead further out
             width, link = bottleneck(self._shares, group)
         # no way around a member's own adapter: others' may be somebody else's
-        if axis != "inside" and len({self._node(name) for name in group}) > 1:
+        if axis != "inside" and len({home[name] for name in group}) > 1:
             for name in group:
                 own, its_link = self._own(name)
                 if own < width:
                     width, link = own, its_link
         return width, link
-
-    def _node(self, name: str) -> object:
-        """The switch, or the neighbours, that a device shares its node with."""
-        inner = [o for o, e in self._graph[name].items() if e.get("tier", "link") in INNER]
-        return min(map(str, inner), default=name)
 
     def _own(self, name: str) -> tuple[float, tuple[str, str] | None]:
         adapters = [

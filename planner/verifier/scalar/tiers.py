@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log2, prod
 
-from planner.estimates.referee.sends import HALF, Send
-from planner.estimates.referee.shapes import RefereeMesh
 from planner.specs.records import NcclProtocol, NodesFabric, TwoRegimes
+from planner.verifier.scalar.sends import HALF, Send
+from planner.verifier.scalar.shapes import ScalarMesh
 
 CONVENTIONS = ("two-regime", "nccl")
 
 
 def tiered_s(
-    mesh: RefereeMesh, fabric: NodesFabric, convention: str, send: Send
+    mesh: ScalarMesh, fabric: NodesFabric, convention: str, send: Send
 ) -> tuple[float, float]:
     """Seconds that the bytes add, and seconds of an empty message."""
     time_s = _measured_s if convention == "two-regime" else _by_protocol_s
@@ -25,7 +25,7 @@ def tiered_s(
     return time_s(mesh, fabric, send, send.n_bytes) - empty, empty
 
 
-def _meeting(mesh: RefereeMesh, send: Send) -> tuple[float, float]:
+def _meeting(mesh: ScalarMesh, send: Send) -> tuple[float, float]:
     """Shards that meet in one node, as many as it has room for, and nodes that they meet over."""
     room = prod(mesh.axes[axis] for axis in mesh.members(send.group) if mesh.tiers[axis] == 0)
     if send.n_shards <= room:
@@ -33,7 +33,7 @@ def _meeting(mesh: RefereeMesh, send: Send) -> tuple[float, float]:
     return room, send.n_shards / room
 
 
-def _measured_s(mesh: RefereeMesh, fabric: NodesFabric, send: Send, n_bytes: float) -> float:
+def _measured_s(mesh: ScalarMesh, fabric: NodesFabric, send: Send, n_bytes: float) -> float:
     measured = fabric.scale_up_measured
     assert measured is not None
     inside, nodes = _meeting(mesh, send)
@@ -85,7 +85,7 @@ def _at(
     raise AssertionError("a size beyond the largest came this far")
 
 
-def _by_protocol_s(mesh: RefereeMesh, fabric: NodesFabric, send: Send, n_bytes: float) -> float:
+def _by_protocol_s(mesh: ScalarMesh, fabric: NodesFabric, send: Send, n_bytes: float) -> float:
     inside, nodes = _meeting(mesh, send)
     up, out = mesh.axis_bytes_per_s[0], mesh.axis_bytes_per_s[mesh.tiers.index(1)]
     within = n_bytes * (inside - 1) / inside / up
@@ -110,7 +110,7 @@ def _hops_s(protocol: NcclProtocol, inside: float, nodes: float) -> float:
     return (n_all - nodes) * protocol.scale_up_hop_s + (nodes - 1) * protocol.scale_out_hop_s
 
 
-def stage_by_protocol_s(mesh: RefereeMesh, fabric: NodesFabric, n_bytes: float) -> float:
+def stage_by_protocol_s(mesh: ScalarMesh, fabric: NodesFabric, n_bytes: float) -> float:
     """To the next stage: one hop, which leaves the node if all stages do not fit in one."""
     leaves = mesh.n_devices * mesh.n_stages > fabric.n_devices_per_node
     return min(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.estimates.referee import RefereeMesh, held_bytes, step_time
 from planner.specs.models import MlaShape, MoeShape, WindowShape
 from planner.specs.records import DeviceSpec, ModelSpec
-from tests.estimates.drawn import fabric_like
+from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
+from tests.verifier.drawn import fabric_like
 
 TINY = ModelSpec(
     name="tiny",
@@ -44,8 +44,8 @@ UNIT = DeviceSpec(
 )
 
 
-def ring_of(n_devices: int, n_stages: int = 1) -> RefereeMesh:
-    return RefereeMesh(
+def ring_of(n_devices: int, n_stages: int = 1) -> ScalarMesh:
+    return ScalarMesh(
         axes=(n_devices, 1, 1),
         wraps=(n_devices > 2, False, False),
         is_switch=False,
@@ -58,7 +58,7 @@ def ring_of(n_devices: int, n_stages: int = 1) -> RefereeMesh:
 
 
 def tiny_step(
-    mesh: RefereeMesh, model: ModelSpec = TINY, *, device: DeviceSpec = UNIT, n_new: int = 1, **more
+    mesh: ScalarMesh, model: ModelSpec = TINY, *, device: DeviceSpec = UNIT, n_new: int = 1, **more
 ):
     """Batch 4 at context 6, weights cut along F and heads, attention over heads."""
     choice = {"n_microbatches": 1, "weights_format": "bf16", **more}
@@ -77,7 +77,7 @@ def tiny_step(
     )
 
 
-def tiny_bytes(mesh: RefereeMesh, model: ModelSpec = TINY, **more):
+def tiny_bytes(mesh: ScalarMesh, model: ModelSpec = TINY, **more):
     """Batch 4, of which 7 tokens each are kept."""
     return held_bytes(
         model,

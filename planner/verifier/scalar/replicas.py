@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import permutations, product
 from math import prod
 
-from planner.estimates.referee.shapes import RefereeMesh
 from planner.specs.records import Fabric, LinkedFabric, NodesFabric, TorusFabric
+from planner.verifier.scalar.shapes import ScalarMesh
 
 Place = frozenset[tuple[int, ...]]
 """Devices of one replica, each by its coordinates: of the torus, or node and number in it."""
 
 
-def places(fabric: Fabric, mesh: RefereeMesh) -> list[Place]:
+def places(fabric: Fabric, mesh: ScalarMesh) -> list[Place]:
     """A place for every replica that the pool has room for; no two share a device.
 
     Each is built device by device, so that what is counted is what could be switched on.
@@ -25,7 +25,7 @@ def places(fabric: Fabric, mesh: RefereeMesh) -> list[Place]:
     return _linked(fabric, mesh)
 
 
-def _slices(fabric: TorusFabric, mesh: RefereeMesh) -> list[Place]:
+def _slices(fabric: TorusFabric, mesh: ScalarMesh) -> list[Place]:
     """Boxes side by side from the corner on, laid in whichever way there are most of them."""
     best: list[Place] = []
     for box in sorted(set(permutations(mesh.axes))):
@@ -40,7 +40,7 @@ def _slices(fabric: TorusFabric, mesh: RefereeMesh) -> list[Place]:
     return best
 
 
-def _shares_of_nodes(fabric: NodesFabric, mesh: RefereeMesh) -> list[Place]:
+def _shares_of_nodes(fabric: NodesFabric, mesh: ScalarMesh) -> list[Place]:
     """Stages are groups of devices: of one node, or of several whole ones.
 
     Where a pipeline fits a node it takes its stages from one, since its stages talk inside.
@@ -66,7 +66,7 @@ def _shares_of_nodes(fabric: NodesFabric, mesh: RefereeMesh) -> list[Place]:
     ]
 
 
-def _linked(fabric: LinkedFabric, mesh: RefereeMesh) -> list[Place]:
+def _linked(fabric: LinkedFabric, mesh: ScalarMesh) -> list[Place]:
     """A single device anywhere; of more, only the one widest group was looked for."""
     n_devices = mesh.n_devices * mesh.n_stages
     if n_devices > 1:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from planner.estimates.candidates import NumberFormats, format_costs
 from planner.estimates.networks import network_table
-from planner.estimates.referee import RefereeMesh, held_bytes, step_time
 from planner.estimates.steps import Machine, StepTimes, step_times
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence
@@ -21,7 +20,8 @@ from planner.layouts.table import ATTENTION_NAMES, LayoutTable
 from planner.layouts.work import Residence
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable
-from tests.estimates.drawn import (
+from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
+from tests.verifier.drawn import (
     BATCHES,
     DEVICES,
     KV,
@@ -42,7 +42,7 @@ EXAMPLES = settings(
 MANY_EXAMPLES = settings(EXAMPLES, max_examples=120)
 
 
-def as_table(mesh: RefereeMesh) -> MeshTable:
+def as_table(mesh: ScalarMesh) -> MeshTable:
     """The same mesh, as the one row of a table."""
     return MeshTable(
         label=("drawn",),

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from planner.estimates.referee.experts import (
+from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.verifier.scalar.experts import (
     dense_layer_params,
     moe_of,
     own_expert_params,
     resting_common_params,
 )
-from planner.estimates.referee.heads import cached_heads, cached_width, own_heads, query_width
-from planner.estimates.referee.shapes import Layout, RefereeMesh, stage_layers
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.verifier.scalar.heads import cached_heads, cached_width, own_heads, query_width
+from planner.verifier.scalar.shapes import Layout, ScalarMesh, stage_layers
 
 N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefereeBytes:
+class ScalarBytes:
     """What lies in the memory of the busiest device."""
 
     weights_bytes: float
@@ -30,7 +30,7 @@ class RefereeBytes:
 
 def held_bytes(
     model: ModelSpec,
-    mesh: RefereeMesh,
+    mesh: ScalarMesh,
     *,
     stored: int,
     gathered: int,
@@ -43,7 +43,7 @@ def held_bytes(
     data: int = 0,
     sliced: int = 0,
     kv_format: str | None = None,
-) -> RefereeBytes:
+) -> ScalarBytes:
     """Memory of the busiest device while the pass runs; arguments as in `step_time`.
 
     `n_cached_tokens` of each sequence of the whole batch are held, and fewer in layers with
@@ -63,7 +63,7 @@ def held_bytes(
     )
     n_sequences = ceil(batch / n_microbatches)
     cut = layout.batch_axes(n_sequences)  # a sequence rests where its micro-batch is worked on
-    return RefereeBytes(
+    return ScalarBytes(
         weights_bytes=_weights_at_rest(layout),
         kv_bytes=sum(
             layers.n_layers

@@ -12,7 +12,7 @@ N_AXES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefereeMesh:
+class ScalarMesh:
     """The devices of one tensor group, and the stages it is repeated in.
 
     Args:
@@ -63,7 +63,7 @@ class Layout:
     """
 
     model: ModelSpec
-    mesh: RefereeMesh
+    mesh: ScalarMesh
     stored: int
     gathered: int
     data: int

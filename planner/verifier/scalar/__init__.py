@@ -12,15 +12,15 @@ the busiest device. Source: [Pope2022] §2-3 and appendix A; pipelines: [Huang20
 and dispatch: [DeepSeek2024] §2-3; experts that a batch touches: [Erdil2025] Eq. 22.
 """
 
-from planner.estimates.referee.memory import RefereeBytes, held_bytes
-from planner.estimates.referee.replicas import fleet_usd_per_token, places
-from planner.estimates.referee.shapes import RefereeMesh
-from planner.estimates.referee.times import RefereeTime, step_time
+from planner.verifier.scalar.memory import ScalarBytes, held_bytes
+from planner.verifier.scalar.replicas import fleet_usd_per_token, places
+from planner.verifier.scalar.shapes import ScalarMesh
+from planner.verifier.scalar.times import ScalarTime, step_time
 
 __all__ = [
-    "RefereeBytes",
-    "RefereeMesh",
-    "RefereeTime",
+    "ScalarBytes",
+    "ScalarMesh",
+    "ScalarTime",
     "fleet_usd_per_token",
     "held_bytes",
     "places",
