@@ -36,13 +36,15 @@ from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.results import LEAST_MOVED
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status, relative_gap
-from planner.specs.placement_request import Serve
+from planner.specs.placement_request import Serve, inherited_and_changed
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.slices import torus_device
+from planner.verifier.findings import refuse
+from planner.verifier.repairs import judge_repair
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -129,14 +131,17 @@ def repair(
         _check_known(placement, asked.site.graph)
         posed = _on_nodes(asked, placement, costs)
     found = _repaired(posed, request, began_s)
-    if recorded is None:
-        return found
-    wanted = replace(wanted, costs=recorded.asked)
-    return replace(
-        found,
-        request=replace(request, wanted=wanted),
-        placement=replace(found.placement, request=wanted),
-    )
+    if recorded is not None:
+        wanted = replace(wanted, costs=recorded.asked)
+        inherited, changed = inherited_and_changed(placement.request, wanted)
+        request = replace(request, wanted=wanted, inherited=inherited, changed=changed)
+        found = replace(
+            found,
+            request=request,
+            placement=replace(found.placement, request=wanted),
+        )
+    refuse(judge_repair(found))
+    return found
 
 
 def _check_known(before: Placement, known: Container[str]) -> None:

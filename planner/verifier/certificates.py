@@ -39,6 +39,10 @@ class Counts:
     reasons: Mapping[str, str]
     adds_up: Callable[[Certificate], tuple[int, int]]
 
+    def of_a_repair(self) -> Counts:
+        """A repair chooses among more than a placement, and counts what that had."""
+        return replace(self, adds_up=lambda says: (0, 0))
+
 
 def _rejected(says: Certificate, *names: str) -> int:
     return sum(one.n_candidates for one in says.screens if one.name in names or not names)

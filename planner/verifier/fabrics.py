@@ -141,6 +141,9 @@ class FabricStand:
     def kind_name(self, device: str) -> str:
         return self._ground.home[device].kind.name
 
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self._ground.ability(device).nic if self.is_free(device) else 0.0
+
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
         found = []
         for kind in self._ground.kinds:

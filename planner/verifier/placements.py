@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from planner.placement_results import KindUse, Placement, Recipe, Replica, Served
-from planner.results import Deployment
+from planner.results import LEAST_MOVED, Deployment
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
-from planner.verifier.certificates import Counts, certified
+from planner.verifier.certificates import STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, differences
 from planner.verifier.plans import broken_targets, counted_deployment
@@ -59,7 +59,11 @@ class Stand(Protocol):
     def is_free(self, device: str) -> bool | None:
         """Whether a device is free; None of what is no device."""
 
-    def kind_name(self, device: str) -> str: ...
+    def kind_name(self, device: str) -> str:
+        """The kind of a device."""
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        """What a device loads or sends over its own link; 0 of what is not free."""
 
 
 def stand_of(request: PlacementRequest) -> Stand:
@@ -75,8 +79,22 @@ def stand_of(request: PlacementRequest) -> Stand:
 
 def judge_placement(placement: Placement) -> list[Finding]:
     """Everything in a placement that is not so; empty if it holds."""
+    return judged(placement, stand_of(placement.request))[1]
+
+
+def judged(
+    placement: Placement,
+    stand: Stand,
+    *,
+    is_repaired: bool = False,
+) -> tuple[Placement, list[Finding]]:
+    """The placement that is true of its choice, and everything in it that is not so.
+
+    Args:
+        stand: its cluster in its state.
+        is_repaired: whether it was chosen to move little.
+    """
     request = placement.request
-    stand = stand_of(request)
     wishes = {one.model.name: one for one in request.models}
     wrong: list[Finding] = []
     n_alike = [
@@ -101,7 +119,8 @@ def judge_placement(placement: Placement) -> list[Finding]:
         is_rate=request.objective in RATES,
         gap=request.options.gap,
         checks=stand.checks,
-        counts=stand.counts,
+        counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
+        statuses=("optimal", LEAST_MOVED) if is_repaired else STATUSES,
     )
     wrong += found_wrong
     models = (value for one in request.models for value in one.model.provenance)
@@ -117,7 +136,8 @@ def judge_placement(placement: Placement) -> list[Finding]:
         provenance=tuple(dict.fromkeys((*stand.provenance, *models))),
     )
     told = {finding.path for finding in wrong}
-    return wrong + [one for one in differences(placement, truth) if one.path not in told]
+    wrong += [one for one in differences(placement, truth) if one.path not in told]
+    return truth, wrong
 
 
 def _recipe(

@@ -82,6 +82,9 @@ class TorusStand:
     def kind_name(self, device: str) -> str:
         return self._cluster.device.name
 
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self._fabric.link_bytes_per_s
+
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
         name, vertices = self._cluster.device.name, self._site.vertices
         return (
