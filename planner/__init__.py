@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from planner.placing.repairing import repair
     from planner.planning import plan
     from planner.repair_results import Repair
+    from planner.report.as_json import answer_json
+    from planner.report.saved import load_placement
     from planner.results import Certificate, Conflict, Deployment, Plan
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from planner.staging.placing import place_layers
     from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
     from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
+    from planner.verification import verify
+    from planner.verification_results import Verification
 
 _HOMES = {
     "plan": "planner.planning",
@@ -110,6 +114,10 @@ _HOMES = {
     "NoPlanError": "planner.errors",
     "OutOfTimeError": "planner.errors",
     "SolverError": "planner.errors",
+    "answer_json": "planner.report.as_json",
+    "load_placement": "planner.report.saved",
+    "verify": "planner.verification",
+    "Verification": "planner.verification_results",
 }
 _ALIASES = {"load_topology": "load_cluster"}
 
@@ -148,7 +156,9 @@ __all__ = [
     "StagingConflict",
     "State",
     "Targets",
+    "Verification",
     "Workload",
+    "answer_json",
     "audit_engine",
     "compare",
     "compare_engines",
@@ -162,6 +172,7 @@ __all__ = [
     "load_device",
     "load_layers",
     "load_model",
+    "load_placement",
     "load_pool",
     "load_state",
     "load_topology",
@@ -171,6 +182,7 @@ __all__ = [
     "plan",
     "plan_engine",
     "repair",
+    "verify",
 ]
 
 

@@ -27,6 +27,7 @@ from planner.commands.predict import predict
 from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
+from planner.commands.verify import verify
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -54,7 +55,7 @@ _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
-UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"])
+UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"], ["verify"])
 """Commands without `--solver`."""
 
 _USAGE = """\
@@ -67,6 +68,7 @@ usage: plan [OPTIONS]
        plan layers FILE [OPTIONS]
        plan place --model NAME [OPTIONS]
        plan repair FILE --state FILE [OPTIONS]
+       plan verify FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
@@ -152,6 +154,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     layers,
     place,
     repair,
+    verify,
     calibrate,
     experts,
     models,

@@ -226,7 +226,7 @@ def _answer(among: _Among, found: Found, began_s: float) -> Plan:
         ),
         variants=tuple(_considered(one.model) for one in among.requests[1:]),
     )
-    refuse(judge_plan(answer))
+    refuse(judge_plan(answer)[1])
     return answer
 
 

@@ -19,7 +19,6 @@ from planner.placing.totals import in_si
 from planner.solvers.solution import Status
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import GroupCost, PlacementRequest, Serve, SiteSpec
-from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
@@ -35,7 +34,7 @@ DEFAULT_OPTIONS = SolverOptions()
 
 
 def place(
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
+    cluster: SiteSpec | nx.Graph[Any],
     models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
     *,
     workload: Workload | None = None,
@@ -106,7 +105,7 @@ def place(
     if isinstance(request.site, ClusterSpec):
         requests = tuple(requests_of(request, request.site))
         found = place_slices(AskedTorus(request=request, requests=requests))
-        refuse(judge_placement(found))
+        refuse(judge_placement(found)[1])
         return found
     costs = recorded or group_costs
     asked = asked_of(request, costs)
@@ -128,7 +127,7 @@ def place(
     found = placement_of(asked, search, located, began_s=began_s, costs=costs)
     if recorded is not None:
         found = replace(found, request=replace(request, costs=recorded.asked))
-    refuse(judge_placement(found))
+    refuse(judge_placement(found)[1])
     return found
 
 

@@ -36,8 +36,7 @@ from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.results import LEAST_MOVED
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status, relative_gap
-from planner.specs.placement_request import Serve, inherited_and_changed
-from planner.specs.pools import PoolSpec
+from planner.specs.placement_request import Serve, SiteSpec, inherited_and_changed
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
@@ -59,7 +58,7 @@ CLOSE = 1e-9
 
 def repair(
     placement: Placement,
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any] | None = None,
+    cluster: SiteSpec | nx.Graph[Any] | None = None,
     models: ModelSpec | Serve | Sequence[ModelSpec | Serve] | None = None,
     *,
     state: State | None,
@@ -140,7 +139,7 @@ def repair(
             request=request,
             placement=replace(found.placement, request=wanted),
         )
-    refuse(judge_repair(found))
+    refuse(judge_repair(found)[1])
     return found
 
 

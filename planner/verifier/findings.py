@@ -83,6 +83,12 @@ def differences(says: object, found: object, path: Path = ()) -> Iterator[Findin
         yield Finding(path=path, says=says, found=found)
 
 
+def with_differences(wrong: list[Finding], says: object, truth: object) -> list[Finding]:
+    """What was found wrong, and every other leaf that is not as a recount has it."""
+    told = {finding.path for finding in wrong}
+    return wrong + [one for one in differences(says, truth) if one.path not in told]
+
+
 def refuse(wrong: Sequence[Finding]) -> None:
     """Go on only if nothing is wrong.
 

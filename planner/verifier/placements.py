@@ -17,7 +17,7 @@ from planner.specs.placement_request import PlacementRequest, Serve, layout_requ
 from planner.specs.records import ClusterSpec, Provenance
 from planner.verifier.certificates import STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, differences
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.plans import broken_targets, counted_deployment
 
 DIMENSIONS = {
@@ -77,9 +77,9 @@ def stand_of(request: PlacementRequest) -> Stand:
     return FabricStand(request)
 
 
-def judge_placement(placement: Placement) -> list[Finding]:
-    """Everything in a placement that is not so; empty if it holds."""
-    return judged(placement, stand_of(placement.request))[1]
+def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:
+    """The placement that is true of its choice, and everything in this one that is not so."""
+    return judged(placement, stand_of(placement.request))
 
 
 def judged(
@@ -135,9 +135,7 @@ def judged(
         certificate=certificate,
         provenance=tuple(dict.fromkeys((*stand.provenance, *models))),
     )
-    told = {finding.path for finding in wrong}
-    wrong += [one for one in differences(placement, truth) if one.path not in told]
-    return truth, wrong
+    return truth, with_differences(wrong, placement, truth)
 
 
 def _recipe(

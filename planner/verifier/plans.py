@@ -11,7 +11,15 @@ from planner.specs.quality import with_variants
 from planner.specs.request import Request
 from planner.verifier.certificates import certified
 from planner.verifier.deployments import Ground, recounted
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, differences, refuse
+from planner.verifier.findings import (
+    TOLERANCE,
+    Finding,
+    Path,
+    Refused,
+    differences,
+    refuse,
+    with_differences,
+)
 
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
@@ -38,13 +46,14 @@ RATES = ("throughput",)
 """Objectives of which more is better."""
 
 
-def judge_plan(plan: Plan) -> list[Finding]:
-    """Everything in a plan that is not so; empty if it holds."""
+def judge_plan(plan: Plan) -> tuple[Plan, list[Finding]]:
+    """The plan that is true of what was chosen, and everything in this one that is not so."""
     requests = {one.model.name: one for one in with_variants(plan.request)}
     served = _request_of(requests, plan.request, plan.deployment)
     if served is None:
         fact = "is no variant that may be served"
-        return [Finding(path=("deployment", "variant"), says=plan.deployment.variant, fact=fact)]
+        of = ("deployment", "variant")
+        return plan, [Finding(path=of, says=plan.deployment.variant, fact=fact)]
     best, wrong = counted_deployment(served, plan.deployment, ("deployment",))
     wrong += broken_targets(served, best, ("deployment",))
     objective = reached(plan.request.objective, best)
@@ -89,8 +98,7 @@ def judge_plan(plan: Plan) -> list[Finding]:
         ),
         variants=tuple(_considered(requests, one) for one in plan.variants),
     )
-    told = {finding.path for finding in wrong}
-    return wrong + [one for one in differences(plan, truth) if one.path not in told]
+    return truth, with_differences(wrong, plan, truth)
 
 
 def checked(request: Request, deployment: Deployment) -> tuple[str, ...]:

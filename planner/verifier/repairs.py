@@ -15,8 +15,15 @@ from planner.placement_results import Placement
 from planner.repair_results import Change, Move, Repair, RepairPoint
 from planner.results import Deployment
 from planner.specs.placement_request import inherited_and_changed
-from planner.verifier.findings import TOLERANCE, Finding, Path, differences
-from planner.verifier.placements import DIMENSIONS, RATES, Stand, judged, stand_of
+from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
+from planner.verifier.placements import (
+    DIMENSIONS,
+    RATES,
+    Stand,
+    judge_placement,
+    judged,
+    stand_of,
+)
 
 CLOSE = 1e-6
 """Relative, of bytes and objectives of points, which a program counted in larger units."""
@@ -36,8 +43,8 @@ class Loaded:
     keepers: tuple[str, ...]
 
 
-def judge_repair(repair: Repair) -> list[Finding]:
-    """Everything in a repair that is not so; empty if it holds."""
+def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
+    """The repair that is true of its placement, and everything in this one that is not so."""
     request, says = repair.request, repair.placement
     wrong: list[Finding] = []
     if says.request != request.wanted:
@@ -65,8 +72,15 @@ def judge_repair(repair: Repair) -> list[Finding]:
         load_s=_load_s(moves, stand),
     )
     wrong += _wrong_frontier(repair, objective, is_rate=name in RATES)
-    told = {finding.path for finding in wrong}
-    return wrong + [one for one in differences(repair, truth) if one.path not in told]
+    return truth, with_differences(wrong, repair, truth)
+
+
+def judge_repair_whole(repair: Repair) -> tuple[Repair, list[Finding]]:
+    """The same, and the placement that stood before, which has its own request."""
+    truth, wrong = judge_repair(repair)
+    before, found = judge_placement(repair.request.before)
+    inside = [replace(one, path=("request", "before", *one.path)) for one in found]
+    return replace(truth, request=replace(truth.request, before=before)), [*wrong, *inside]
 
 
 def _sharding(model: str, deployment: Deployment) -> Shard:

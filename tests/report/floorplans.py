@@ -54,6 +54,7 @@ def placement(*replicas: tuple[str, ...]) -> Placement:
                 kind="h100",
                 span="node",
                 speed_fraction=1.0,
+                counted_bytes_per_s={"scale_up": 450e9, "nic": 25e9, "spine": 0.0},
                 deployment=DEPLOYMENT,
             ),
         ),
