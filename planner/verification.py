@@ -17,6 +17,9 @@ from planner.verifier.findings import Finding, differences
 from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
 
+_SENSELESS = (ArithmeticError, ValueError, LookupError, AssertionError, StopIteration)
+"""What arithmetic on records ends in that no loader would have let in."""
+
 
 def verify(answer: object, *, prove: bool = False, shown: str = "answer") -> Verification:
     """Count an answer anew, and say of each figure in it that is not so.
@@ -53,14 +56,15 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         raise SpecError([_unjudged(kind, shown)])
     try:
         truth, found = judge(record)
+        falsehoods = {_pointer(kind, one.path): _of_finding(kind, one) for one in found}
+        for one in _derived(read.envelope, answer_json(truth)):
+            falsehoods.setdefault(one.pointer, one)
+        summary = summary_of(truth)
     except PlannerError:
         raise
-    except (ArithmeticError, ValueError, LookupError, TypeError, AssertionError) as error:
-        fact = f"cannot be counted anew, what it asks for makes no sense: {error!r}"
+    except _SENSELESS as error:
+        fact = f"cannot be counted anew, what it holds makes no sense: {error!r}"
         raise SpecError([Problem(where=shown, key="/request", fact=fact)]) from error
-    falsehoods = {_pointer(kind, one.path): _of_finding(kind, one) for one in found}
-    for one in _derived(read.envelope, answer_json(truth)):
-        falsehoods.setdefault(one.pointer, one)
     proofs: tuple[str, ...] = ()
     if prove:
         from planner.proving import proved
@@ -72,7 +76,7 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
     counts = _counts(record)
     return Verification(
         kind=kind.name,
-        summary=summary_of(record),
+        summary=summary,
         falsehoods=tuple(falsehoods.values()),
         n_counted=counts[""],
         n_taken=0 if prove else counts[PROVED],

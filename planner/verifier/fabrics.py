@@ -231,6 +231,11 @@ class FabricStand:
                 yield Finding(path=here, says=rank.device, fact=f"is of the kind {kind}")
             if site.vertices[rank.device].speed_fraction < recipe.speed_fraction:
                 yield Finding(path=here, says=rank.device, fact="is slower than counted on")
+            able = self._ground.ability(rank.device)
+            for what, has in zip((SCALE_UP, NIC, UPLINK), able, strict=True):
+                if has < recipe.counted_bytes_per_s[what] * (1 - TOLERANCE):
+                    fact = f"sends {has!r} bytes/s over its {what}, less than is counted on"
+                    yield Finding(path=here, says=rank.device, fact=fact)
         everything = [name for stage in parts.rows for row in stage for name in row]
         rows = [[*row] for stage in parts.rows for row in stage]
         together = [everything] if recipe.span == NODE else rows
@@ -343,8 +348,11 @@ def _counted(recipe: Recipe) -> Mapping[str, float]:
     if not 0 < recipe.speed_fraction <= 1:
         fact = "is no share of a speed"
         raise Refused(fact, path=("speed_fraction",), says=recipe.speed_fraction)
-    if any(width < 0 for width in recipe.counted_bytes_per_s.values()):
-        raise Refused("is below nothing", path=("counted_bytes_per_s",), says=recipe.span)
+    unused = {NODE: (NIC, UPLINK), LEAF: (UPLINK,), STAGE: (), WHOLE: (NIC,)}[recipe.span]
+    for name, width in recipe.counted_bytes_per_s.items():
+        if width < 0 or (name in unused and width):
+            fact = "is below nothing" if width < 0 else f"is of no use to a span of {recipe.span}"
+            raise Refused(fact, path=("counted_bytes_per_s", name), says=width)
     return recipe.counted_bytes_per_s
 
 

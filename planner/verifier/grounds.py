@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from planner.specs.placement_request import GroupCost
 from planner.specs.state import FAILED, FREE
@@ -32,8 +33,7 @@ class Kind:
         return self.group or self.device
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ability:
+class Ability(NamedTuple):
     """What a device sends at most [bytes/s]: in its node, in its leaf, to other leaves."""
 
     scale_up: float

@@ -90,7 +90,8 @@ def _slice(fabric: TorusFabric, chosen: Mesh, opening: Opening | None) -> tuple[
         raise Refused("cannot be on a torus", path=("n_stages",), says=chosen.n_stages)
     link = fabric.link_bytes_per_s
     links = opening.link_bytes_per_s if opening else (link, link, link)
-    wraps = opening.closes if opening else closing(fabric, shape)
+    a, b, c = opening.closes if opening else closing(fabric, shape)
+    wraps = (a and x > 2, b and y > 2, c and z > 2)  # two devices make no ring
     mesh = ScalarMesh(
         axes=shape,
         wraps=wraps,

@@ -74,6 +74,7 @@ def judge_plan(plan: Plan) -> tuple[Plan, list[Finding]]:
         if others[-1].loss_fraction < -CLOSE:
             fact = "is better than the plan"
             wrong.append(Finding(path=(*here, "objective"), says=other.objective, fact=fact))
+    wrong += _out_of_order(plan)
     certificate, found_wrong = certified(
         plan.certificate,
         objective_name=plan.request.objective,
@@ -166,6 +167,31 @@ def _alternative(name: str, says: Alternative, found: Deployment, best: float) -
         objective=says.objective if math.isclose(says.objective, value, rel_tol=CLOSE) else value,
         loss_fraction=lost,
     )
+
+
+def _out_of_order(plan: Plan) -> Iterator[Finding]:
+    """Runners-up that use the pool as the plan or another does, or stand behind worse ones."""
+    met = {_way_to_use(plan.deployment)}
+    before = -math.inf
+    for i, other in enumerate(plan.alternatives):
+        way = _way_to_use(other.deployment)
+        if way in met:
+            fact = "uses the pool as another plan here does"
+            path = ("alternatives", str(i), "deployment")
+            yield Finding(path=path, says=other.deployment.mesh.label, fact=fact)
+        if other.loss_fraction < before - CLOSE:
+            fact = "is less than that of the one before it"
+            of = ("alternatives", str(i), "loss_fraction")
+            yield Finding(path=of, says=other.loss_fraction, fact=fact)
+        met.add(way)
+        before = other.loss_fraction
+
+
+def _way_to_use(one: Deployment) -> tuple[object, ...]:
+    """Devices, formats and how weights rest: plans that share these differ in less."""
+    resting = (one.storage, one.copied_axes, one.sliced_axes)
+    formats = (one.variant, one.weights_format, one.kv_format)
+    return (one.mesh.label, one.mesh.axes, one.mesh.n_stages, *formats, *resting)
 
 
 def _limits(request: Request, best: Deployment, says: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:

@@ -112,6 +112,11 @@ class TorusStand:
         x, y, z = (recipe.counted_bytes_per_s[axis] for axis in AXES)
         if min(x, y, z) <= 0:
             raise Refused("is no bandwidth", path=("counted_bytes_per_s",), says=min(x, y, z))
+        whole = self._fabric.link_bytes_per_s
+        for axis, side, width in zip(AXES, recipe.deployment.mesh.axes, (x, y, z), strict=True):
+            if width > whole * (1 + TOLERANCE) or (side == 1 and width != whole):
+                fact = f"is not what a link has, {whole!r}"
+                raise Refused(fact, path=("counted_bytes_per_s", axis), says=width)
         opening = Opening(closes=recipe.deployment.mesh.axes_wrap, link_bytes_per_s=(x, y, z))
         device = slowed(self._cluster.device, recipe.speed_fraction)
         return replace(self._cluster, device=device), Standing(opening=opening)
