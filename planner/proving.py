@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.certificates import Certificate
 from planner.errors import NoPlanError
 from planner.placement_results import Placement
 from planner.repair_results import Repair
-from planner.results import Certificate, Plan
+from planner.results import Plan
 from planner.units import show
 from planner.verifier.findings import Finding, Path
 

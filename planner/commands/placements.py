@@ -118,6 +118,7 @@ def read_placement(
         gap=usual.gap if written.gap is None else written.gap,
         threads=usual.threads if written.threads is None else written.threads,
         seed=usual.seed if written.seed is None else written.seed,
+        proof=usual.proof if written.proof is None else written.proof,
         json=written.json,
         quiet=written.quiet,
     )

@@ -6,8 +6,11 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from planner.certificates import Certificate
+from planner.certify import certified, screens_of
 from planner.describe import describe
 from planner.placement_results import KindUse, Placement, Rank, Recipe, Replica, Served
 from planner.placing.channels import Channels
@@ -16,7 +19,7 @@ from planner.placing.decoding import Located
 from planner.placing.searching import Asked, Search
 from planner.placing.tori import TorusWay
 from planner.placing.totals import UNITS, in_si
-from planner.results import Certificate, Deployment, Screen
+from planner.results import Deployment
 from planner.topology.costs import CostTable, GroupCosts, as_callable
 from planner.topology.graph import DEVICE
 from planner.verifier.fabrics import FabricStand
@@ -151,29 +154,30 @@ def _kinds(asked: Asked, located: Sequence[Located]) -> list[KindUse]:
 def _certificate(asked: Asked, search: Search, began_s: float) -> Certificate:
     """The proof in numbers, in SI units."""
     solution, name = search.solution, asked.objective
-    objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
     evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
     n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
-    reasons = (
-        ("layouts", n_layouts - len(search.ways), "others are better on the same devices"),
-        ("ways", len(search.ways) - len(search.kept), "others fit wherever they do and serve more"),
-    )
-    return Certificate(
-        status=solution.status.value,
+    rejected = {
+        "layouts": n_layouts - len(search.ways),
+        "ways": len(search.ways) - len(search.kept),
+    }
+    return certified(
+        solution,
         objective_name=name,
-        objective=objective,
-        bound=bound,
-        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        to_si=partial(in_si, name),
         dimension=UNITS[name][1],
-        solver=f"{solution.solver} {solution.version}",
         n_candidates=n_layouts,
         n_contexts=len(search.ways),
-        screens=tuple(Screen(name=n, n_candidates=c, reason=r) for n, c, r in reasons if c > 0),
+        screens=screens_of(rejected, _REASONS),
         n_solved=search.posed.program.n_columns,
         verified=FabricStand.checks,
         wall_s=time.perf_counter() - began_s,
-        solve_s=solution.wall_s,
     )
+
+
+_REASONS = {
+    "layouts": "others are better on the same devices",
+    "ways": "others fit wherever they do and serve more",
+}
 
 
 def _provenance(asked: Asked) -> tuple[Any, ...]:

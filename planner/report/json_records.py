@@ -34,7 +34,7 @@ from planner.specs.records import (
     NodesFabric,
     TorusFabric,
 )
-from planner.staging_results import LayerPlacement, StageLine, StagePlan, StagingCertificate
+from planner.staging_results import LayerPlacement, StageLine, StagePlan
 from planner.surveys import Frontier, FrontierProof
 from planner.verification_results import Verification
 from planner.verifier.rules import FIELDS
@@ -96,8 +96,6 @@ JOINT = "/"
 
 UNVERIFIED: Mapping[type, tuple[str, ...]] = {
     **{record: judged.names("unverified") for record, judged in FIELDS.items()},
-    StagingCertificate: ("solver", "wall_s"),
-    FrontierProof: ("solver", "wall_s", "solve_s"),
-    ExpertPlan: ("wall_s",),
+    FrontierProof: ("wall_s", "solve_s"),
 }
 """What nobody can recount: seconds of solvers, and their versions."""

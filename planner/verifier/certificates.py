@@ -7,14 +7,14 @@ is beyond the objective. That nothing is better than the bound is proved by a ne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.results import Certificate
+from planner.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.verifier.findings import TOLERANCE, Finding, Path
 
 CLOSE = 1e-8
-STATUSES = ("optimal", "feasible")
+STATUSES = (OPTIMAL, UNCONFIRMED, FEASIBLE)
 
 REASONS = {
     "weights": "their weights alone exceed a device's memory",
@@ -23,6 +23,7 @@ REASONS = {
     "empty": "their slice has nothing left for the other phase",
     "bound": "their lower bound is above a plan that exists",
     "dominated": "another choice of the same slice is no worse in anything",
+    "slower": "others of the same devices, stages and batch are faster, or they do not fit",
 }
 LIMITS = ("tpot", "ttft", "cost", "devices", "batch", "demand")
 
@@ -116,10 +117,36 @@ def certified(
     if says.status not in statuses:
         fact = f"is none of {', '.join(statuses)}"
         wrong.append(Finding(path=("certificate", "status"), says=says.status, fact=fact))
-    elif says.status == "optimal" and found.gap > gap * (1 + TOLERANCE) + CLOSE:
+    elif says.status == OPTIMAL and found.gap > gap * (1 + TOLERANCE) + CLOSE:
         fact = f"is not what a gap of {found.gap!r} is called where {gap!r} was asked for"
         wrong.append(Finding(path=("certificate", "status"), says=says.status, fact=fact))
-    return found, [*wrong, *_miscounted(says, counts)]
+    return found, [*wrong, *_unvouched(says, is_rate=is_rate), *_miscounted(says, counts)]
+
+
+def _unvouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:
+    """Provers that are said to vouch for a bound and did not say as much; or too few of them.
+
+    Two of different families do, or the project's own arithmetic by itself.
+    """
+    path: Path = ("certificate", "vouched_by")
+    words: list[Proof] = []
+    for i, name in enumerate(says.vouched_by):
+        mine = [one for one in says.proofs if one.prover == name and one.outcome != "refused"]
+        if not any(_says_as_much(one.bound, says.bound, is_rate=is_rate) for one in mine):
+            fact = "did not say as much as the bound"
+            yield Finding(path=(*path, str(i)), says=name, fact=fact)
+        words += mine
+    families = {one.lineage for one in words}
+    is_enough = len(families) > 1 or any(one.is_own for one in words)
+    if says.status == OPTIMAL and not is_enough:
+        fact = "are too few to call an answer optimal"
+        yield Finding(path=path, says=", ".join(says.vouched_by), fact=fact)
+
+
+def _says_as_much(word: float, bound: float, *, is_rate: bool) -> bool:
+    """Whether a prover's bound is no weaker than another."""
+    slack = CLOSE * abs(bound)
+    return word <= bound + slack if is_rate else word >= bound - slack
 
 
 def _miscounted(says: Certificate, counts: Counts) -> list[Finding]:

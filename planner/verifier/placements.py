@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from planner.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.placement_results import KindUse, Placement, Recipe, Replica, Served
-from planner.results import LEAST_MOVED, Deployment
+from planner.results import Deployment
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
 from planner.verifier.certificates import STATUSES, Counts, certified
@@ -120,7 +121,7 @@ def judged(
         gap=request.options.gap,
         checks=stand.checks,
         counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
-        statuses=("optimal", LEAST_MOVED) if is_repaired else STATUSES,
+        statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
     )
     wrong += found_wrong
     models = (value for one in request.models for value in one.model.provenance)

@@ -69,6 +69,8 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
         moves=moves,
         frontier=tuple(_point(point, best) for point in repair.frontier),
         is_whole=repair.is_whole,
+        moved_proofs=repair.moved_proofs,
+        moved_vouched_by=repair.moved_vouched_by,
         load_s=_load_s(moves, stand),
     )
     wrong += _wrong_frontier(repair, objective, is_rate=name in RATES)

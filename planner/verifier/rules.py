@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Mapping
 from functools import cache
 
+from planner.certificates import Certificate, Proof, Screen
 from planner.placement_results import (
     Channel,
     KindUse,
@@ -25,7 +26,6 @@ from planner.placement_results import (
 from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results import (
     Alternative,
-    Certificate,
     Considered,
     Deployment,
     Division,
@@ -35,7 +35,6 @@ from planner.results import (
     Mesh,
     PhasePlan,
     Plan,
-    Screen,
     StepTime,
 )
 from planner.specs.provenance import Provenance
@@ -126,9 +125,15 @@ FIELDS: Mapping[type, Judged] = {
         asked="objective_name",
         counted="objective gap dimension verified",
         chosen="status",
-        proved="bound n_candidates n_contexts screens n_solved",
-        unverified="solver wall_s solve_s",
-        how="the objective of the recounted answer; no bound beyond it; numbers that add up",
+        proved="bound proofs vouched_by n_candidates n_contexts screens n_solved n_programs",
+        unverified="wall_s solve_s",
+        how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
+        "said as much; numbers add up",
+    ),
+    Proof: Judged(
+        proved="prover outcome value bound note program",
+        unverified="wall_s",
+        how="what a prover said, held against the bound",
     ),
     Screen: Judged(
         chosen="name",
@@ -176,7 +181,7 @@ FIELDS: Mapping[type, Judged] = {
         asked="request",
         counted="placement before best dimension changes dropped load_s lost",
         chosen="moves frontier",
-        proved="is_whole",
+        proved="is_whole moved_proofs moved_vouched_by",
         how="device by device: a shard stays where its device had that rank of that sharding",
     ),
     RepairRequest: Judged(

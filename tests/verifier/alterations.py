@@ -83,7 +83,7 @@ def _texts(envelope: Json) -> list[str]:
 
 def rule_at(kind: AnswerKind, answer: object, path: Pointer) -> str:
     """The rule of a leaf: of the last field on the way to it, or of one above that is excused."""
-    moved = {name: home for name, home in kind.moved}
+    moved = dict(kind.moved)
     way = moved[path[0]] + path[1:] if path[0] in moved else path[1:]
     value: Any = answer
     rule = COUNTED
