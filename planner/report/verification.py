@@ -51,7 +51,7 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
     taken = f"{plural(found.n_taken, 'figure')}, until `--prove`: {', '.join(found.taken)}"
     unknown = f"{plural(found.n_unverified, 'figure')}: {', '.join(found.unverified)}"
     return [
-        ("answer", f"a {found.kind}, {written}"),
+        ("answer", f"{found.kind}, {written}"),
         ("recounted", plural(found.n_counted, "figure")),
         ("taken", taken if found.n_taken else ""),
         ("unverified", unknown if found.n_unverified else ""),
