@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.clusters import Ground
-from planner.specs.finding import Kind as FileKind
-from planner.specs.finding import files
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
     BATCHES,
@@ -23,6 +21,8 @@ from planner.specs.placement_request import (
     layout_request,
     tidied,
 )
+from planner.specs.places import Kind as FileKind
+from planner.specs.places import files
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.reading import load_device
 from planner.specs.records import (
@@ -94,6 +94,8 @@ def placement_request(
     if most_devices is not None and most_devices < 1:
         fact = "is no positive number of devices"
         raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
+    if aligned:
+        _check_torus(cluster)
     return PlacementRequest(
         site=site_spec(cluster, devices or {}),
         models=wanted,
@@ -109,6 +111,14 @@ def placement_request(
         costs=_table_costs(costs),
         options=options,
     )
+
+
+def _check_torus(cluster: AnySite) -> None:
+    """Raises `RequestError` where slices are to be aligned and the cluster has none."""
+    if not (isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)):
+        name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
+        fact = f"starts slices of a torus at its cubes, and {name} is no torus"
+        raise RequestError([Problem(where="--align", fact=fact, remedy="leave it out")])
 
 
 def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:

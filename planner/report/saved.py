@@ -13,6 +13,7 @@ from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.report.as_json import Json
 from planner.report.from_json import ReadAnswer, answer_of
+from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 
 MOST_CHARACTERS = 256_000_000
@@ -29,7 +30,8 @@ def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
         SpecError: no such file, or it holds no answer; every fault is listed.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        content = Path(path).read_bytes()
+        text = content.decode("utf-8")
     except OSError as error:
         fact = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
         problem = Problem(where=asked_by, value=literal(path), fact=fact)
@@ -37,7 +39,9 @@ def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
     except ValueError:
         problem = Problem(where=asked_by, value=literal(path), fact="is no text")
         raise SpecError([problem]) from None
-    return read_answer(text, shown=path)
+    read = read_answer(text, shown=path)
+    enter(Use(kind=read.kind.name), Path(path), content)
+    return read
 
 
 def read_answer(text: str, *, shown: str) -> ReadAnswer:

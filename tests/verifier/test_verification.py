@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -201,3 +202,20 @@ def test_what_is_taken_and_what_is_unverified_is_named():
     assert {*found.unverified} == {"wall_s", "solve_s"}
     assert found.n_taken > 0
     assert PROVED == "proved"
+
+
+def test_a_file_that_is_another_here_is_noted_and_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text("a = 1")
+    ours = {"kind": "model", "name": "llama-3-8b", "replaces": "", "is_shipped": True}
+    ours |= {"path": "models/llama-3-8b.toml", "sha256": "0" * 64}
+    theirs = {**ours, "path": "mine.toml", "is_shipped": False}
+    gone = {**theirs, "path": "gone.toml"}
+    odd = {**ours, "path": "models/../pyproject.toml"}
+    record = {**envelope("plan on a torus"), "data": [ours, theirs, gone, odd]}
+    found = verify(record)
+    assert found.is_true
+    assert found.notes == (
+        "the model in `models/llama-3-8b.toml` here is not the one of the answer",
+        "the model in `mine.toml` here is not the one of the answer",
+    )
