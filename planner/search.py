@@ -79,7 +79,12 @@ def search(
         (best, value), *others = ranked
         solution = replace(solution, answer=best, objective=value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
-        best = break_ties(posed, best, time_left(options, began_s))
+        first, best = best, break_ties(posed, best, time_left(options, began_s))
+        # the best of the ties may use the pool as a runner-up does, which what it was then beats
+        others = [
+            (first, solution.objective) if one.context == best.context else (one, value)
+            for one, value in others
+        ]
     return Found(solution=solution, assignment=best, alternatives=tuple(others), screened=screened)
 
 

@@ -61,9 +61,9 @@ def predict(
 
 def _say(written: WrittenPrediction, answer: Prediction) -> None:
     if written.json:
-        from planner.report.as_json import dumps, prediction_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(prediction_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
     else:
         from planner.report.prediction import prediction_line, prediction_text
 
