@@ -145,6 +145,19 @@ def kernel_table(device: str, engine: str) -> KernelTable:
     )
 
 
+def sms_of(device: str) -> tuple[int, str]:
+    """Multiprocessors of a device and which of its tables says so; 0 and nothing if none does.
+
+    Raises:
+        SpecError: a file of the device has faults; all are listed.
+    """
+    for path in _files_of(device):
+        table = _table(_found(path))
+        if table.n_sms:
+            return table.n_sms, f"the table of {table.engine}"
+    return 0, ""
+
+
 def list_kernels() -> Iterator[KernelTable]:
     """Every kernel file that can be found, what is assumed included."""
     for path in files(Kind.KERNELS):
