@@ -97,6 +97,7 @@ def _normal(text: str) -> str:
 def run(example: Example) -> tuple[int, str]:
     """Exit code, and stdout followed by stderr."""
     for name, text in example.files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
     program, *argv = shlex.split(example.command)
     assert program == "plan"
