@@ -11,7 +11,7 @@ import numpy as np
 from planner.calibration.fitting import Fitted, fewest_rows, fit
 from planner.calibration.gate import admit, peak_of
 from planner.calibration.infersim import is_infersim, read_infersim
-from planner.calibration.kernel_files import MOST_ERROR
+from planner.calibration.kernel_schemas import MOST_ERROR
 from planner.calibration.plain import read_plain
 from planner.calibration.silicon import is_silicon, read_silicon
 from planner.calibration.tables import Measured, Reading, Refused
