@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -11,10 +10,10 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written, WrittenAudit
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer
+from planner.report.files import unwritable
+from planner.report.paint import width
 
-FOUND = 0
 MEANINGLESS = (
     "latency_target",
     "ttft_target",
@@ -49,7 +48,7 @@ def audit(
     written: Annotated[WrittenAudit, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Say how far a running deployment is from what its pool could do, and what would help."""
     from planner.audit import audit as find
     from planner.options.drafts import drafted
@@ -76,7 +75,7 @@ def audit(
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     speculation = drafted(drafting, found)
-    found.problems += [] if written.html is None else unwritable("--html", written.html)
+    found.problems += unwritable({"--html": written.html})
     for option, formats in (("--weights", asked.weights_formats), ("--kv", asked.kv_formats)):
         if formats and len(formats) > 1:
             value, fact = ",".join(formats), "what runs has one format"
@@ -102,18 +101,18 @@ def audit(
         replace(change, command=with_paths(change.command, named)) for change in answer.changes
     )
     answer = replace(answer, changes=tuple(changes))
-    if written.json:
-        from planner.report.as_json import audit_json, dumps
-
-        write_data(dumps(audit_json(answer)), sys.stdout)
-    else:
-        write(audit_line(answer) if written.quiet else audit_text(answer, width()), sys.stdout)
+    files = []
     if written.html is not None:
         from planner.audit_curves import audit_curves
         from planner.report.audit_page import audit_page
 
-        save(written.html, audit_page(answer, audit_curves(answer)))
-    return FOUND
+        files.append((written.html, audit_page(answer, audit_curves(answer))))
+    if written.json:
+        from planner.report.as_json import audit_json, dumps
+
+        return Answer(text=dumps(audit_json(answer)), is_data=True, files=tuple(files))
+    text = audit_line(answer) if written.quiet else audit_text(answer, width())
+    return Answer(text=text, files=tuple(files))
 
 
 def _of_plan(written: WrittenAudit) -> dict[str, Any]:

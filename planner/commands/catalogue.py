@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -11,20 +10,19 @@ from cyclopts import Parameter
 
 from planner.errors import RequestError
 from planner.options.arguments import Arguments
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
     from planner.specs.records import DeviceSpec
-
-FOUND = 0
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
 _Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 _Spec = TypeVar("_Spec")
 
 
-def models(name: _Name = None, /, *, said: _Said) -> int:
+def models(name: _Name = None, /, *, said: _Said) -> Answer:
     """List models, or describe one."""
     said.check()
     if name is None:
@@ -39,8 +37,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
         text = listing_text("models", found, hint=hint, width=width(), facts=facts)
     else:
         text = _model_text(name)
-    write(text, sys.stdout)
-    return FOUND
+    return Answer(text=text)
 
 
 def _model_text(name: str) -> str:
@@ -57,11 +54,10 @@ def _model_text(name: str) -> str:
     return model_text(load_model(name, asked_by="plan models"))
 
 
-def topologies(name: _Name = None, /, *, said: _Said) -> int:
+def topologies(name: _Name = None, /, *, said: _Said) -> Answer:
     """List topologies, or describe one."""
     said.check()
-    write(_topology_text(name) if name is not None else _topologies_text(), sys.stdout)
-    return FOUND
+    return Answer(text=_topology_text(name) if name is not None else _topologies_text())
 
 
 def _topologies_text() -> str:
@@ -102,7 +98,7 @@ def devices(
     *,
     json: Annotated[bool, Parameter(help="Print them as JSON, in SI units.", negative=())] = False,
     said: _Said,
-) -> int:
+) -> Answer:
     """List devices, or describe one."""
     from planner.specs.listing import list_devices
     from planner.specs.reading import load_device
@@ -115,13 +111,10 @@ def devices(
     if json:
         from planner.report.as_json import devices_json, dumps
 
-        write_data(dumps(devices_json(found)), sys.stdout)
-    else:
-        from planner.report.devices import device_text, devices_text
+        return Answer(text=dumps(devices_json(found)), is_data=True)
+    from planner.report.devices import device_text, devices_text
 
-        text = devices_text(found, width()) if name is None else device_text(found[0])
-        write(text, sys.stdout)
-    return FOUND
+    return Answer(text=devices_text(found, width()) if name is None else device_text(found[0]))
 
 
 def _facts(

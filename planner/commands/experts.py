@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -10,8 +9,9 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_experts import WrittenExperts
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer
+from planner.report.files import unwritable
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from planner.expert_results import ExpertPlan
     from planner.specs.architecture import Architecture, Experts
 
-FOUND = 0
 OF_THE_MODEL = -1
 """Groups of the model's own routing."""
 
@@ -30,7 +29,7 @@ def experts(
     written: Annotated[WrittenExperts, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Place and replicate experts on ranks: least load of the fullest, with its bound."""
     from planner.expert_placing import place_experts
     from planner.specs.expert_loads import load_coactivation, load_placement
@@ -49,8 +48,7 @@ def experts(
     if written.present is not None:
         placed = written.present
         present = found.collect(lambda: load_placement(placed))
-    if written.html:
-        found.problems += unwritable("--html", written.html)
+    found.problems += unwritable({"--html": written.html})
     weights = _weights(written, model, block, found)
     n_slots = _slots(written, numbers, (weights.n_bytes, n_layers), found)
     found.check()
@@ -71,28 +69,25 @@ def experts(
         seed=numbers["--seed"],
         time_limit_s=numbers["--time-limit"],
     )
-    _say(written, plan)
-    return FOUND
+    return _answer(written, plan)
 
 
-def _say(written: WrittenExperts, plan: ExpertPlan) -> None:
+def _answer(written: WrittenExperts, plan: ExpertPlan) -> Answer:
+    files = []
+    if written.html is not None:
+        from planner.report.experts_page import experts_page
+
+        files.append((written.html, experts_page(plan)))
     if written.json:
         from planner.report.as_json import dumps, experts_json
 
-        write_data(dumps(experts_json(plan)), sys.stdout)
-    else:
-        from planner.report.experts import experts_line, experts_text
+        return Answer(text=dumps(experts_json(plan)), is_data=True, files=tuple(files))
+    from planner.report.experts import experts_line, experts_text
 
-        text = (
-            experts_line(plan)
-            if written.quiet
-            else experts_text(plan, width(), show_all=written.all)
-        )
-        write(text, sys.stdout)
-    if written.html:
-        from planner.report.experts_page import experts_page
-
-        save(written.html, experts_page(plan))
+    text = (
+        experts_line(plan) if written.quiet else experts_text(plan, width(), show_all=written.all)
+    )
+    return Answer(text=text, files=tuple(files))
 
 
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:

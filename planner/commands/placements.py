@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -13,7 +11,9 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written
 from planner.options.written_placements import WrittenPlacement, WrittenRepair
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer
+from planner.report.files import unwritable
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.floorplans import FloorPlan
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from planner.repair_results import Repair
     from planner.specs.records import ModelSpec
 
-FOUND = 0
 DEFAULT_SITE = "h100-fat-tree-x64"
 _NOTHING_ASKED = WrittenPlacement()
 _NOTHING_STANDS = WrittenRepair()
@@ -34,7 +33,7 @@ def place(
     written: Annotated[WrittenPlacement, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
     from planner.placing.floorplans import floorplan_of
     from planner.placing.planning import place as find
@@ -57,16 +56,14 @@ def place(
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
     floorplan = floorplan_of(pool, state)
-    _draw(written, answer, floorplan)
-    _say(written, answer, floorplan)
-    return FOUND
+    return _answer(written, answer, floorplan)
 
 
 def repair(
     written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Put what stands right after a failure, with the fewest moved bytes within a loss."""
     from planner.placing.floorplans import floorplan_of
     from planner.placing.repairing import repair as find
@@ -94,9 +91,7 @@ def repair(
     wanted = [_as_before(one, demands) for one in wanted]
     answer = find(before, pool, wanted, state=state, loss=loss, **keywords)
     floorplan = floorplan_of(pool, state)
-    _draw(written, answer.placement, floorplan)
-    _say_repair(written, answer, floorplan)
-    return FOUND
+    return _repair_answer(written, answer, floorplan)
 
 
 def _standings(written: WrittenRepair, found: Arguments) -> Standings | None:
@@ -142,18 +137,18 @@ def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
     return one if demand is not None else replace(one, demand_tokens_per_s=before)
 
 
-def _say_repair(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> None:
+def _repair_answer(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> Answer:
+    files = tuple(_drawings(written, answer.placement, floorplan))
     if written.json:
         from planner.report.as_json import dumps, repair_json
 
-        write_data(dumps(repair_json(answer)), sys.stdout)
-        return
+        return Answer(text=dumps(repair_json(answer)), is_data=True, files=files)
     from planner.report.repair import repair_line, repair_text
 
-    if written.quiet:
-        write(repair_line(answer), sys.stdout)
-    else:
-        write(repair_text(answer, width(), floorplan=floorplan), sys.stdout)
+    text = (
+        repair_line(answer) if written.quiet else repair_text(answer, width(), floorplan=floorplan)
+    )
+    return Answer(text=text, files=files)
 
 
 def _loader(name: str) -> Callable[[], ModelSpec]:
@@ -162,31 +157,34 @@ def _loader(name: str) -> Callable[[], ModelSpec]:
     return lambda: load_model(name)
 
 
-def _draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
-    """Write the files that were asked for."""
+def _drawings(
+    written: WrittenPlacement, answer: Placement, floorplan: FloorPlan
+) -> Iterator[tuple[str, str]]:
+    """Name and text of the files that were asked for."""
     if written.html is not None:
         from planner.report.floorplan_page import placement_page
 
-        Path(written.html).write_text(placement_page(answer, floorplan), encoding="utf-8")
+        yield written.html, placement_page(answer, floorplan)
     if written.svg is not None:
         from planner.report.floorplan_drawing import drawing
 
-        Path(written.svg).write_text(drawing(answer, floorplan), encoding="utf-8")
+        yield written.svg, drawing(answer, floorplan)
 
 
-def _say(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
+def _answer(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> Answer:
+    files = tuple(_drawings(written, answer, floorplan))
     if written.json:
         from planner.report.as_json import dumps, placement_json
 
-        write_data(dumps(placement_json(answer)), sys.stdout)
-        return
+        return Answer(text=dumps(placement_json(answer)), is_data=True, files=files)
     from planner.report.placement import placement_line, placement_text
 
-    if written.quiet:
-        write(placement_line(answer), sys.stdout)
-    else:
-        text = placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
-        write(text, sys.stdout)
+    text = (
+        placement_line(answer)
+        if written.quiet
+        else placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
+    )
+    return Answer(text=text, files=files)
 
 
 def _read(
@@ -194,7 +192,6 @@ def _read(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
     from planner.options.counts import count
-    from planner.options.outputs import unwritable
     from planner.options.reading import Faults, one_of, read
     from planner.placing.asking import BATCHES, OBJECTIVES
     from planner.units import parse
@@ -241,8 +238,8 @@ def _read(
         "aligned": written.align,
         "options": asked.options,
     }
-    files = [*unwritable("--html", written.html), *unwritable("--svg", written.svg)]
-    found.problems += [*problems, *faults.problems, *files]
+    files = {"--html": written.html, "--svg": written.svg}
+    found.problems += [*problems, *faults.problems, *unwritable(files)]
     return keywords, wishes
 
 

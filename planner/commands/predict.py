@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -10,8 +9,9 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPrediction
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer
+from planner.report.files import unwritable
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from planner.predictions import Prediction
     from planner.specs.architecture import Architecture
 
-FOUND = 0
 USUAL_LOOKAHEAD, USUAL_ACCEPTANCE = "1", "0.8"
 _NOTHING_ASKED = WrittenPrediction()
 
@@ -29,7 +28,7 @@ def predict(
     written: Annotated[WrittenPrediction, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Evaluate a deployment as given: times, work and bounds of every operation, memory."""
     from planner.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
@@ -55,28 +54,27 @@ def predict(
         speculating=speculating,
         n_shared_tokens=numbers["--shared"],
     )
-    _say(written, answer)
-    return FOUND
+    return _answer(written, answer)
 
 
-def _say(written: WrittenPrediction, answer: Prediction) -> None:
+def _answer(written: WrittenPrediction, answer: Prediction) -> Answer:
+    files = []
+    if written.html is not None:
+        from planner.report.roofline import roofline_page
+
+        files.append((written.html, roofline_page(answer)))
     if written.json:
         from planner.report.as_json import dumps, prediction_json
 
-        write_data(dumps(prediction_json(answer)), sys.stdout)
-    else:
-        from planner.report.prediction import prediction_line, prediction_text
+        return Answer(text=dumps(prediction_json(answer)), is_data=True, files=tuple(files))
+    from planner.report.prediction import prediction_line, prediction_text
 
-        text = (
-            prediction_line(answer)
-            if written.quiet
-            else prediction_text(answer, width(), explains=written.explain)
-        )
-        write(text, sys.stdout)
-    if written.html:
-        from planner.report.roofline import roofline_page
-
-        save(written.html, roofline_page(answer))
+    text = (
+        prediction_line(answer)
+        if written.quiet
+        else prediction_text(answer, width(), explains=written.explain)
+    )
+    return Answer(text=text, files=tuple(files))
 
 
 def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
@@ -306,5 +304,4 @@ def _speculating(
 def _check_files(written: WrittenPrediction, found: Arguments) -> None:
     if written.json and written.quiet:
         found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    if written.html:
-        found.problems += unwritable("--html", written.html)
+    found.problems += unwritable({"--html": written.html})

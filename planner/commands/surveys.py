@@ -13,8 +13,9 @@ from cyclopts import Parameter
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPareto, WrittenSurvey
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import FOUND, Answer
+from planner.report.files import STDOUT, unwritable
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.options.several import AskedSurvey
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from planner.specs.records import ClusterSpec, ModelSpec
     from planner.surveys import Curve
 
-FOUND, NOTHING_FOUND = 0, NoPlanError.exit_code
-STDOUT = "-"
+NOTHING_FOUND = NoPlanError.exit_code
 
 _ALL_DEFAULT = WrittenPareto()
 _NOTHING_ASKED = WrittenSurvey()
@@ -34,12 +34,12 @@ _Specs = tuple["list[ModelSpec]", "list[ClusterSpec]"]
 
 def pareto(
     written: Annotated[WrittenPareto, Parameter(name="*")] = _ALL_DEFAULT, *, said: _Said
-) -> int:
+) -> Answer:
     """Find every deployment that is the best for some worth of speed: the exact frontier."""
     from planner.comparing import frontiers
     from planner.report.progress import SurveyLine
 
-    files = {"--csv": written.csv, "--html": written.html}
+    files = {"--csv": None if written.csv == STDOUT else written.csv, "--html": written.html}
     line = SurveyLine(sys.stderr)
     try:
         if written.engine is not None:
@@ -57,21 +57,26 @@ def pareto(
     finally:
         line.clear()
     found = any(curve.frontier for curve in curves)
-    _print_frontiers(curves, written)
+    saved = []
     if written.csv not in (None, STDOUT):
         from planner.report.as_csv import frontiers_csv
 
-        save(str(written.csv), frontiers_csv(curves))
+        saved.append((str(written.csv), frontiers_csv(curves)))
     if written.html is not None and found:
         from planner.report.page import page
 
-        save(written.html, page(curves))
-    return FOUND if found else NOTHING_FOUND
+        saved.append((written.html, page(curves)))
+    return Answer(
+        text=_frontiers_text(curves, written),
+        is_data=written.json or written.csv == STDOUT,
+        files=tuple(saved),
+        code=FOUND if found else NOTHING_FOUND,
+    )
 
 
 def compare(
     written: Annotated[WrittenSurvey, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
-) -> int:
+) -> Answer:
     """Set the best plans of several models, pools or weights formats side by side."""
     from planner.comparing import compare as find
     from planner.report.progress import SurveyLine
@@ -88,36 +93,32 @@ def compare(
             comparison = find(*specs, **asked.keywords, on_case=line.on_case)
     finally:
         line.clear()
+    code = FOUND if comparison.best is not None else NOTHING_FOUND
     if written.json:
         from planner.report.as_json import comparison_json, dumps
 
-        write_data(dumps(comparison_json(comparison)), sys.stdout)
-    else:
-        from planner.report.comparison import best_line, comparison_text
+        return Answer(text=dumps(comparison_json(comparison)), is_data=True, code=code)
+    from planner.report.comparison import best_line, comparison_text
 
-        text = best_line(comparison) if written.quiet else comparison_text(comparison, width())
-        write(text, sys.stdout)
-    return FOUND if comparison.best is not None else NOTHING_FOUND
+    text = best_line(comparison) if written.quiet else comparison_text(comparison, width())
+    return Answer(text=text, code=code)
 
 
-def _print_frontiers(curves: Sequence[Curve], written: WrittenPareto) -> None:
-    """On stdout, in the form that was asked for."""
+def _frontiers_text(curves: Sequence[Curve], written: WrittenPareto) -> str:
+    """In the form that was asked for."""
     if written.json:
         from planner.report.as_json import dumps, frontiers_json
 
-        write_data(dumps(frontiers_json(curves)), sys.stdout)
-    elif written.csv == STDOUT:
+        return dumps(frontiers_json(curves))
+    if written.csv == STDOUT:
         from planner.report.as_csv import frontiers_csv
 
-        write_data(frontiers_csv(curves).rstrip("\n"), sys.stdout)
-    else:
-        from planner.report.frontiers import frontiers_text, preferred_line
+        return frontiers_csv(curves).rstrip("\n")
+    from planner.report.frontiers import frontiers_text, preferred_line
 
-        if written.quiet:
-            text = "\n".join(preferred_line(curve, curves) for curve in curves)
-        else:
-            text = frontiers_text(curves, width(), show_all=written.all)
-        write(text, sys.stdout)
+    if written.quiet:
+        return "\n".join(preferred_line(curve, curves) for curve in curves)
+    return frontiers_text(curves, width(), show_all=written.all)
 
 
 def _asked(
@@ -149,9 +150,7 @@ def _asked(
     asked.keywords["speculation"] = drafted(drafting, found)
     models = [found.collect(partial(load_model, name)) for name in asked.models]
     clusters = [found.collect(partial(load_cluster, name)) for name in asked.topologies]
-    for option, text in files.items():
-        if text is not None and (option, text) != ("--csv", STDOUT):
-            found.problems += unwritable(option, text)
+    found.problems += unwritable(files)
     pools = [one for one in clusters if one]
     if price is not None:
         pools = [repriced(one, price) for one in pools]
@@ -191,9 +190,7 @@ def _engines(
     engines = names_of(str(written.engine))
     for name in engines:
         found.collect(partial(load_engine, name))
-    for option, text in files.items():
-        if text is not None and (option, text) != ("--csv", STDOUT):
-            found.problems += unwritable(option, text)
+    found.problems += unwritable(files)
     found.check()
     pools = [one if price is None else repriced(one, price) for one in clusters if one]
     asked = {**keywords, **axes, "variants": variants}
