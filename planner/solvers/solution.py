@@ -15,7 +15,8 @@ Stop = Literal["", "time limit", "interrupt"]
 class Status(Enum):
     """How far a solver came."""
 
-    OPTIMAL = "optimal"  # proven, within the gap asked for
+    OPTIMAL = "optimal"  # proven by two, or by our own arithmetic, within the gap asked for
+    UNCONFIRMED = "unconfirmed"  # one solver calls it optimal, and nobody vouches for it
     FEASIBLE = "feasible"  # stopped early, with an assignment and a true bound
     INFEASIBLE = "infeasible"  # proven
     UNKNOWN = "unknown"  # stopped early, with nothing in hand
