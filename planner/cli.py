@@ -41,6 +41,7 @@ from planner.options.written import Written, WrittenPlan
 from planner.report.delivery import EXHAUSTED, Answer, deliver
 from planner.report.helptext import HelpText
 from planner.report.paint import open_closed_streams, width
+from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict
@@ -92,11 +93,22 @@ def main(argv: list[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
-    try:
-        answer = _run(words)
-    except (Exception, KeyboardInterrupt) as raised:
-        answer = _failed(raised, words)
-    return deliver(answer)
+    with recording() as ledger:
+        try:
+            answer = _run(words)
+        except (Exception, KeyboardInterrupt) as raised:
+            answer = _failed(raised, words)
+        return deliver(_remarked(answer, ledger))
+
+
+def _remarked(answer: Answer, ledger: Ledger) -> Answer:
+    """An answer with what its files are to be said of: which replace others, what has no effect."""
+    if not ledger.remarks and not any(file.replaces for file in ledger.files):
+        return answer
+    from planner.report.remarks import remarks_text
+
+    message = "\n".join(filter(None, (remarks_text(ledger, width()), answer.message)))
+    return replace(answer, message=message)
 
 
 def plan(

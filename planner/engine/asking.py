@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.deployments import ServedFormats
@@ -28,7 +29,7 @@ from planner.programs.engine import PER_DEVICE
 from planner.specs.architecture import Architecture
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
-from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.kernels import KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets

@@ -20,7 +20,8 @@ _STYLES = (
     (r"\A.+", "bold"),  # the first line says it all
     (r"(?m)^[a-z][a-z ]*$", "bold"),  # titles of sections
     (r"(?m)^error:", "bold red"),
-    (r"(?m)^hint:", "bold cyan"),
+    (r"(?m)^warning:", "bold yellow"),
+    (r"(?m)^(hint|note):", "bold cyan"),
     (r"`[^`\n]+`", "cyan"),
     (r"[█▏▎▍▌▋▊▉]+", "blue"),
     (r"\bbinds\b", "bold yellow"),

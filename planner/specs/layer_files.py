@@ -25,6 +25,7 @@ from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
 from planner.specs.faults import validate
+from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
@@ -142,7 +143,7 @@ def load_layers(path: str | Path) -> LayersSpec:
         SpecError: there is no such file, or it has faults; all are listed.
     """
     shown = str(path)
-    table, unread = read_table(Path(path), shown)
+    table, unread = read_table(Path(path), shown, use=Use(kind="machines"))
     file, faults = validate(LayersFile, table, shown) if table else (None, [])
     problems = [*unread, *faults]
     if file is not None:

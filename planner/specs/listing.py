@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.specs.finding import Kind, files, shown_path
 from planner.specs.patterns import is_pattern, name_of, read_pattern
+from planner.specs.places import Kind, files, shown_path
 from planner.specs.tables import Table, read_table
 
 

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from planner.errors import Problem, SpecError
 from planner.specs.fabric_schemas import FabricFile, Group
 from planner.specs.faults import validate
-from planner.specs.finding import Found, Kind, find, is_path
+from planner.specs.finding import Found, find
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
+from planner.specs.places import Kind, is_path
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
@@ -163,7 +164,7 @@ def _fabric_file(name_or_path: str) -> Found | None:
 
 
 def _table_of(found: Found) -> tuple[Table, list[Problem]]:
-    table, problems = read_table(found.path, found.shown)
+    table, problems = read_table(found.path, found.shown, use=found.use(Kind.FABRIC))
     if problems or not is_pattern(table):
         return table, list(problems)
     pattern, problems = read_pattern(table, found.shown)

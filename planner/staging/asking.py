@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.deployments import ServedFormats, faults
 from planner.estimates.serving.kernels import KernelClock
@@ -16,9 +17,10 @@ from planner.solvers.solution import Effort
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
 from planner.specs.defaults import DEFAULT_WORKLOAD
-from planner.specs.finding import Kind, files, patterns
-from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.engine_files import load_engine
+from planner.specs.finding import patterns
 from planner.specs.kernels import EngineSpec
+from planner.specs.places import Kind, files
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
 from planner.staging.cutting import cut_groups

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.finding import Kind, files, patterns
+from planner.specs.finding import patterns
 from planner.specs.listing import variants_of
 from planner.specs.patterns import name_of
+from planner.specs.places import Kind, files
 from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
 from planner.specs.records import FORMAT_BYTES
 from planner.specs.tables import read_table

@@ -18,6 +18,7 @@ from planner.specs.huggingface.formats import format_of_dtype, format_of_quantiz
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate
 from planner.specs.huggingface.variants import read_variant
+from planner.specs.ledger import Use, enter
 
 _MAX_BYTES = 16 * 2**20
 _INNER = ("text_config", "language_config", "llm_config")
@@ -62,7 +63,8 @@ def read_json(path: Path, shown: str) -> Table:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise SpecError([Problem(where=shown, fact="is larger than any config, 16 MB")])
-        table = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        content = path.read_bytes()
+        table = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
     except _DuplicateError as error:
         raise SpecError([Problem(where=shown, key=str(error), fact="is said twice")]) from None
     except json.JSONDecodeError as error:
@@ -78,6 +80,7 @@ def read_json(path: Path, shown: str) -> Table:
         raise SpecError([Problem(where=shown, fact=fact)]) from None
     if not isinstance(table, dict):
         raise SpecError([Problem(where=shown, fact="is not a JSON object")])
+    enter(Use(kind="config"), path, content)
     return table
 
 

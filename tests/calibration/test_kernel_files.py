@@ -1,26 +1,16 @@
-"""Kernel files and engines: read, checked with all faults at once, completed by what is assumed."""
+"""Kernel files: read, checked with all faults at once, completed by what is assumed."""
 
 from pathlib import Path
 
 import pytest
 
+from planner.calibration.kernel_files import NEEDED, kernel_table, list_kernels, load_kernels
 from planner.equations.kernels import FAMILIES
 from planner.errors import SpecError
-from planner.specs.kernel_files import (
-    kernel_table,
-    list_kernels,
-    load_engine,
-    load_kernels,
-)
 from planner.specs.reading import load_device
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path.stem for path in (ROOT / "kernels").glob("*.toml"))
-ENGINES = sorted(path.stem for path in (ROOT / "engines").glob("*.toml"))
-
-BLOCKS = {name for name in FAMILIES if "_block_" in name} | {"dispatched_experts"}
-ASSUMED_OF_ALL = set(FAMILIES) - BLOCKS
-"""Families that every device has: a block that was not measured is the sum of its parts."""
 
 SOUND = """\
 [table]
@@ -84,9 +74,9 @@ def test_an_unknown_name_suggests_the_nearest(folder):
 
 def test_a_device_that_no_one_measured_has_assumed_kernels_with_wide_errors():
     table = kernel_table("tpu-v4", "vllm")
-    assert {family for family, _ in table.kernels} >= ASSUMED_OF_ALL
+    assert {family for family, _ in table.kernels} >= set(NEEDED)
     assert table.version == "assumed"
-    for family in ASSUMED_OF_ALL:
+    for family in set(NEEDED):
         fit = table.kernel(family, "bf16").fit
         assert (fit.source, fit.n_rows) == ("assumed", 0)
         assert fit.relative_error >= 0.3
@@ -127,23 +117,3 @@ def test_a_shipped_file_names_a_device_its_rows_and_its_errors(name):
 def test_there_are_shipped_files():
     devices = {table.device for table in list_kernels()}
     assert {"any", "h20", "h800", "h100-sxm", "h200", "b200", "a100-80gb"} <= devices
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_an_engine_loads_and_names_its_sources(name):
-    engine = load_engine(name)
-    assert engine.name == name
-    assert 0.5 < engine.memory_fraction <= 1
-    assert engine.n_block_tokens >= 1
-    assert all(one.source for one in engine.provenance)
-
-
-def test_an_engine_with_faults_tells_them_all(tmp_path):
-    text = (ROOT / "engines/vllm.toml").read_text()
-    text = text.replace("value = 0.9,", "value = 1.9,").replace('"1.3 ms"', "8")
-    path = tmp_path / "vllm.toml"
-    path.write_text(text)
-    with pytest.raises(SpecError) as caught:
-        load_engine(str(path))
-    keys = {problem.key for problem in caught.value.problems}
-    assert keys == {"memory.fraction", "steps.prefill_host"}
