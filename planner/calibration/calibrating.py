@@ -17,6 +17,7 @@ from planner.calibration.tables import Measured, Reading, Refused
 from planner.equations.kernels import FAMILIES
 from planner.errors import Problem, RequestError
 from planner.specs.kernels import Fit, Kernel, KernelTable
+from planner.specs.places import exists
 from planner.specs.records import DeviceSpec
 
 
@@ -102,7 +103,7 @@ def calibrate(
 
 
 def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str]) -> Reading:
-    if not path.exists():
+    if not exists(path):
         raise RequestError([Problem(where=str(path), fact="no such file or folder")])
     if is_silicon(path):
         return read_silicon(path, engine, device.peak_flop_per_s, programs=programs)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.placement_results import Placement
 from planner.results import Deployment
-from planner.specs.ledger import Use, enter
+from planner.specs.ledger import Use
 from planner.specs.tables import literal
+from planner.specs.texts import UnreadError, json_of, read_text
 
 SCHEMA = "planner.placement/1"
+MOST_BYTES = 256 * 2**20
+"""Of a placement: every rank of thousands of devices is a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -94,14 +95,10 @@ def load_standings(path: str) -> Standings:
     """
     where = "PLACEMENT"
     try:
-        content = Path(path).read_bytes()
-        found = json.loads(content.decode("utf-8"))
-    except OSError as error:
-        fact = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
-        problem = Problem(where=where, value=literal(path), fact=fact)
+        found = json_of(read_text(path, most_bytes=MOST_BYTES, use=Use(kind="placement")))
+    except UnreadError as error:
+        problem = Problem(where=where, value=literal(path), fact=str(error))
         raise SpecError([problem]) from None
-    except ValueError:
-        found = None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         remedy = "write one with `plan place … --json`"
         problem = Problem(where=where, value=literal(path), fact="is no placement", remedy=remedy)
@@ -114,7 +111,6 @@ def load_standings(path: str) -> Standings:
     except (TypeError, ValueError, IndexError):
         fact = "is no whole placement: a value in it is not what `plan place` writes"
         raise SpecError([Problem(where=where, value=literal(path), fact=fact)]) from None
-    enter(Use(kind="placement"), Path(path), content)
     names = Counter(name for one in before.replicas for name in one.devices)
     twice = [name for name, n in names.items() if n > 1]
     if twice:
