@@ -307,8 +307,9 @@ def test_a_demand_where_nothing_fits_is_explained_by_the_memory_too():
     """A device of 1 MB holds nothing: what lacks is memory, whatever demand yields."""
     small = torus(1, 1, 2)
     small = replace(small, device=replace(small.device, hbm_bytes=1e6, reserve_bytes=0.0))
+    targets = Targets(demand_tokens_per_s=1e9)
     with pytest.raises(NoPlanError) as caught:
-        solved(1e9, small)
+        plan(MODEL, small, workload=WORKLOAD, targets=targets, **FAST)
     conflict = caught.value.conflict
     assert [one.name for one in conflict.obstacles] == ["demand", "hbm"]
     assert conflict.closest is not None
