@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from planner.expert_results import ExpertPlan
     from planner.pareto import engine_frontier, frontier
     from planner.placement_results import Placement, PlacementConflict
-    from planner.placing.asking import Serve
     from planner.placing.planning import place
     from planner.placing.repairing import repair
     from planner.planning import plan
     from planner.repair_results import Repair
     from planner.results import Certificate, Conflict, Deployment, Plan
     from planner.specs.layer_files import LayersSpec, load_layers
+    from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
@@ -68,7 +68,7 @@ _HOMES = {
     "place": "planner.placing.planning",
     "repair": "planner.placing.repairing",
     "Repair": "planner.repair_results",
-    "Serve": "planner.placing.asking",
+    "Serve": "planner.specs.placement_request",
     "Placement": "planner.placement_results",
     "PlacementConflict": "planner.placement_results",
     "PoolSpec": "planner.specs.pools",

@@ -23,8 +23,9 @@ from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
-from planner.commands.placements import place, repair
+from planner.commands.placements import place
 from planner.commands.predict import predict
+from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
 from planner.endings import cause_of, was_heard
@@ -38,7 +39,7 @@ from planner.errors import (
 )
 from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
-from planner.report.delivery import EXHAUSTED, Answer, deliver
+from planner.report.delivery import EXHAUSTED, Answer, answered, deliver
 from planner.report.helptext import HelpText
 from planner.report.paint import open_closed_streams, width
 from planner.specs.ledger import Ledger, recording
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
     from planner.specs.records import ClusterSpec, ModelSpec
     from planner.staging_results import StagingConflict
 
-    PlannedConflict = Conflict | EngineConflict | PlacementConflict
-    AnyConflict = PlannedConflict | StagingConflict
+    AnyConflict = Conflict | EngineConflict | PlacementConflict | StagingConflict
 
 _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 
@@ -133,13 +133,13 @@ def plan(
         best = _find(model, cluster, asked, variants)
     except NoPlanError as error:
         raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
-    if written.json:
-        from planner.report.as_json import dumps, plan_json
-
-        return Answer(text=dumps(plan_json(best)), is_data=True)
     from planner.report.terminal import plan_line, plan_text
 
-    return Answer(text=plan_line(best) if written.quiet else plan_text(best, width()))
+    return answered(
+        best,
+        lambda: plan_line(best) if written.quiet else plan_text(best, width()),
+        is_json=written.json,
+    )
 
 
 def install_completion() -> Answer:
@@ -307,11 +307,11 @@ def _plan_economics(
         speculation=asked.speculation,
         options=asked.options,
     )
-    if written.json:
-        from planner.report.as_json import dumps, economics_json
-
-        return Answer(text=dumps(economics_json(best)), is_data=True)
-    return Answer(text=economics_line(best) if written.quiet else economics_text(best, width()))
+    return answered(
+        best,
+        lambda: economics_line(best) if written.quiet else economics_text(best, width()),
+        is_json=written.json,
+    )
 
 
 def _find(
@@ -365,12 +365,9 @@ def _code(error: BaseException) -> int:
 
 def _record(error: BaseException) -> str:
     """An error for a program."""
-    from planner.report.as_json import any_conflict_json, dumps, error_json
+    from planner.report.as_json import answer_json, dumps, failure_of
 
-    conflict = _conflict(error)
-    if conflict is None or type(conflict).__name__ == "StagingConflict":
-        return dumps(error_json(error, exit_code=_code(error)))
-    return dumps(any_conflict_json(cast("PlannedConflict", conflict)))
+    return dumps(answer_json(_conflict(error) or failure_of(error, exit_code=_code(error))))
 
 
 def _conflict(error: BaseException) -> AnyConflict | None:

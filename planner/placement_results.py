@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.results import Certificate, Deployment, Obstacle
+from planner.specs.placement_request import PlacementRequest
 from planner.specs.provenance import Provenance
 from planner.units import show
 
@@ -137,6 +138,7 @@ class Placement:
     """Which devices serve, and which rank is where.
 
     Args:
+        request: what was asked.
         pool: name of the cluster.
         title: of the cluster, for people.
         recipes: the ways in which replicas run.
@@ -147,6 +149,7 @@ class Placement:
         provenance: of the inputs.
     """
 
+    request: PlacementRequest
     pool: str
     title: str
     recipes: tuple[Recipe, ...]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written, WrittenAudit
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.files import unwritable
 from planner.report.paint import width
+
+if TYPE_CHECKING:
+    from planner.audit_results import Audit
 
 MEANINGLESS = (
     "latency_target",
@@ -101,18 +105,20 @@ def audit(
         replace(change, command=with_paths(change.command, named)) for change in answer.changes
     )
     answer = replace(answer, changes=tuple(changes))
-    files = []
+    return answered(
+        answer,
+        lambda: audit_line(answer) if written.quiet else audit_text(answer, width()),
+        is_json=written.json,
+        files=_files(written, answer),
+    )
+
+
+def _files(written: WrittenAudit, answer: Audit) -> Iterator[tuple[str, str]]:
     if written.html is not None:
         from planner.audit_curves import audit_curves
         from planner.report.audit_page import audit_page
 
-        files.append((written.html, audit_page(answer, audit_curves(answer))))
-    if written.json:
-        from planner.report.as_json import audit_json, dumps
-
-        return Answer(text=dumps(audit_json(answer)), is_data=True, files=tuple(files))
-    text = audit_line(answer) if written.quiet else audit_text(answer, width())
-    return Answer(text=text, files=tuple(files))
+        yield written.html, audit_page(answer, audit_curves(answer))
 
 
 def _of_plan(written: WrittenAudit) -> dict[str, Any]:

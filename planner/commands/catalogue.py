@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from planner.errors import RequestError
 from planner.options.arguments import Arguments
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -108,13 +108,14 @@ def devices(
     for one in [name] if name is not None else [item.name for item in list_devices()]:
         with suppress(RequestError) if name is None else nullcontext():
             found.append(load_device(one, asked_by="plan devices"))
-    if json:
-        from planner.report.as_json import devices_json, dumps
-
-        return Answer(text=dumps(devices_json(found)), is_data=True)
+    from planner.report.answer_kinds import Devices
     from planner.report.devices import device_text, devices_text
 
-    return Answer(text=devices_text(found, width()) if name is None else device_text(found[0]))
+    return answered(
+        Devices(devices=tuple(found)),
+        lambda: devices_text(found, width()) if name is None else device_text(found[0]),
+        is_json=json,
+    )
 
 
 def _facts(

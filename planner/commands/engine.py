@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from planner.errors import NoPlanError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPlan
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ def plan_engine(written: WrittenPlan, said: Arguments) -> Answer:
         NoPlanError: nothing satisfies the request.
     """
     best = _find(written, said)
-    if written.json:
-        from planner.report.as_json import dumps, engine_json
-
-        return Answer(text=dumps(engine_json(best)), is_data=True)
     from planner.report.engine import engine_line, engine_text
 
-    return Answer(text=engine_line(best) if written.quiet else engine_text(best, width()))
+    return answered(
+        best,
+        lambda: engine_line(best) if written.quiet else engine_text(best, width()),
+        is_json=written.json,
+    )
 
 
 def _find(written: WrittenPlan, said: Arguments) -> EnginePlan:

@@ -8,7 +8,7 @@ from typing import Any
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenAudit
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 
@@ -63,15 +63,13 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     )
     runs = replace(answer.predicted, command=with_paths(answer.predicted.command, named))
     answer = replace(answer, command=with_paths(answer.command, named), predicted=runs)
-    if written.json:
-        from planner.report.as_json import dumps, engine_audit_json
-
-        return Answer(text=dumps(engine_audit_json(answer)), is_data=True)
     from planner.report.engine_audit import engine_audit_line, engine_audit_text
 
     is_short = written.quiet
-    return Answer(
-        text=engine_audit_line(answer) if is_short else engine_audit_text(answer, width())
+    return answered(
+        answer,
+        lambda: engine_audit_line(answer) if is_short else engine_audit_text(answer, width()),
+        is_json=written.json,
     )
 
 

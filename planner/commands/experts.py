@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_experts import WrittenExperts
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.files import unwritable
 from planner.report.paint import width
 
@@ -73,21 +74,22 @@ def experts(
 
 
 def _answer(written: WrittenExperts, plan: ExpertPlan) -> Answer:
-    files = []
+    from planner.report.experts import experts_line, experts_text
+
+    is_short, show_all = written.quiet, written.all
+    return answered(
+        plan,
+        lambda: experts_line(plan) if is_short else experts_text(plan, width(), show_all=show_all),
+        is_json=written.json,
+        files=_files(written, plan),
+    )
+
+
+def _files(written: WrittenExperts, plan: ExpertPlan) -> Iterator[tuple[str, str]]:
     if written.html is not None:
         from planner.report.experts_page import experts_page
 
-        files.append((written.html, experts_page(plan)))
-    if written.json:
-        from planner.report.as_json import dumps, experts_json
-
-        return Answer(text=dumps(experts_json(plan)), is_data=True, files=tuple(files))
-    from planner.report.experts import experts_line, experts_text
-
-    text = (
-        experts_line(plan) if written.quiet else experts_text(plan, width(), show_all=written.all)
-    )
-    return Answer(text=text, files=tuple(files))
+        yield written.html, experts_page(plan)
 
 
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:

@@ -10,22 +10,19 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written
-from planner.options.written_placements import WrittenPlacement, WrittenRepair
-from planner.report.delivery import Answer
+from planner.options.written_placements import WrittenPlacement
+from planner.report.delivery import Answer, answered
 from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.floorplans import FloorPlan
     from planner.placement_results import Placement
-    from planner.placing.asking import Serve
-    from planner.placing.standing import Standings
-    from planner.repair_results import Repair
+    from planner.specs.placement_request import Serve
     from planner.specs.records import ModelSpec
 
 DEFAULT_SITE = "h100-fat-tree-x64"
 _NOTHING_ASKED = WrittenPlacement()
-_NOTHING_STANDS = WrittenRepair()
 _T = TypeVar("_T")
 
 
@@ -41,8 +38,8 @@ def place(
     from planner.specs.state import load_state
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
-    keywords, wishes = _read(written, found)
-    models = [found.collect(_loader(name)) for name in written.model]
+    keywords, wishes = read_placement(written, found)
+    models = [found.collect(loader(name)) for name in written.model]
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
@@ -51,113 +48,29 @@ def place(
     if written.state is not None:
         file = written.state
         state = found.collect(lambda: load_state(file))
-    wanted = _wanted([model for model in models if model is not None], wishes, found)
+    wanted = wishes_for([model for model in models if model is not None], wishes, found)
     found.check()
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
     floorplan = floorplan_of(pool, state)
-    return _answer(written, answer, floorplan)
+    from planner.report.placement import placement_line, placement_text
+
+    def text() -> str:
+        if written.quiet:
+            return placement_line(answer)
+        return placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
+
+    files = drawings(written, answer, floorplan)
+    return answered(answer, text, is_json=written.json, files=files)
 
 
-def repair(
-    written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
-    *,
-    said: Annotated[Arguments, Parameter(parse=False)],
-) -> Answer:
-    """Put what stands right after a failure, with the fewest moved bytes within a loss."""
-    from planner.placing.floorplans import floorplan_of
-    from planner.placing.repairing import repair as find
-    from planner.specs.pools import load_site
-    from planner.specs.state import load_state
-
-    found = Arguments(problems=list(said.problems), hints=said.hints)
-    keywords, wishes = _read(written, found)
-    del keywords["aligned"]
-    before = _standings(written, found)
-    models = [found.collect(_loader(name)) for name in written.model or _models_of(before)]
-    loss = _loss(written, found)
-    site = written.topology or (before.pool if before else DEFAULT_SITE)
-    pool = found.collect(lambda: load_site(site))
-    file = written.state
-    if file is None:
-        remedy = "name what has failed: `--state state.toml`"
-        found.problems.append(Problem(where="--state", fact="is not given", remedy=remedy))
-    state = found.collect(lambda: load_state(file)) if file is not None else None
-    wanted = _wanted([model for model in models if model is not None], wishes, found)
-    found.check()
-    assert pool is not None
-    assert before is not None
-    demands = dict(before.demands)
-    wanted = [_as_before(one, demands) for one in wanted]
-    answer = find(before, pool, wanted, state=state, loss=loss, **keywords)
-    floorplan = floorplan_of(pool, state)
-    return _repair_answer(written, answer, floorplan)
-
-
-def _standings(written: WrittenRepair, found: Arguments) -> Standings | None:
-    from planner.placing.standing import load_standings
-
-    path = written.placement
-    if path is None:
-        remedy = "name what `plan place … --json` wrote"
-        problem = Problem(where="plan repair", fact="no placement is given", remedy=remedy)
-        found.problems.append(problem)
-        return None
-    return found.collect(lambda: load_standings(path))
-
-
-def _models_of(before: Standings | None) -> list[str]:
-    return [name for name, _ in before.demands] if before else []
-
-
-def _loss(written: WrittenRepair, found: Arguments) -> float:
-    from planner.options.reading import Faults
-
-    faults = Faults()
-    loss = faults.read("--loss", written.loss, _share)
-    found.problems += faults.problems
-    return loss or 0.0
-
-
-def _share(text: str) -> float:
-    from planner.units import UnitError, parse
-
-    value = parse(text, "1", example="5%", allow_zero=True)
-    if value >= 1:
-        raise UnitError(text, "is not below 1", "write `5%` or `0.05`")
-    return value
-
-
-def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
-    """What is wanted of a model, with the demand that it was placed for where none is given."""
-    from dataclasses import replace
-
-    demand = one.demand_tokens_per_s
-    before = demands.get(one.model.name)
-    return one if demand is not None else replace(one, demand_tokens_per_s=before)
-
-
-def _repair_answer(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> Answer:
-    files = tuple(_drawings(written, answer.placement, floorplan))
-    if written.json:
-        from planner.report.as_json import dumps, repair_json
-
-        return Answer(text=dumps(repair_json(answer)), is_data=True, files=files)
-    from planner.report.repair import repair_line, repair_text
-
-    text = (
-        repair_line(answer) if written.quiet else repair_text(answer, width(), floorplan=floorplan)
-    )
-    return Answer(text=text, files=files)
-
-
-def _loader(name: str) -> Callable[[], ModelSpec]:
+def loader(name: str) -> Callable[[], ModelSpec]:
     from planner.specs.reading import load_model
 
     return lambda: load_model(name)
 
 
-def _drawings(
+def drawings(
     written: WrittenPlacement, answer: Placement, floorplan: FloorPlan
 ) -> Iterator[tuple[str, str]]:
     """Name and text of the files that were asked for."""
@@ -171,35 +84,19 @@ def _drawings(
         yield written.svg, drawing(answer, floorplan)
 
 
-def _answer(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> Answer:
-    files = tuple(_drawings(written, answer, floorplan))
-    if written.json:
-        from planner.report.as_json import dumps, placement_json
-
-        return Answer(text=dumps(placement_json(answer)), is_data=True, files=files)
-    from planner.report.placement import placement_line, placement_text
-
-    text = (
-        placement_line(answer)
-        if written.quiet
-        else placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
-    )
-    return Answer(text=text, files=files)
-
-
-def _read(
+def read_placement(
     written: WrittenPlacement, found: Arguments
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
     from planner.options.counts import count
     from planner.options.reading import Faults, one_of, read
-    from planner.placing.asking import BATCHES, OBJECTIVES
+    from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
     usual = Written()
     rest = Written(
-        input=written.input,
-        output=written.output,
+        input=usual.input if written.input is None else written.input,
+        output=usual.output if written.output is None else written.output,
         latency_target=written.latency_target,
         ttft_target=written.ttft_target,
         min_batch=written.min_batch,
@@ -207,11 +104,11 @@ def _read(
         weights=written.weights,
         kv=written.kv,
         batch=written.batch or usual.batch,
-        solver=written.solver,
+        solver=usual.solver if written.solver is None else written.solver,
         time_limit=written.time_limit,
-        gap=written.gap,
-        threads=written.threads,
-        seed=written.seed,
+        gap=usual.gap if written.gap is None else written.gap,
+        threads=usual.threads if written.threads is None else written.threads,
+        seed=usual.seed if written.seed is None else written.seed,
         json=written.json,
         quiet=written.quiet,
     )
@@ -233,7 +130,7 @@ def _read(
         "targets": asked.targets,
         "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),
         "limits": {name: value for name, value in limits.items() if value is not None},
-        "batches": BATCHES if written.batch is None else asked.batches,
+        "batches": asked.batches if written.batch else None,
         "most_devices": faults.read("--replica-devices", written.replica_devices, count),
         "aligned": written.align,
         "options": asked.options,
@@ -264,11 +161,11 @@ def _by_model(
     return values
 
 
-def _wanted(
+def wishes_for(
     models: Sequence[ModelSpec], wishes: dict[str, dict[str, Any]], found: Arguments
 ) -> list[Serve]:
     """What is wanted of each model; a wish for a model that is not named is a problem."""
-    from planner.placing.asking import Serve
+    from planner.specs.placement_request import Serve
     from planner.specs.values import did_you_mean
 
     names = [model.name for model in models]

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPrediction
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.files import unwritable
 from planner.report.paint import width
 
@@ -58,23 +58,16 @@ def predict(
 
 
 def _answer(written: WrittenPrediction, answer: Prediction) -> Answer:
-    files = []
-    if written.html is not None:
-        from planner.report.roofline import roofline_page
-
-        files.append((written.html, roofline_page(answer)))
-    if written.json:
-        from planner.report.as_json import dumps, prediction_json
-
-        return Answer(text=dumps(prediction_json(answer)), is_data=True, files=tuple(files))
     from planner.report.prediction import prediction_line, prediction_text
+    from planner.report.roofline import roofline_page
 
-    text = (
-        prediction_line(answer)
-        if written.quiet
-        else prediction_text(answer, width(), explains=written.explain)
-    )
-    return Answer(text=text, files=tuple(files))
+    def text() -> str:
+        if written.quiet:
+            return prediction_line(answer)
+        return prediction_text(answer, width(), explains=written.explain)
+
+    files = () if written.html is None else ((written.html, roofline_page(answer)),)
+    return answered(answer, text, is_json=written.json, files=files)
 
 
 def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:

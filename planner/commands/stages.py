@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_stages import WrittenLayers, WrittenStages
-from planner.report.delivery import Answer
+from planner.report.delivery import Answer, answered
 from planner.report.files import unwritable
 from planner.report.paint import width
 
@@ -107,35 +107,29 @@ def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
 
 
 def _stages_answer(written: WrittenStages, best: StagePlan) -> Answer:
-    files = []
-    if written.html is not None:
-        from planner.report.staging_page import stages_page
-
-        files.append((written.html, stages_page(best)))
-    if written.json:
-        from planner.report.as_json import dumps, stages_json
-
-        return Answer(text=dumps(stages_json(best)), is_data=True, files=tuple(files))
     from planner.report.stages import stages_line, stages_text
+    from planner.report.staging_page import stages_page
 
-    text = stages_line(best) if written.quiet else stages_text(best, width())
-    return Answer(text=text, files=tuple(files))
+    files = () if written.html is None else ((written.html, stages_page(best)),)
+    return answered(
+        best,
+        lambda: stages_line(best) if written.quiet else stages_text(best, width()),
+        is_json=written.json,
+        files=files,
+    )
 
 
 def _layers_answer(written: WrittenLayers, best: LayerPlacement) -> Answer:
-    files = []
-    if written.html is not None:
-        from planner.report.staging_page import layers_page
-
-        files.append((written.html, layers_page(best)))
-    if written.json:
-        from planner.report.as_json import dumps, layers_json
-
-        return Answer(text=dumps(layers_json(best)), is_data=True, files=tuple(files))
     from planner.report.layers import layers_line, layers_text
+    from planner.report.staging_page import layers_page
 
-    text = layers_line(best) if written.quiet else layers_text(best, width())
-    return Answer(text=text, files=tuple(files))
+    files = () if written.html is None else ((written.html, layers_page(best)),)
+    return answered(
+        best,
+        lambda: layers_line(best) if written.quiet else layers_text(best, width()),
+        is_json=written.json,
+        files=files,
+    )
 
 
 def _check_files(written: WrittenStages | WrittenLayers, found: Arguments) -> None:

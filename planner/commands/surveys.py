@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPareto, WrittenSurvey
-from planner.report.delivery import FOUND, Answer
+from planner.report.delivery import FOUND, Answer, answered
 from planner.report.files import STDOUT, unwritable
 from planner.report.paint import width
 
@@ -57,21 +57,35 @@ def pareto(
     finally:
         line.clear()
     found = any(curve.frontier for curve in curves)
-    saved = []
+    if written.csv == STDOUT:
+        from planner.report.as_csv import frontiers_csv
+
+        text, pages = frontiers_csv(curves).rstrip("\n"), tuple(_files(written, curves))
+        return Answer(text=text, is_data=True, files=pages, code=_code(found))
+    from planner.report.answer_kinds import Curves
+
+    return answered(
+        Curves(curves=tuple(curves)),
+        lambda: _frontiers_text(curves, written),
+        is_json=written.json,
+        files=_files(written, curves),
+        code=_code(found),
+    )
+
+
+def _code(found: object) -> int:
+    return FOUND if found else NOTHING_FOUND
+
+
+def _files(written: WrittenPareto, curves: Sequence[Curve]) -> Iterator[tuple[str, str]]:
     if written.csv not in (None, STDOUT):
         from planner.report.as_csv import frontiers_csv
 
-        saved.append((str(written.csv), frontiers_csv(curves)))
-    if written.html is not None and found:
+        yield str(written.csv), frontiers_csv(curves)
+    if written.html is not None and any(curve.frontier for curve in curves):
         from planner.report.page import page
 
-        saved.append((written.html, page(curves)))
-    return Answer(
-        text=_frontiers_text(curves, written),
-        is_data=written.json or written.csv == STDOUT,
-        files=tuple(saved),
-        code=FOUND if found else NOTHING_FOUND,
-    )
+        yield written.html, page(curves)
 
 
 def compare(
@@ -93,27 +107,17 @@ def compare(
             comparison = find(*specs, **asked.keywords, on_case=line.on_case)
     finally:
         line.clear()
-    code = FOUND if comparison.best is not None else NOTHING_FOUND
-    if written.json:
-        from planner.report.as_json import comparison_json, dumps
-
-        return Answer(text=dumps(comparison_json(comparison)), is_data=True, code=code)
     from planner.report.comparison import best_line, comparison_text
 
-    text = best_line(comparison) if written.quiet else comparison_text(comparison, width())
-    return Answer(text=text, code=code)
+    return answered(
+        comparison,
+        lambda: best_line(comparison) if written.quiet else comparison_text(comparison, width()),
+        is_json=written.json,
+        code=_code(comparison.best is not None),
+    )
 
 
 def _frontiers_text(curves: Sequence[Curve], written: WrittenPareto) -> str:
-    """In the form that was asked for."""
-    if written.json:
-        from planner.report.as_json import dumps, frontiers_json
-
-        return dumps(frontiers_json(curves))
-    if written.csv == STDOUT:
-        from planner.report.as_csv import frontiers_csv
-
-        return frontiers_csv(curves).rstrip("\n")
     from planner.report.frontiers import frontiers_text, preferred_line
 
     if written.quiet:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from planner.placement_results import PlacementConflict
-from planner.placing.asking import Serve
 from planner.placing.posing import Posed
 from planner.placing.searching import Asked, Search, pose_asked
 from planner.programs.placement import most_copies, served
@@ -15,6 +14,7 @@ from planner.results import Obstacle
 from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
 from planner.solvers.solution import Status
+from planner.specs.placement_request import Serve
 
 
 class AnyWay(Protocol):

@@ -54,6 +54,7 @@ def placement_of(
         replicas.append(_replica(asked, one, ways.index(one.way), (name, judge)))
     served = _served(asked, recipes, replicas)
     return Placement(
+        request=asked.request,
         pool=site.name,
         title=site.title,
         recipes=recipes,

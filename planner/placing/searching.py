@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.placing.asking import Serve, Site
+from planner.placing.asking import Site
 from planner.placing.columns import Way, ways_of
 from planner.placing.dominance import undominated
 from planner.placing.posing import Posed, Wanted, pose_placement
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.request import Request, SolverOptions
 from planner.topology.inventory import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request for a placement, complete.
+    """A request for a placement, with what is free and what is asked of each model's layout.
 
     Args:
         shapes: model, kind and shape of the ways that may be taken; None for all.
     """
 
+    request: PlacementRequest
     site: Site
-    wanted: tuple[Serve, ...]
     requests: tuple[Request, ...]
-    objective: str
-    limits: dict[str, float]
-    options: SolverOptions
     shapes: frozenset[Sort] | None = None
+
+    @property
+    def wanted(self) -> tuple[Serve, ...]:
+        return self.request.models
+
+    @property
+    def objective(self) -> str:
+        return self.request.objective
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        return self.request.limits
+
+    @property
+    def options(self) -> SolverOptions:
+        return self.request.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

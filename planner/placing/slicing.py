@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from planner.placement_results import (
     Replica,
     Served,
 )
-from planner.placing.asking import Serve
 from planner.placing.conflicts import is_wanted, narrow_limits
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
@@ -41,9 +40,9 @@ from planner.programs.placement import served as served_by
 from planner.results import Certificate, Deployment, Obstacle, Screen
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.request import Request, SolverOptions
-from planner.specs.state import State
 from planner.topology.graph import build_graph
 from planner.topology.openings import Openings, all_free, openings
 from planner.topology.pools import with_state
@@ -59,24 +58,31 @@ SPAN = "torus"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTorus:
-    """A request for a placement on a torus, complete; limits are on `rent` and `devices`.
+    """A request for a placement on a torus, with what is asked of each model's layout."""
 
-    Args:
-        most_devices: of one replica; None for as many as there are.
-        aligned: slices start at the cubes of the torus only.
-        layout_first: each model has the one mesh that is best where all is free.
-    """
-
-    cluster: ClusterSpec
-    state: State | None
-    wanted: tuple[Serve, ...]
+    request: PlacementRequest
     requests: tuple[Request, ...]
-    objective: str
-    limits: dict[str, float]
-    options: SolverOptions
-    most_devices: int | None = None
-    aligned: bool = False
-    layout_first: bool = False
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        assert isinstance(self.request.site, ClusterSpec)
+        return self.request.site
+
+    @property
+    def wanted(self) -> tuple[Serve, ...]:
+        return self.request.models
+
+    @property
+    def objective(self) -> str:
+        return self.request.objective
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        return self.request.limits
+
+    @property
+    def options(self) -> SolverOptions:
+        return self.request.options
 
     @property
     def fabric(self) -> TorusFabric:
@@ -118,18 +124,19 @@ def ground_of(asked: AskedTorus) -> Ground:
     Raises:
         RequestError: nothing is free.
     """
-    graph = with_state(build_graph(asked.cluster), asked.state)
+    request = asked.request
+    graph = with_state(build_graph(asked.cluster), request.state)
     state = torus_state(asked.fabric, graph)
     n_free = int(state.is_free.sum())
     if not n_free:
         fact = f"has no free device: all {asked.fabric.n_devices} are taken"
         remedy = "free some, or leave them out of the state"
         raise RequestError([Problem(where=asked.cluster.name, fact=fact, remedy=remedy)])
-    found = openings(asked.fabric, state, aligned=asked.aligned)
-    if asked.most_devices is not None:
-        found = found.take(np.flatnonzero(found.n_devices <= asked.most_devices))
+    found = openings(asked.fabric, state, aligned=request.aligned)
+    if request.most_devices is not None:
+        found = found.take(np.flatnonzero(found.n_devices <= request.most_devices))
     offered = tuple(torus_ways(request, m, found) for m, request in enumerate(asked.requests))
-    if asked.layout_first:
+    if request.layout_first:
         offered = tuple(_of_label(one, _best_label(asked, m)) for m, one in enumerate(offered))
     by_latency = asked.objective == "latency"
     kept = tuple(
@@ -238,6 +245,7 @@ def placement_of(
         *(value for one in asked.wanted for value in one.model.provenance),
     ]
     return Placement(
+        request=asked.request,
         pool=asked.cluster.name,
         title=asked.cluster.title,
         recipes=recipes,

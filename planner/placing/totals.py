@@ -8,7 +8,7 @@ from typing import Protocol
 
 from planner.errors import SolverError
 from planner.placement_results import Served
-from planner.placing.asking import Serve
+from planner.specs.placement_request import Serve
 
 UNITS = {
     "throughput": (-1e3, "token/s"),

@@ -95,20 +95,26 @@ def read_bytes(path: str | Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     return content
 
 
-def json_of(text: str) -> Any:  # noqa: ANN401 as the text has it
+def json_of(text: str, *, has_infinity: bool = False) -> Any:  # noqa: ANN401 as the text has it
     """A text that is JSON.
+
+    Args:
+        has_infinity: it may say `NaN` and `Infinity`, as Python writes them.
 
     Raises:
         UnreadError: it is not, says a key twice, or is nested too deep.
     """
+    constants = None if has_infinity else _no_constant
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text, object_pairs_hook=_once, parse_constant=constants)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
         raise UnreadError(f"is not JSON: {what} at {place}") from None
     except _TwiceError as error:
         raise UnreadError("is said twice", key=str(error)) from None
+    except UnreadError:
+        raise
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
@@ -155,6 +161,10 @@ def _check_regular(mode: int) -> None:
         raise UnreadError("is a folder, not a file")
     if not stat.S_ISREG(mode):
         raise UnreadError("is not a regular file")
+
+
+def _no_constant(name: str) -> object:
+    raise UnreadError(f"is not JSON: `{name}` is no number of it")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

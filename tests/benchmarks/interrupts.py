@@ -165,7 +165,7 @@ def _is_whole(line: str, ended: Ended, whole: Ended) -> bool:
 
 def _is_error(out: str) -> bool:
     try:
-        return bool(json.loads(out)["exit_code"] == 130)
+        return bool(json.loads(out)["answer"]["exit_code"] == 130)
     except (ValueError, KeyError):
         return False
 

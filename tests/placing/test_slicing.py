@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.errors import NoPlanError, RequestError, SolverError, SpecError
-from planner.placing.asking import Serve, requests_of
+from planner.placing.asking import requests_of
 from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import place
 from planner.placing.posing import Wanted
@@ -24,8 +24,9 @@ from planner.placing.walking import check_slices, walked
 from planner.programs.layout import restrict
 from planner.search import optimum
 from planner.solvers.placement import solve_placement
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import SolverOptions, Targets
+from planner.specs.request import SolverOptions
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.graph import build_graph
 from planner.topology.openings import openings
@@ -49,15 +50,8 @@ def _serve(**wanted):
 
 def _posed(state: State):
     cluster = _pool()
-    (request,) = requests_of(
-        (_serve(),),
-        cluster,
-        workload=None,
-        targets=Targets(),
-        batches=BATCHES,
-        objective="throughput",
-        options=OPTIONS,
-    )
+    asked = PlacementRequest(site=cluster, models=(_serve(),), batches=BATCHES)
+    (request,) = requests_of(asked, cluster)
     graph = with_state(build_graph(cluster), state)
     found = openings(cluster.fabric, torus_state(cluster.fabric, graph))
     found = found.take(np.flatnonzero(found.n_devices >= 8))
@@ -176,15 +170,9 @@ def test_one_replica_of_least_latency_is_the_best_opening():
         options=OPTIONS,
     )
     cluster = _pool()
-    (request,) = requests_of(
-        (_serve(replicas=1),),
-        cluster,
-        workload=None,
-        targets=Targets(),
-        batches=BATCHES,
-        objective="latency",
-        options=OPTIONS,
-    )
+    wish = _serve(replicas=1)
+    asked = PlacementRequest(site=cluster, models=(wish,), batches=BATCHES, objective="latency")
+    (request,) = requests_of(asked, cluster)
     graph = with_state(build_graph(cluster), State(busy=("0,0,0", "3,3,7")))
     places = openings(cluster.fabric, torus_state(cluster.fabric, graph))
     ways, of_opening = torus_ways(request, 0, places)

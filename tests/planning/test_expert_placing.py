@@ -11,7 +11,7 @@ import planner
 from planner.errors import RequestError, SolverError
 from planner.expert_placing import _verify, place_experts
 from planner.programs.experts import ExpertProgram, equal_placement
-from planner.report.as_json import dumps, experts_json
+from planner.report.as_json import answer_json, dumps
 from planner.specs.expert_loads import load_placement
 
 
@@ -39,13 +39,13 @@ def test_json_is_a_present_placement(tmp_path):
     """What is printed can be read back, and then nothing has to move."""
     plan = place_experts(range(1, 25), n_ranks=6, n_slots=5)
     file = tmp_path / "placement.json"
-    file.write_text(dumps(experts_json(plan)))
+    file.write_text(dumps(answer_json(plan)))
     ranks = load_placement(str(file))
     assert ranks == tuple(rank.experts for rank in plan.ranks)
     again = place_experts(range(1, 25), n_ranks=6, n_slots=5, present=ranks)
     assert again.n_moves == 0
     assert again.before == "present"
-    assert json.loads(dumps(experts_json(again)))["n_moves"] == 0
+    assert json.loads(dumps(answer_json(again)))["answer"]["n_moves"] == 0
 
 
 def test_a_higher_price_moves_less():

@@ -15,9 +15,11 @@ from planner.placement_results import (
     Served,
 )
 from planner.results import Obstacle
-from tests.report.examples import DEPLOYMENT, PLAN
+from planner.specs.placement_request import PlacementRequest, Serve
+from tests.report.examples import CLUSTER, DEPLOYMENT, MODEL, PLAN
 
 PLACEMENT = Placement(
+    request=PlacementRequest(site=CLUSTER, models=(Serve(model=MODEL, demand_tokens_per_s=500.0),)),
     pool="pair",
     title="a pair of nodes",
     recipes=(

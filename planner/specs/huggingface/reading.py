@@ -56,7 +56,7 @@ def read_json(path: Path, shown: str) -> Table:
         SpecError: it cannot be read, is not JSON, is no object, or says a key twice.
     """
     try:
-        table = json_of(read_text(path, use=Use(kind="config")))
+        table = json_of(read_text(path, use=Use(kind="config")), has_infinity=True)
     except UnreadError as error:
         raise SpecError([error.problem(shown)]) from None
     if not isinstance(table, dict):

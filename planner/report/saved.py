@@ -1,0 +1,97 @@
+"""Answers that were saved: files that a command with `--json` wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+from planner.errors import Problem, SpecError
+from planner.placement_results import Placement
+from planner.repair_results import Repair
+from planner.report.as_json import Json
+from planner.report.from_json import ReadAnswer, answer_of
+from planner.specs.ledger import Use
+from planner.specs.tables import literal
+from planner.specs.texts import UnreadError, json_of, read_text
+
+MOST_BYTES = 256 * 2**20
+"""Of an answer: every rank of thousands of devices is a record."""
+
+
+def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
+    """Read what a command with `--json` wrote.
+
+    Args:
+        path: of the file.
+        asked_by: the option that named it, for messages.
+
+    Raises:
+        SpecError: no such file, or it holds no answer; every fault is listed.
+    """
+    try:
+        text = read_text(path, most_bytes=MOST_BYTES, use=Use(kind="answer"))
+    except UnreadError as error:
+        problem = Problem(where=asked_by, value=literal(path), fact=error.fact)
+        raise SpecError([problem]) from None
+    return read_answer(text, shown=path)
+
+
+def read_answer(text: str, *, shown: str) -> ReadAnswer:
+    """The answer that a text holds.
+
+    Args:
+        text: JSON, as `as_json.dumps` writes it.
+        shown: where it is from, for messages.
+
+    Raises:
+        SpecError: it is no answer; every fault is listed, with its JSON pointer.
+    """
+    return answer_of(_parsed(text, shown), shown=shown)
+
+
+def _parsed(text: str, shown: str) -> Json:
+    """The object that a text holds.
+
+    Raises:
+        SpecError: it holds none, or keys twice.
+    """
+    try:
+        found = json_of(text)
+        if not isinstance(found, dict):
+            raise UnreadError("is no object")
+    except UnreadError as error:
+        remedy = "give what a command with `--json` wrote"
+        problem = Problem(where=shown, key=error.key, fact=error.fact, remedy=remedy)
+        raise SpecError([problem]) from None
+    return cast("Json", found)
+
+
+def load_placement(path: str) -> Placement:
+    """Read what `plan place --json` wrote, or the repaired placement of `plan repair --json`.
+
+    Raises:
+        SpecError: no such file, or it is no placement; all faults are listed.
+    """
+    read = load_answer(path, asked_by="PLACEMENT")
+    found = read.answer.placement if isinstance(read.answer, Repair) else read.answer
+    if not isinstance(found, Placement):
+        fact, remedy = f"is a {read.kind.name}", "write one with `plan place … --json`"
+        problem = Problem(where=path, key="/kind", fact=fact, remedy=remedy)
+        raise SpecError([problem])
+    problems = list(_faults(found, path))
+    if problems:
+        raise SpecError(problems)
+    return found
+
+
+def _faults(placement: Placement, path: str) -> Iterator[Problem]:
+    """What would make no sense of a placement that stands."""
+    names = Counter(rank.device for one in placement.replicas for rank in one.ranks)
+    for name in (name for name, n in names.items() if n > 1):
+        yield Problem(where=path, fact=f"has several ranks on `{name}`")
+    for i, one in enumerate(placement.replicas):
+        if not 0 <= one.recipe < len(placement.recipes):
+            fact = f"is no recipe: there are {len(placement.recipes)}"
+            key, value = f"/answer/replicas/{i}/recipe", str(one.recipe)
+            yield Problem(where=path, key=key, value=value, fact=fact)
