@@ -23,6 +23,7 @@ from planner.results import Screen
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import checked
 from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -75,6 +76,7 @@ ENGINE_VALUES = {
 NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
 
+@checked(ranges="later")
 def frontier(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -147,6 +149,7 @@ def frontier(
     return search.frontier(alpha, (model, cluster), on_points)
 
 
+@checked(ranges="later")
 def engine_frontier(
     model: Architecture,
     cluster: ClusterSpec,

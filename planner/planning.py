@@ -20,6 +20,7 @@ from planner.programs.several import Joined, joined
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search, time_left
 from planner.solvers.solution import Progress, Status
+from planner.specs.arguments import checked
 from planner.specs.quality import among_variants, usual_formats, variant_problems
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -36,6 +37,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
+@checked(ranges="later")
 def plan(
     model: ModelSpec,
     cluster: ClusterSpec,

@@ -37,6 +37,7 @@ from planner.results import Certificate, Screen
 from planner.search import N_ALTERNATIVES, Found, search, time_left
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import checked
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
 
@@ -45,6 +46,7 @@ DEFAULT_OPTIONS = SolverOptions()
 SIMPLEST = PREFERENCES[1]
 
 
+@checked(ranges="later")
 def plan_engine(
     model: Architecture,
     cluster: ClusterSpec,

@@ -17,6 +17,7 @@ from planner.placing.searching import Asked, chosen_first, searched
 from planner.placing.slicing import AskedTorus, place_slices
 from planner.placing.totals import in_si
 from planner.solvers.solution import Status
+from planner.specs.arguments import checked
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import GroupCost, PlacementRequest, Serve, SiteSpec
 from planner.specs.pools import PoolSpec
@@ -32,6 +33,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
+@checked(ranges="later")
 def place(
     cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
     models: ModelSpec | Serve | Sequence[ModelSpec | Serve],

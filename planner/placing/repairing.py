@@ -36,6 +36,7 @@ from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.results import LEAST_MOVED
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status, relative_gap
+from planner.specs.arguments import checked
 from planner.specs.placement_request import Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
@@ -55,6 +56,7 @@ BYTES_OF_GIB = 2.0**30
 CLOSE = 1e-9
 
 
+@checked(ranges="later")
 def repair(
     placement: Placement,
     cluster: ClusterSpec | PoolSpec | nx.Graph[Any] | None = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from planner.errors import Problem
 from planner.specs.quality import quality_problems
 from planner.specs.records import ClusterSpec
+from planner.specs.tabling import cluster_problems, model_problems
 from planner.specs.targets import (
     CONVENTIONS,
     DEGREE_OPTIONS,
@@ -33,6 +34,7 @@ MOST_THREADS = 1024
 def request_problems(request: Request) -> list[Problem]:
     """Everything in a request that cannot be planned for, whatever the program says."""
     problems = [
+        *_record_problems(request),
         *_choice_problems(request),
         *_count_problems(request),
         *_target_problems(request.targets, request.options),
@@ -43,6 +45,14 @@ def request_problems(request: Request) -> list[Problem]:
     ]
     wrong_formats = list(_format_problems(request))
     return [*problems, *wrong_formats, *(() if wrong_formats else quality_problems(request))]
+
+
+def _record_problems(request: Request) -> Iterator[Problem]:
+    """What no file could say of the model, the cluster or a draft: records may be altered."""
+    yield from model_problems(request.model, "model")
+    yield from cluster_problems(request.cluster, "cluster")
+    if request.speculation is not None:
+        yield from model_problems(request.speculation.draft, "speculation.draft")
 
 
 def _format_problems(request: Request) -> Iterator[Problem]:

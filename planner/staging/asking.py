@@ -16,6 +16,7 @@ from planner.programs.stages import Objective
 from planner.solvers.solution import Effort
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import checked, heed
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
 from planner.specs.finding import patterns
@@ -29,11 +30,25 @@ from planner.staging_results import StagePlan
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
 KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 MOST_GROUPS = 1024
+OPTIONS = {
+    "groups": "--groups",
+    "engine": "--engine",
+    "batch": "--batch",
+    "n_microbatches": "--micro-batches",
+    "phase": "--phase",
+    "weights_format": "--weights",
+    "experts_format": "--experts",
+    "cache_format": "--kv",
+    "objective": "--objective",
+    "solver": "--solver",
+    "time_limit_s": "--time-limit",
+}
 
 _GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,9})(?:ep(?P<ep>\d{1,9}))?(?:x(?P<n>\d{1,9}))?")
 _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
+@checked(ranges="heeded", options=OPTIONS)
 def cut_stages(
     model: Architecture,
     groups: str | Sequence[StageGroup],
@@ -89,8 +104,7 @@ def cut_stages(
     ]
     if not problems:
         problems = [p for group in chosen for p in unfit(model, group, work, formats)]
-    if problems:
-        raise RequestError(problems)
+    heed(problems)
     effort = Effort(time_limit_s=time_limit_s)
     return cut_groups(
         model, chosen, work, formats=formats, objective=objective, solver=solver, effort=effort
