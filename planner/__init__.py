@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner.certificates import Certificate
     from planner.comparing import compare, frontiers
     from planner.engine.auditing import audit_engine
     from planner.engine.planning import plan_engine
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from planner.placing.repairing import repair
     from planner.planning import plan
     from planner.repair_results import Repair
-    from planner.results import Certificate, Conflict, Deployment, Plan
+    from planner.report.as_json import answer_json
+    from planner.report.saved import load_placement
+    from planner.results import Conflict, Deployment, Plan
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
     from planner.staging.placing import place_layers
     from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
     from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
+    from planner.verification import verify
+    from planner.verification_results import Verification
 
 _HOMES = {
     "plan": "planner.planning",
@@ -91,7 +96,7 @@ _HOMES = {
     "Targets": "planner.specs.request",
     "Plan": "planner.results",
     "Deployment": "planner.results",
-    "Certificate": "planner.results",
+    "Certificate": "planner.certificates",
     "Conflict": "planner.results",
     "Frontier": "planner.surveys",
     "FrontierPoint": "planner.surveys",
@@ -110,6 +115,10 @@ _HOMES = {
     "NoPlanError": "planner.errors",
     "OutOfTimeError": "planner.errors",
     "SolverError": "planner.errors",
+    "answer_json": "planner.report.as_json",
+    "load_placement": "planner.report.saved",
+    "verify": "planner.verification",
+    "Verification": "planner.verification_results",
 }
 _ALIASES = {"load_topology": "load_cluster"}
 
@@ -148,7 +157,9 @@ __all__ = [
     "StagingConflict",
     "State",
     "Targets",
+    "Verification",
     "Workload",
+    "answer_json",
     "audit_engine",
     "compare",
     "compare_engines",
@@ -162,6 +173,7 @@ __all__ = [
     "load_device",
     "load_layers",
     "load_model",
+    "load_placement",
     "load_pool",
     "load_state",
     "load_topology",
@@ -171,6 +183,7 @@ __all__ = [
     "plan",
     "plan_engine",
     "repair",
+    "verify",
 ]
 
 

@@ -27,7 +27,7 @@ from planner.programs.layout import Limit
 from planner.programs.targets import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.search import search
-from planner.specs.arguments import checked, heed
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_BATCHES,
@@ -40,7 +40,7 @@ from planner.specs.request import (
     make_request,
 )
 from planner.topology.meshes import mesh_table
-from planner.verdict import referee_verdict
+from planner.verifier.plans import checked
 
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"
@@ -55,7 +55,7 @@ OPTIONS = {
 }
 
 
-@checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded", options=OPTIONS)
 def audit(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -289,7 +289,7 @@ def _solved(
     if found.assignment is None:
         return None
     deployment = describe(table, posed, request, found.assignment)
-    referee_verdict(table, posed, request, found.assignment, deployment)
+    checked(request, deployment)
     return deployment
 
 

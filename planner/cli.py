@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -23,11 +23,13 @@ from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
+from planner.commands.kept import Kept
 from planner.commands.placements import place
 from planner.commands.predict import predict
 from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
+from planner.commands.verify import verify
 from planner.endings import cause_of, was_heard
 from planner.errors import (
     NoPlanError,
@@ -38,8 +40,9 @@ from planner.errors import (
     SolverError,
 )
 from planner.options.arguments import STANDING, Arguments, tidy
-from planner.options.written import Written, WrittenPlan
+from planner.options.written import OUTPUTS, Written, WrittenPlan, option
 from planner.report.delivery import EXHAUSTED, Answer, answered, deliver
+from planner.report.files import STDOUT, unwritable
 from planner.report.helptext import HelpText
 from planner.report.paint import open_closed_streams, width
 from planner.specs.ledger import Ledger, recording
@@ -59,7 +62,7 @@ _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
-UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"])
+UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"], ["verify"])
 """Commands without `--solver`."""
 
 _USAGE = """\
@@ -72,6 +75,7 @@ usage: plan [OPTIONS]
        plan layers FILE [OPTIONS]
        plan place --model NAME [OPTIONS]
        plan repair FILE --state FILE [OPTIONS]
+       plan verify FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
@@ -94,11 +98,12 @@ def main(argv: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
     with recording() as ledger:
+        kept = Kept()
         try:
-            answer = _run(words)
+            answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
-        return deliver(_remarked(answer, ledger))
+        return deliver(kept.beside(_remarked(answer, ledger)))
 
 
 def _remarked(answer: Answer, ledger: Ledger) -> Answer:
@@ -156,6 +161,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     layers,
     place,
     repair,
+    verify,
     calibrate,
     experts,
     models,
@@ -195,7 +201,7 @@ def _version() -> str:
     return version("llm-serving-planner")
 
 
-def _run(words: list[str]) -> Answer:
+def _run(words: list[str], kept: Kept) -> Answer:
     said = tidy(words)
     standing = [token for token in said.tokens if token in STANDING]
     command = [token for token in said.tokens[:1] if not token.startswith("-")]
@@ -213,8 +219,17 @@ def _run(words: list[str]) -> Answer:
     except CycloptsError as error:  # `tidy` has left nothing that could be wrong
         raise RequestError([*said.problems, Problem(where="plan", fact=str(error))]) from error
     extra = dict.fromkeys(injected, said)
-    answer: Answer = function(*bound.args, **bound.kwargs, **extra)
+    said.problems += unwritable(_outputs(bound.args))
+    path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
+    with kept.listening(path):
+        answer: Answer = function(*bound.args, **bound.kwargs, **extra)
     return answer
+
+
+def _outputs(written: Iterable[object]) -> dict[str, str | None]:
+    """Files that options name, to be written."""
+    found = {option(name): getattr(one, name, None) for one in written for name in OUTPUTS}
+    return {name: text for name, text in found.items() if (name, text) != ("--csv", STDOUT)}
 
 
 def _help(command: list[str]) -> Answer:

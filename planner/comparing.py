@@ -13,7 +13,7 @@ from planner.pareto import frontier
 from planner.planning import plan
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict
-from planner.specs.arguments import checked
+from planner.specs.arguments import arguments_checked
 from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
@@ -41,7 +41,7 @@ OF_ONE_MODEL = frozenset(
 OF_PREFILL = ("prefill", "prefill_batches")
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def compare(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],
@@ -110,7 +110,7 @@ def _planner(cost_model: str, choices: _Keywords) -> Callable[..., AnyPlan]:
     return plan_economics if cost_model == ECONOMICS else plan
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def frontiers(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],

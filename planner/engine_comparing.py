@@ -11,7 +11,7 @@ from planner.engine.asking import usual_weights
 from planner.engine.planning import plan_engine
 from planner.pareto import engine_frontier
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import checked
+from planner.specs.arguments import arguments_checked
 from planner.specs.records import ClusterSpec
 from planner.surveys import Case, Comparison, Curve
 
@@ -21,7 +21,7 @@ OF_CASE = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
 _Served = tuple[Sequence[Architecture], Sequence[ClusterSpec], Sequence[str]]
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def compare_engines(
     models: Sequence[Architecture],
     clusters: Sequence[ClusterSpec],
@@ -51,7 +51,7 @@ def compare_engines(
     return compared(cases, answers, objective)
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def engine_frontiers(
     models: Sequence[Architecture],
     clusters: Sequence[ClusterSpec],

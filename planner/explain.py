@@ -22,7 +22,8 @@ from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Conflict, Deployment, Obstacle
 from planner.search import is_feasible, optimum, search, time_left
 from planner.shortfall import CAPACITY, demand_reason, larger_pools, most_served, rounded_down
-from planner.solvers.solution import Solution, Status
+from planner.solvers import LayoutSolution
+from planner.solvers.solution import Status
 from planner.specs.quality import usual_formats
 from planner.specs.reading import cluster_examples
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
@@ -70,7 +71,7 @@ def limits_of(request: Request) -> dict[str, float]:
 
 
 def gains(
-    table: CandidateTable, request: Request, solution: Solution, began_s: float
+    table: CandidateTable, request: Request, solution: LayoutSolution, began_s: float
 ) -> Mapping[str, tuple[float, float | None]]:
     """(relief, share of the objective gained) for each limit, loosened one at a time.
 

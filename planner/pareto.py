@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.certify import OBJECTIVE_UNITS, in_si, screens_of
 from planner.economics.tracing import EconomicsCandidates, axis_problems
 from planner.engine.planning import asked_of
 from planner.engine.tracing import EngineCandidates
@@ -19,11 +19,10 @@ from planner.estimates.serving.request import EngineRequest
 from planner.layout_candidates import Candidates, LayoutCandidates
 from planner.programs.layout import Assignment
 from planner.programs.tradeoff import Tradeoff
-from planner.results import Screen
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import checked
+from planner.specs.arguments import arguments_checked
 from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -76,7 +75,7 @@ ENGINE_VALUES = {
 NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def frontier(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -149,7 +148,7 @@ def frontier(
     return search.frontier(alpha, (model, cluster), on_points)
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def engine_frontier(
     model: Architecture,
     cluster: ClusterSpec,
@@ -334,18 +333,11 @@ class _Search:
         rejected = {**self.candidates.rejected, **traced.rejected}
         return FrontierProof(
             status=traced.status.value,
-            solver=traced.solver,
+            proofs=traced.vouched.proofs,
+            vouched_by=traced.vouched_by,
             n_candidates=self.candidates.n_considered,
             n_contexts=posed.program.n_contexts,
-            screens=tuple(
-                Screen(
-                    name=name,
-                    n_candidates=count,
-                    reason=REASONS.get(name, f"they break `{name}` by themselves"),
-                )
-                for name, count in rejected.items()
-                if count
-            ),
+            screens=screens_of(rejected),
             n_solved=traced.n_solved,
             verified=self.verified,
             wall_s=time.perf_counter() - self.began_s,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
@@ -20,8 +20,8 @@ from planner.programs.several import Joined, joined
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search, time_left
 from planner.solvers.solution import Progress, Status
-from planner.specs.arguments import checked
-from planner.specs.quality import among_variants, usual_formats, variant_problems
+from planner.specs.arguments import arguments_checked
+from planner.specs.quality import variant_problems, with_variants
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_WORKLOAD,
@@ -31,13 +31,14 @@ from planner.specs.request import (
     Targets,
     make_request,
 )
-from planner.verdict import referee_verdict
+from planner.verifier.findings import refuse
+from planner.verifier.plans import judge_plan, plan_checks
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def plan(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -98,7 +99,7 @@ def plan(
     )
     machine = machine_of(cluster, model)
     check_degrees(request, machine)
-    among = _Among.of([request, *_variants_of(request, variants)])
+    among = _Among.of(_requests(replace(request, variants=tuple(variants))))
     left = time_left(options, began_s)
     found = search(among.whole.posed, left, on_progress=_progress_in_si(on_progress, objective))
     if found.solution.status is Status.INFEASIBLE:
@@ -134,12 +135,6 @@ class _Among:
         deployment = describe(self.tables[which], self.whole.parts[which], request, own)
         return replace(deployment, variant=request.model.name) if which else deployment
 
-    def verified(self, assignment: Assignment, deployment: Deployment) -> tuple[str, ...]:
-        """The checks that a deployment passed by the referee."""
-        which, own = self.whole.part_of(assignment)
-        posed, request = self.whole.parts[which], self.requests[which]
-        return referee_verdict(self.tables[which], posed, request, own, deployment)
-
     def gains(self, found: Found, began_s: float) -> Mapping[str, tuple[float, float | None]]:
         """Of each limit, loosened by itself, the most that any of the models gains."""
         each = [
@@ -154,23 +149,20 @@ class _Among:
         return known
 
 
-def _variants_of(request: Request, variants: Sequence[ModelSpec]) -> Iterator[Request]:
-    """The request with each variant in the model's place, in the formats that it may take.
+def _requests(request: Request) -> list[Request]:
+    """The request, and with each variant that can be served in the model's place.
 
     Raises:
         RequestError: a model is no variant of this one.
     """
-    problems = list(variant_problems(request.model, variants))
+    problems = list(variant_problems(request.model, request.variants))
     if problems:
         raise RequestError(problems)
-    usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))
-    for one in among_variants(request.model, variants, request.targets):
-        good = usual_formats(one, request.targets)
-        weights = good if usual else tuple(f for f in request.weights_formats if f in good)
-        caches = tuple(name for name in request.kv_formats if name in one.kv_formats)
-        own = replace(request, model=one, weights_formats=weights, kv_formats=caches)
-        if weights and caches and not degree_problems(own, machine_of(own.cluster, one)):
-            yield own
+    asked, *others = with_variants(request)
+    return [
+        asked,
+        *(one for one in others if not degree_problems(one, machine_of(one.cluster, one.model))),
+    ]
 
 
 def _conflict(among: _Among, machine: Machine) -> Conflict:
@@ -202,42 +194,42 @@ def _progress_in_si(
 
 
 def _answer(among: _Among, found: Found, began_s: float) -> Plan:
-    """Describe, verify, certify."""
+    """Describe, certify, verify."""
     assert found.assignment is not None
     best = among.described(found.assignment)
-    verified = among.verified(found.assignment, best)
-    request = among.requests[among.whole.part_of(found.assignment)[0]]
+    served = among.requests[among.whole.part_of(found.assignment)[0]]
     objective = found.solution.objective
     alternatives = tuple(
         Alternative(
             deployment=among.described(assignment),
-            objective=value,
+            objective=in_si(served.objective, value),
             loss_fraction=(value - objective) / abs(objective) if objective else 0.0,
         )
         for assignment, value in found.alternatives
     )
-    return Plan(
-        request=request,
+    answer = Plan(
+        request=among.requests[0],
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(request, best, among.gains(found, began_s)),
+        limits=limit_uses(served, best, among.gains(found, began_s)),
         certificate=certificate(
             among.tables,
             among.whole.posed,
-            request,
+            served,
             found,
             deployment=best,
-            verified=verified,
+            verified=plan_checks(served),
             wall_s=time.perf_counter() - began_s,
         ),
         provenance=(
-            *request.model.provenance,
-            *request.cluster.provenance,
-            *request.cluster.device.provenance,
+            *served.model.provenance,
+            *served.cluster.provenance,
+            *served.cluster.device.provenance,
         ),
-        asked_model=among.requests[0].model.name if len(among.requests) > 1 else "",
         variants=tuple(_considered(one.model) for one in among.requests[1:]),
     )
+    refuse(judge_plan(answer)[1])
+    return answer
 
 
 def _considered(model: ModelSpec) -> Considered:

@@ -31,7 +31,7 @@ from planner.predictions import (
     Prediction,
 )
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import checked
+from planner.specs.arguments import arguments_checked
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
@@ -63,7 +63,7 @@ class Speculating:
     acceptance: float
 
 
-@checked()
+@arguments_checked()
 def predict(
     model: Architecture,
     machines: Machines,

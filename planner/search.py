@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,16 +20,15 @@ from planner.programs.layout import (
     LayoutProgram,
     Limit,
     ceiling,
-    choosable,
     exceeds,
-    lower_bounds,
     objective,
     restrict,
     violations,
 )
 from planner.programs.screens import Screening, screen
-from planner.solvers import exhaustive, solve
-from planner.solvers.solution import Progress, Solution, Status, relative_gap
+from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
+from planner.solvers.proving import Prover, Word, in_hand, prove
+from planner.solvers.solution import Effort, Progress
 from planner.specs.request import SolverOptions
 
 N_ALTERNATIVES = 3
@@ -41,13 +41,14 @@ class Found:
     """What a search found, in the columns of the unscreened program.
 
     Args:
-        solution: of the screened program; its objective is the primary one.
+        solution: what the provers say of the screened program, and on small instances of the
+            unscreened one; its objective is the primary one.
         assignment: the choice, in the unscreened program; `None` without one.
         alternatives: the next best, each with its primary objective.
         screened: what the screens left and rejected.
     """
 
-    solution: Solution
+    solution: LayoutSolution
     assignment: Assignment | None
     alternatives: tuple[tuple[Assignment, float], ...]
     screened: Screening
@@ -63,22 +64,74 @@ def search(
     """Screen, solve, break ties by cost, and solve again for the runners-up.
 
     Raises:
-        SolverError: an answer fails `violations` on the unscreened program.
+        SolverError: an answer fails `violations` on the unscreened program; or no solver has one.
     """
     began_s = time.perf_counter()
     screened = screen(posed.program, n_best=1 + n_alternatives)
-    solution = _solve(screened.program, time_left(options, began_s), on_progress)
-    solution, best = _in_hand(posed.program, screened, solution)
-    if best is None or solution.status is not Status.OPTIMAL:  # it goes out at once
+    solution = _proved(posed.program, screened, time_left(options, began_s), on_progress)
+    best = solution.answer
+    if best is None or not solution.status.is_final:  # it goes out at once
         return Found(solution=solution, assignment=best, alternatives=(), screened=screened)
+    _verify(posed.program, best)
     others = _alternatives(posed.program, screened, best, (options, began_s), n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
         (best, value), *others = ranked
-        solution = _at(solution, value)
+        solution = replace(solution, answer=best, objective=value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
-        best = break_ties(posed, best, time_left(options, began_s))
+        first, best = best, break_ties(posed, best, time_left(options, began_s))
+        # the best of the ties may use the pool as a runner-up does, which what it was then beats
+        others = [
+            (first, solution.objective) if one.context == best.context else (one, value)
+            for one, value in others
+        ]
     return Found(solution=solution, assignment=best, alternatives=tuple(others), screened=screened)
+
+
+MOST_UNSCREENED = 200_000
+"""Assignments of an unscreened program that are all looked at, so that a wrong screen is seen."""
+
+
+def _proved(
+    program: LayoutProgram,
+    screened: Screening,
+    options: SolverOptions,
+    on_progress: Callable[[Progress], None] | None,
+) -> LayoutSolution:
+    """What the provers say of the screened program, in the columns of the unscreened one.
+
+    What the screens met on the way is an answer in hand: a solver that stops early may miss it.
+    Of a small program every unscreened assignment is looked at, so that a wrong screen is seen.
+    """
+
+    known = [counted(screened.program)]
+    if screened.incumbent is not None:
+        known.append(in_hand(screened.incumbent, objective(program, screened.incumbent)))
+    if options.proof == "two" and options.solver != "exhaustive":
+        known += enumerated(program, MOST_UNSCREENED)
+        known += [_mapped(screened, word) for word in enumerated(screened.program)]
+    provers = [
+        partial(_asked, screened, prover) for prover in provers_of(screened.program, options.solver)
+    ]
+    effort = Effort(
+        time_limit_s=options.time_limit_s,
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+        on_progress=on_progress,
+    )
+    rows = rows_of(screened.program)
+    return prove(provers, effort, wanted=options.proof, known=known, rows=rows)
+
+
+def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:
+    return _mapped(screened, prover(effort))
+
+
+def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
+    """A word of the screened program in the columns of the unscreened one."""
+    found = None if word.answer is None else screened.original(word.answer)
+    return replace(word, answer=found)
 
 
 def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
@@ -89,72 +142,31 @@ def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
     return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
 
 
-def _in_hand(
-    program: LayoutProgram, screened: Screening, solution: Solution
-) -> tuple[Solution, Assignment | None]:
-    """The better of the solver's answer and of what the screens met on the way, verified.
-
-    A solver that may stop early, for time or within a gap, may miss what is in hand.
-    """
-    found = screened.original(solution.assignment) if solution.assignment is not None else None
-    met = screened.incumbent
-    if met is not None and (found is None or exceeds(solution.objective, objective(program, met))):
-        if solution.status is Status.INFEASIBLE:
-            raise SolverError(f"{solution.solver} calls infeasible what has a plan")
-        found = met
-        bound = max(solution.bound, float(lower_bounds(program).min()))
-        solution = _at(replace(solution, bound=bound), objective(program, met))
-    if found is not None:
-        _verify(program, found)
-    return solution, found
-
-
-def _at(solution: Solution, value: float) -> Solution:
-    """The same proof for a better assignment."""
-    bound = min(value, solution.bound)
-    status = Status.FEASIBLE if solution.status is Status.UNKNOWN else solution.status
-    gap = relative_gap(value, bound)
-    return replace(solution, status=status, objective=value, bound=bound, gap=gap)
-
-
-def optimum(program: LayoutProgram, options: SolverOptions, *, known: float = math.inf) -> Solution:
+def optimum(
+    program: LayoutProgram, options: SolverOptions, *, known: float = math.inf
+) -> LayoutSolution:
     """The least objective of a program, without runners-up and ties.
 
     With the objective of a `known` plan, what is not as good counts as infeasible.
     """
-    return _solve(screen(program, n_best=1, known=known).program, options, None)
+    return _solve(screen(program, n_best=1, known=known).program, options)
 
 
 def is_feasible(program: LayoutProgram, options: SolverOptions) -> bool:
     """Whether anything satisfies the program; the options set no time limit."""
-    return optimum(program, options).assignment is not None
+    return optimum(program, options).answer is not None
 
 
-def _solve(
-    program: LayoutProgram,
-    options: SolverOptions,
-    on_progress: Callable[[Progress], None] | None,
-) -> Solution:
-    """Solve; that nothing satisfies a program is confirmed by looking at every assignment.
-
-    Raises:
-        SolverError: one of them satisfies it.
-    """
-    solution = solve(
+def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
+    return solve(
         program,
         solver=options.solver,
         time_limit_s=options.time_limit_s,
         gap=options.gap,
         threads=options.threads,
         seed=options.seed,
-        on_progress=on_progress,
+        proof=options.proof,
     )
-    doubtful = solution.status is Status.INFEASIBLE and choosable(program).any()
-    if doubtful and exhaustive.n_assignments(program) <= exhaustive.MOST_ASSIGNMENTS:
-        missed = solve(program, solver="exhaustive").assignment
-        if missed is not None:
-            raise SolverError(f"{solution.solver} calls infeasible what {missed} satisfies")
-    return solution
 
 
 def _verify(program: LayoutProgram, assignment: Assignment) -> None:
@@ -180,10 +192,10 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
             limits=(*program.limits, _no_worse(program, best)),
         )
         screened = screen(program, n_best=1)
-        solution = _solve(screened.program, options, None)
-        if solution.assignment is None:
+        solution = _solve(screened.program, options)
+        if solution.answer is None:
             return best
-        found = screened.original(solution.assignment)
+        found = screened.original(solution.answer)
         _verify(program, found)
         if not exceeds(objective(program, found), objective(program, best)):
             best = found
@@ -222,12 +234,12 @@ def _alternatives(
         if not len(left) or not len(columns):
             break
         rest = restrict(screened.program, contexts=left, columns=columns)
-        solution = _solve(rest, time_left(*effort), None)
-        if solution.assignment is None or solution.status is not Status.OPTIMAL:
+        solution = _solve(rest, time_left(*effort))
+        if solution.answer is None or not solution.status.is_final:
             break
-        used = int(left[solution.assignment.context])
+        used = int(left[solution.answer.context])
         chosen = Assignment(
-            context=used, columns=tuple(int(columns[j]) for j in solution.assignment.columns)
+            context=used, columns=tuple(int(columns[j]) for j in solution.answer.columns)
         )
         assignment = screened.original(chosen)
         _verify(program, assignment)

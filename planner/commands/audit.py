@@ -12,7 +12,6 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written, WrittenAudit
 from planner.report.delivery import Answer, answered
-from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -67,7 +66,9 @@ def audit(
         from planner.commands.engine_audit import audit_engine
 
         seen, seen_problems = _seen(written)
-        said.problems += [*_misplaced(written), *seen_problems]
+        # an engine's audit draws nothing, so what ails the file does not matter
+        others = [problem for problem in said.problems if problem.where != "--html"]
+        said.problems = [*others, *_misplaced(written), *seen_problems]
         return audit_engine(written, said, seen)
     said.problems += without_engine(written)
     asked, problems = read(Written(**_of_plan(written)))
@@ -79,7 +80,6 @@ def audit(
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     speculation = drafted(drafting, found)
-    found.problems += unwritable({"--html": written.html})
     for option, formats in (("--weights", asked.weights_formats), ("--kv", asked.kv_formats)):
         if formats and len(formats) > 1:
             value, fact = ",".join(formats), "what runs has one format"

@@ -13,7 +13,6 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenCalibration
 from planner.report.delivery import Answer
-from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -66,7 +65,6 @@ def _missing(written: WrittenCalibration) -> Iterator[Problem]:
     ):
         if not value:
             yield Problem(where=option, fact="is not given", remedy=f"write `{option} {example}`")
-    yield from unwritable({"--output": written.output, "--plot": written.plot})
 
 
 def _n_sms(written: WrittenCalibration, found: Arguments) -> tuple[int, str]:

@@ -11,7 +11,6 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_experts import WrittenExperts
 from planner.report.delivery import Answer, answered
-from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ def experts(
     if written.present is not None:
         placed = written.present
         present = found.collect(lambda: load_placement(placed))
-    found.problems += unwritable({"--html": written.html})
     weights = _weights(written, model, block, found)
     n_slots = _slots(written, numbers, (weights.n_bytes, n_layers), found)
     found.check()
@@ -68,6 +66,7 @@ def experts(
         weights=weights,
         gap=numbers["--gap"],
         seed=numbers["--seed"],
+        proof=numbers["--proof"],
         time_limit_s=numbers["--time-limit"],
     )
     return _answer(written, plan)
@@ -95,7 +94,7 @@ def _files(written: WrittenExperts, plan: ExpertPlan) -> Iterator[tuple[str, str
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
     """Counts, fractions and words; None where nothing is said or it cannot be read."""
     from planner.options.counts import count
-    from planner.options.reading import LARGEST_SEED, Faults, one_of
+    from planner.options.reading import LARGEST_SEED, Faults, one_of, proof_of
     from planner.programs.experts import SPLITS
     from planner.specs.expert_loads import MOST_EXPERTS
     from planner.units import parse
@@ -121,6 +120,7 @@ def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
         "--slack": (written.slack, share),
         "--gap": (written.gap, share),
         "--seed": (written.seed, lambda text: count(text, least=0, most=LARGEST_SEED)),
+        "--proof": (written.proof, proof_of),
         "--time-limit": (written.time_limit, lambda text: parse(text, "s", example="60s")),
         "--split": (written.split, one_of("way to split", SPLITS)),
     }

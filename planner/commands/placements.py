@@ -12,7 +12,6 @@ from planner.options.arguments import Arguments
 from planner.options.written import Written
 from planner.options.written_placements import WrittenPlacement
 from planner.report.delivery import Answer, answered
-from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -109,6 +108,7 @@ def read_placement(
         gap=usual.gap if written.gap is None else written.gap,
         threads=usual.threads if written.threads is None else written.threads,
         seed=usual.seed if written.seed is None else written.seed,
+        proof=usual.proof if written.proof is None else written.proof,
         json=written.json,
         quiet=written.quiet,
     )
@@ -135,8 +135,7 @@ def read_placement(
         "aligned": written.align,
         "options": asked.options,
     }
-    files = {"--html": written.html, "--svg": written.svg}
-    found.problems += [*problems, *faults.problems, *unwritable(files)]
+    found.problems += [*problems, *faults.problems]
     return keywords, wishes
 
 

@@ -10,7 +10,6 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPrediction
 from planner.report.delivery import Answer, answered
-from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -299,4 +298,3 @@ def _speculating(
 def _check_files(written: WrittenPrediction, found: Arguments) -> None:
     if written.json and written.quiet:
         found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    found.problems += unwritable({"--html": written.html})

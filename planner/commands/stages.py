@@ -11,7 +11,6 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_stages import WrittenLayers, WrittenStages
 from planner.report.delivery import Answer, answered
-from planner.report.files import unwritable
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def layers(
 def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
     """Arguments of `cut_stages`; what cannot be read is a problem."""
     from planner.options.counts import count
-    from planner.options.reading import Faults
+    from planner.options.reading import Faults, proof_of
     from planner.specs.records import Workload
     from planner.units import parse
 
@@ -98,6 +97,7 @@ def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
         "cache_format": written.kv,
         "objective": written.objective,
         "solver": written.solver,
+        "proof": faults.read("--proof", written.proof, proof_of) or "two",
         "time_limit_s": faults.read(
             "--time-limit", written.time_limit, lambda text: parse(text, "s")
         ),
@@ -135,4 +135,3 @@ def _layers_answer(written: WrittenLayers, best: LayerPlacement) -> Answer:
 def _check_files(written: WrittenStages | WrittenLayers, found: Arguments) -> None:
     if written.json and written.quiet:
         found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    found.problems += unwritable({"--html": written.html})

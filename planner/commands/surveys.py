@@ -14,7 +14,7 @@ from planner.errors import NoPlanError, Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPareto, WrittenSurvey
 from planner.report.delivery import FOUND, Answer, answered
-from planner.report.files import STDOUT, unwritable
+from planner.report.files import STDOUT
 from planner.report.paint import width
 
 if TYPE_CHECKING:
@@ -39,18 +39,17 @@ def pareto(
     from planner.comparing import frontiers
     from planner.report.progress import SurveyLine
 
-    files = {"--csv": None if written.csv == STDOUT else written.csv, "--html": written.html}
     line = SurveyLine(sys.stderr)
     try:
         if written.engine is not None:
             from planner.engine_comparing import engine_frontiers
 
-            served, keywords = _engines(written, said, files)
+            served, keywords = _engines(written, said)
             curves = engine_frontiers(
                 *served, **keywords, on_case=line.on_case, on_points=line.on_points
             )
         else:
-            specs, asked = _asked(written, said, files)
+            specs, asked = _asked(written, said)
             curves = frontiers(
                 *specs, **asked.keywords, on_case=line.on_case, on_points=line.on_points
             )
@@ -100,10 +99,10 @@ def compare(
         if written.engine is not None:
             from planner.engine_comparing import compare_engines
 
-            served, keywords = _engines(written, said, {})
+            served, keywords = _engines(written, said)
             comparison = compare_engines(*served, **keywords, on_case=line.on_case)
         else:
-            specs, asked = _asked(written, said, {})
+            specs, asked = _asked(written, said)
             comparison = find(*specs, **asked.keywords, on_case=line.on_case)
     finally:
         line.clear()
@@ -125,9 +124,7 @@ def _frontiers_text(curves: Sequence[Curve], written: WrittenPareto) -> str:
     return frontiers_text(curves, width(), show_all=written.all)
 
 
-def _asked(
-    written: WrittenSurvey, said: Arguments, files: dict[str, str | None]
-) -> tuple[_Specs, AskedSurvey]:
+def _asked(written: WrittenSurvey, said: Arguments) -> tuple[_Specs, AskedSurvey]:
     """Everything that was asked for, or everything that is wrong with it.
 
     Raises:
@@ -154,7 +151,6 @@ def _asked(
     asked.keywords["speculation"] = drafted(drafting, found)
     models = [found.collect(partial(load_model, name)) for name in asked.models]
     clusters = [found.collect(partial(load_cluster, name)) for name in asked.topologies]
-    found.problems += unwritable(files)
     pools = [one for one in clusters if one]
     if price is not None:
         pools = [repriced(one, price) for one in pools]
@@ -165,9 +161,7 @@ def _asked(
     return loaded, asked
 
 
-def _engines(
-    written: WrittenSurvey, said: Arguments, files: dict[str, str | None]
-) -> tuple[_Served, dict[str, Any]]:
+def _engines(written: WrittenSurvey, said: Arguments) -> tuple[_Served, dict[str, Any]]:
     """Everything that was asked for of engines, or everything that is wrong with it.
 
     Raises:
@@ -194,7 +188,6 @@ def _engines(
     engines = names_of(str(written.engine))
     for name in engines:
         found.collect(partial(load_engine, name))
-    found.problems += unwritable(files)
     found.check()
     pools = [one if price is None else repriced(one, price) for one in clusters if one]
     asked = {**keywords, **axes, "variants": variants}

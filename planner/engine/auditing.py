@@ -12,7 +12,7 @@ from planner.engine_results import EngineAudit, EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.request import ENGINE_BATCHES, EngineRequest
 from planner.specs.architecture import Architecture, Experts
-from planner.specs.arguments import checked, heed
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.engine_files import load_engine
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
@@ -30,7 +30,7 @@ OPTIONS = {
 }
 
 
-@checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded", options=OPTIONS)
 def audit_engine(
     model: Architecture,
     cluster: ClusterSpec,

@@ -156,6 +156,13 @@ class Written:
     ] = "0"
     threads: Annotated[str, _text(_SOLVER, "N", "Threads of the solver.")] = "1"
     seed: Annotated[str, _text(_SOLVER, "N", "Seed of the solver.")] = "0"
+    proof: Annotated[
+        str, _text(_SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        _text(_SOLVER, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
 
     json: Annotated[bool, _flag(_OUTPUT, "Print the plan as JSON, in SI units.")] = False
     quiet: Annotated[bool, _flag(_OUTPUT, "Print the plan in one line.")] = False
@@ -326,6 +333,10 @@ class WrittenAudit(WrittenPlan):
     memory: Annotated[str | None, Parameter(show=False)] = None
 
 
+OUTPUTS = ("html", "svg", "csv", "output", "plot", "keep_program")
+"""Options that name a file to write."""
+
+
 def option(name: str) -> str:
     """`max_cost` as it is typed: `--max-cost`."""
     return "--" + name.replace("_", "-")
@@ -460,5 +471,10 @@ SURVEYS: dict[str, type] = {
 }
 """Commands that take options, their own or those of `plan` and more."""
 
-WORDS = {"calibrate": "--table", "layers": "--machines", "repair": "--placement"}
+WORDS = {
+    "calibrate": "--table",
+    "layers": "--machines",
+    "repair": "--placement",
+    "verify": "--answer",
+}
 """Options of commands whose words may stand alone."""

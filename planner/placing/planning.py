@@ -17,14 +17,15 @@ from planner.placing.searching import Asked, chosen_first, searched
 from planner.placing.slicing import AskedTorus, place_slices
 from planner.placing.totals import in_si
 from planner.solvers.solution import Status
-from planner.specs.arguments import checked
+from planner.specs.arguments import arguments_checked
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import GroupCost, PlacementRequest, Serve, SiteSpec
-from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
+from planner.verifier.findings import refuse
+from planner.verifier.placements import judge_placement
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -33,9 +34,9 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
-@checked(ranges="later")
+@arguments_checked(ranges="later")
 def place(
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
+    cluster: SiteSpec | nx.Graph[Any],
     models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
     *,
     workload: Workload | None = None,
@@ -105,14 +106,16 @@ def place(
     )
     if isinstance(request.site, ClusterSpec):
         requests = tuple(requests_of(request, request.site))
-        return place_slices(AskedTorus(request=request, requests=requests))
+        found = place_slices(AskedTorus(request=request, requests=requests))
+        refuse(judge_placement(found)[1])
+        return found
     costs = recorded or group_costs
     asked = asked_of(request, costs)
     if layout_first:
         well = site_of(replace(request, site=_well(request.site), state=None), costs)
         asked = replace(asked, shapes=chosen_first(replace(asked, site=well)))
     search = searched(asked)
-    counts = search.solution.counts
+    counts = search.solution.answer
     n_before = len(search.posed.given) + len(search.posed.staged)
     nothing = counts is not None and not any(counts.copies[n_before:])
     if search.solution.status is Status.INFEASIBLE or nothing:
@@ -124,9 +127,10 @@ def place(
         )
     located = locate(search.posed, counts)
     found = placement_of(asked, search, located, began_s=began_s, costs=costs)
-    if recorded is None:
-        return found
-    return replace(found, request=replace(request, costs=recorded.asked))
+    if recorded is not None:
+        found = replace(found, request=replace(request, costs=recorded.asked))
+    refuse(judge_placement(found)[1])
+    return found
 
 
 def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:

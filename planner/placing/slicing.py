@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.describe import describe
+from planner.certificates import Certificate
+from planner.certify import certified, screens_of
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.placement_results import (
     KindUse,
@@ -21,7 +23,8 @@ from planner.placement_results import (
     Replica,
     Served,
 )
-from planner.placing.conflicts import is_wanted, narrow_limits
+from planner.placing.conflicts import is_wanted, narrow_limits, who_finds_none
+from planner.placing.describing import deployment_of
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
     LocatedSlice,
@@ -33,20 +36,21 @@ from planner.placing.tori import (
     torus_ways,
     without_tiled,
 )
-from planner.placing.totals import UNITS, check_totals, in_si
-from planner.placing.walking import check_slices, walked
+from planner.placing.totals import UNITS, in_si
+from planner.placing.walking import walked
 from planner.programs.layout import IntArray
 from planner.programs.placement import served as served_by
-from planner.results import Certificate, Deployment, Obstacle, Screen
+from planner.results import Deployment, Obstacle
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.request import Request, SolverOptions
 from planner.topology.graph import build_graph
+from planner.topology.meshes import AXES
 from planner.topology.openings import Openings, all_free, openings
 from planner.topology.pools import with_state
-from planner.verdict import referee_verdict
+from planner.verifier.tori import TorusStand
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -108,13 +112,13 @@ def place_slices(asked: AskedTorus) -> Placement:
     ground = ground_of(asked)
     posed = pose_asked(asked, ground)
     solution = solved(posed, asked.options)
-    nothing = solution.counts is not None and not any(solution.counts.copies)
+    nothing = solution.answer is not None and not any(solution.answer.copies)
     if solution.status is Status.INFEASIBLE or nothing:
         raise NoPlanError(_conflict(asked, ground, solution))
-    if solution.counts is None:
+    if solution.answer is None:
         bound = in_si(asked.objective, solution.bound)
         raise OutOfTimeError(time_limit_s=asked.options.time_limit_s or 0.0, bound=bound)
-    located = locate_slices(posed, solution.counts)
+    located = locate_slices(posed, solution.answer)
     return placement_of(asked, ground, (posed, solution, located), began_s=began_s)
 
 
@@ -201,7 +205,7 @@ def solved(posed: PosedTorus, options: SolverOptions) -> PlacementSolution:
     )
     is_large = posed.program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_large else options.solver
-    return solve_placement(posed.program, solver=solver, effort=effort)
+    return solve_placement(posed.program, solver=solver, effort=effort, proof=options.proof)
 
 
 def placement_of(
@@ -211,15 +215,20 @@ def placement_of(
     *,
     began_s: float,
 ) -> Placement:
-    """Describe, verify, certify.
-
-    Raises:
-        SolverError: something is not what the program counts on.
-    """
+    """Describe and certify; who asked for it has it judged."""
     posed, solution, located = found
-    check_slices(ground.graph, located)
     ways = list(dict.fromkeys(one.way for one in located))
-    recipes = tuple(_recipe(asked, way) for way in ways)
+    recipes = tuple(
+        Recipe(
+            model=asked.wanted[way.model].model.name,
+            kind=asked.cluster.device.name,
+            span=SPAN,
+            speed_fraction=way.speed_fraction,
+            counted_bytes_per_s=dict(zip(AXES, way.link_bytes_per_s, strict=True)),
+            deployment=deployment_of(way, sum(one.way is way for one in located)),
+        )
+        for way in ways
+    )
     numbers = [0] * len(asked.wanted)
     replicas = []
     for one in located:
@@ -238,7 +247,7 @@ def placement_of(
             )
         )
     served = tuple(_served(wish, recipes, replicas) for wish in asked.wanted)
-    certificate = _certificate(asked, ground, (posed, solution, located), served)
+    certificate = _certificate(asked, ground, (posed, solution), began_s)
     provenance = [
         *asked.cluster.provenance,
         *asked.cluster.device.provenance,
@@ -260,21 +269,8 @@ def placement_of(
                 n_used=sum(one.way.n_devices for one in located),
             ),
         ),
-        certificate=replace(certificate, wall_s=time.perf_counter() - began_s),
+        certificate=certificate,
         provenance=tuple(dict.fromkeys(provenance)),
-    )
-
-
-def _recipe(asked: AskedTorus, way: TorusWay) -> Recipe:
-    it = way.evaluated
-    deployment = describe(it.table, it.posed, it.request, way.assignment)
-    referee_verdict(it.table, it.posed, it.request, way.assignment, deployment)
-    return Recipe(
-        model=asked.wanted[way.model].model.name,
-        kind=asked.cluster.device.name,
-        span=SPAN,
-        speed_fraction=way.speed_fraction,
-        deployment=deployment,
     )
 
 
@@ -314,51 +310,38 @@ def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica])
 def _certificate(
     asked: AskedTorus,
     ground: Ground,
-    found: tuple[PosedTorus, PlacementSolution, Sequence[LocatedSlice]],
-    served: Sequence[Served],
+    found: tuple[PosedTorus, PlacementSolution],
+    began_s: float,
 ) -> Certificate:
-    """The proof in numbers, in SI units.
-
-    Raises:
-        SolverError: what was optimised is not what the replicas come to.
-    """
-    posed, solution, located = found
+    """The proof in numbers, in SI units."""
+    posed, solution = found
     name = asked.objective
-    objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
-    check_totals(asked, served, [one.way.tpot_s for one in located], objective=objective)
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
     n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
     n_places = sum(int((of >= 0).sum()) for _, of in ground.offered)
-    screens = (
-        ("layouts", n_layouts - len(ways), "others are better on the same slice"),
-        (
-            "tiled",
-            n_places - posed.program.n_columns,
-            "slices that smaller ones fill, and serve as much from",
-        ),
-    )
-    return Certificate(
-        status=solution.status.value,
+    rejected = {
+        "layouts": n_layouts - len(ways),
+        "tiled": n_places - posed.program.n_columns,
+    }
+    return certified(
+        solution,
         objective_name=name,
-        objective=objective,
-        bound=bound,
-        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        to_si=partial(in_si, name),
         dimension=UNITS[name][1],
-        solver=f"{solution.solver} {solution.version}",
         n_candidates=n_layouts,
         n_contexts=n_places,
-        screens=tuple(Screen(name=n, n_candidates=c, reason=r) for n, c, r in screens if c > 0),
+        screens=screens_of(rejected, _REASONS),
         n_solved=posed.program.n_columns,
-        verified=(
-            "every rank on a free device of its own",
-            "every line and ring of every slice walked link by link on the graph",
-            "seconds and bytes of every layout recounted by an independent scalar model",
-            "demands, replicas and limits added up from the replicas",
-        ),
-        wall_s=0.0,
-        solve_s=solution.wall_s,
+        verified=TorusStand.checks,
+        wall_s=time.perf_counter() - began_s,
     )
+
+
+_REASONS = {
+    "layouts": "others are better on the same slice",
+    "tiled": "slices that smaller ones fill, and serve as much from",
+}
 
 
 def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) -> PlacementConflict:
@@ -375,20 +358,18 @@ def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) ->
         for wish, (_, of_opening) in zip(asked.wanted, ground.offered, strict=True)
         if is_wanted(wish, solution) and not (of_opening >= 0).any()
     ]
-    if not obstacles and solution.counts is not None:
+    if not obstacles and solution.answer is not None:
         ways = [way for found, of_opening in ground.offered for way in _used(found, of_opening)]
         obstacles = narrow_limits(asked.limits, ways)
     if not obstacles:
         names = _irreducible(asked, ground)
         obstacles = [_obstacle(asked, ground, name, names) for name in names]
-    by = solution.confirmed_by
-    verified = (f"two solvers find no placement: {solution.solver} and {by}",) if by else ()
     return PlacementConflict(
         pool=asked.cluster.name,
         n_free=ground.n_free,
         n_devices=asked.fabric.n_devices,
         obstacles=tuple(obstacles),
-        verified=verified,
+        verified=who_finds_none(solution),
     )
 
 
@@ -424,7 +405,7 @@ def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]
     if what in asked.limits:
         posed = pose_asked(asked, ground, without=without, objective=what)
         least = solved(posed, asked.options)
-        reach = least.objective if least.counts is not None else math.inf
+        reach = least.objective if least.answer is not None else math.inf
         unit = UNITS[what][1]
         reason = f"the least {what} of what is asked for"
         return Obstacle(
@@ -442,9 +423,9 @@ def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]
     reach, unit, wished = 0.0, "1", float(wish.replicas or 0)
     if what == "demand":
         unit, wished = "token/s", wish.demand_tokens_per_s or 0.0
-    if most.counts is not None:
+    if most.answer is not None:
         reach = (
-            float(served_by(program, most.counts)[m]) * 1e3
+            float(served_by(program, most.answer)[m]) * 1e3
             if what == "demand"
             else (-most.objective)
         )

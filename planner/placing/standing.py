@@ -17,6 +17,8 @@ class Sharding:
     storage: str
     axes: tuple[int, int, int]
     n_stages: int
+    copied_axes: str = ""
+    sliced_axes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,8 @@ def sharding_of(model: str, deployment: Deployment) -> Sharding:
         storage=deployment.storage,
         axes=deployment.mesh.axes,
         n_stages=deployment.mesh.n_stages,
+        copied_axes=deployment.copied_axes,
+        sliced_axes=deployment.sliced_axes,
     )
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+
+from planner.certificates import Proof
 
 ROUNDING = 1e-7
 """Share of a value by which a solver's sums may be off: a bound beyond a value in hand by less
@@ -23,51 +24,8 @@ CLOSED = 1e-9
 """Share of a value that is no gap; and what a bound may be off absolutely: programs are scaled
 so that values that matter are above 1e-3."""
 
-Outcome = Literal["optimal", "infeasible", "stopped", "refused"]
-Wanted = Literal["one", "two"]
-PROOFS: tuple[Wanted, ...] = ("two", "one")
-
 ENUMERATION, MULTIPLIERS = "enumeration", "multipliers"
-_LINEAGES = ("highs", "cpsat", "scip")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """What one prover says of one program.
-
-    Args:
-        prover: who: `highs 1.13.1`, `cpsat 9.15`, `scip 9.15`, `enumeration of 12 choices`, …
-        outcome: `optimal`, or `infeasible`, as it says itself; `stopped` before either, with a
-            bound; `refused` where what it said is refuted or was no answer.
-        value: of its answer, recomputed from the arrays; inf without one.
-        bound: nothing is better, it says; inf where nothing is feasible, −inf where it says
-            nothing.
-        wall_s: that it took.
-        note: why it was refused, or what stopped it.
-        program: which program it is of, where an answer rests on several.
-    """
-
-    prover: str
-    outcome: Outcome
-    value: float
-    bound: float
-    wall_s: float
-    note: str = ""
-    program: str = ""
-
-    @property
-    def lineage(self) -> str:
-        """The family of its code: two of one family are one word."""
-        return self.prover.split(" ")[0]
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is the project's arithmetic, and no solver's word."""
-        return self.lineage not in _LINEAGES
-
-    @property
-    def is_accepted(self) -> bool:
-        return self.outcome != "refused"
+"""Provers that are the project's own arithmetic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,26 +59,31 @@ def vouched(proofs: Sequence[Proof], value: float) -> Vouched:
     own = [proof for proof in words if proof.is_own]
     best_own = max(own, key=lambda proof: proof.bound, default=None)
     of_lineage: dict[str, Proof] = {}
-    for proof in words:
-        known = of_lineage.get(proof.lineage)
+    for proof in words:  # each way to count is a word of its own
+        family = proof.prover if proof.is_own else proof.lineage
+        known = of_lineage.get(family)
         if known is None or proof.bound > known.bound:
-            of_lineage[proof.lineage] = proof
+            of_lineage[family] = proof
     ranked = sorted(of_lineage.values(), key=lambda proof: -proof.bound)
     bound = ranked[1].bound if len(ranked) > 1 else -math.inf
     if best_own is not None:
         bound = max(bound, best_own.bound)
-    by = tuple(one.prover for one in ranked if one.bound >= bound) if bound > -math.inf else ()
+    by = tuple(one.prover for one in ranked if bound > -math.inf and _is_near(one.bound, bound))
     alone = ranked[0].bound if ranked else -math.inf
     return Vouched(proofs=judged, bound=min(bound, value), alone=min(alone, value), by=by)
+
+
+def _is_near(word: float, bound: float) -> bool:
+    """Whether a word says as much as a bound does, but for rounding."""
+    return word >= bound or (math.isfinite(word) and bound - word <= CLOSED * abs(bound))
 
 
 def _judged(proof: Proof, value: float) -> Proof:
     """The proof, refused where its bound lies beyond a value in hand."""
     if not proof.is_accepted or not beyond(proof.bound, value):
         return proof
-    said = "that nothing is feasible" if proof.bound == math.inf else f"a bound of {proof.bound!r}"
-    note = f"it claims {said}, and {value!r} is in hand"
-    return replace(proof, outcome="refused", note=note)
+    claim = "that nothing is feasible" if proof.bound == math.inf else "a bound"
+    return replace(proof, outcome="refused", note=f"it claims {claim} beyond an answer in hand")
 
 
 def beyond(bound: float, value: float) -> bool:

@@ -22,6 +22,7 @@ from planner.results import Conflict, Plan
 from planner.specs.records import DeviceSpec
 from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
 from planner.surveys import Comparison, Curve
+from planner.verification_results import Verification
 
 Path = tuple[str, ...]
 
@@ -123,7 +124,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         certificate=("placement", "certificate"),
         repeated=(("placement", "request"), ("request", "wanted")),
     ),
-    AnswerKind(name="experts", record=ExpertPlan),
+    AnswerKind(name="experts", record=ExpertPlan, certificate=_PROOF),
     AnswerKind(name="stages", record=StagePlan, certificate=("certificate",)),
     AnswerKind(name="layers", record=LayerPlacement, certificate=("certificate",)),
     AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),
@@ -138,6 +139,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(name="engine-conflict", record=EngineConflict, request=("request",)),
     AnswerKind(name="placement-conflict", record=PlacementConflict),
     AnswerKind(name="staging-conflict", record=StagingConflict),
+    AnswerKind(name="verification", record=Verification),
     AnswerKind(name="error", record=Failure),
 )
 
@@ -159,6 +161,22 @@ def kind_of(answer: object) -> AnswerKind:
 
 def kind_named(name: object) -> AnswerKind | None:
     return _OF_NAME.get(name) if isinstance(name, str) else None
+
+
+@cache
+def records_in(record: type) -> frozenset[type]:
+    """The records that an answer is made of, itself and its request among them."""
+    found: set[type] = set()
+    waiting: list[Any] = [record]
+    while waiting:
+        hint = waiting.pop()
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            if hint not in found:
+                found.add(hint)
+                waiting += get_type_hints(hint).values()
+        else:
+            waiting += get_args(hint)
+    return frozenset(found)
 
 
 @cache

@@ -61,7 +61,7 @@ def answer_json(answer: object) -> Json:
         "state": state,
         "answer": body,
         "certificate": certificate,
-        "versions": _versions(),
+        "versions": versions(),
         "data": [],
         "unverified": list(kind.unverified),
     }
@@ -151,7 +151,7 @@ def _without(value: object, patterns: list[list[str]]) -> object:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     found = {"planner": _version("llm-serving-planner"), "python": platform.python_version()}
     return {**found, **{name: _version(name) for name in _PACKAGES}}
 

@@ -16,7 +16,6 @@ from planner.placement_results import Placement, Served
 from planner.predictions import OperationLine
 from planner.repair_results import Repair
 from planner.results import (
-    Certificate,
     Deployment,
     Division,
     Memory,
@@ -35,8 +34,10 @@ from planner.specs.records import (
     NodesFabric,
     TorusFabric,
 )
-from planner.staging_results import LayerPlacement, StageLine, StagePlan, StagingCertificate
+from planner.staging_results import LayerPlacement, StageLine, StagePlan
 from planner.surveys import Frontier, FrontierProof
+from planner.verification_results import Verification
+from planner.verifier.rules import FIELDS
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
@@ -68,6 +69,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Served: ("share",),
     Repair: ("moved_bytes",),
     Placement: ("n_used", "n_free", "output_tokens_per_s"),
+    Verification: ("is_true",),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -93,9 +95,7 @@ JOINT = "/"
 """Joins the parts of a key that is several names: `gemm/bf16`."""
 
 UNVERIFIED: Mapping[type, tuple[str, ...]] = {
-    Certificate: ("solver", "wall_s", "solve_s"),
-    StagingCertificate: ("solver", "wall_s"),
-    FrontierProof: ("solver", "wall_s", "solve_s"),
-    ExpertPlan: ("wall_s",),
+    **{record: judged.names("unverified") for record, judged in FIELDS.items()},
+    FrontierProof: ("wall_s", "solve_s"),
 }
 """What nobody can recount: seconds of solvers, and their versions."""

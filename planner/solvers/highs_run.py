@@ -36,7 +36,7 @@ def version() -> str:
     return str(highspy.Highs().version())
 
 
-def options_of(effort: Effort, *, tolerance: float = TOLERANCE) -> dict[str, Any]:
+def options_of(effort: Effort) -> dict[str, Any]:
     """HiGHS's options for an effort."""
     options: dict[str, Any] = {
         "output_flag": False,
@@ -46,13 +46,17 @@ def options_of(effort: Effort, *, tolerance: float = TOLERANCE) -> dict[str, Any
         "random_seed": effort.seed,
         "mip_rel_gap": effort.gap,
         "mip_abs_gap": 0.0,
-        "mip_feasibility_tolerance": tolerance,
-        "primal_feasibility_tolerance": tolerance,
-        "dual_feasibility_tolerance": tolerance,
+        **tolerances(TOLERANCE),
     }
     if effort.time_limit_s is not None:
         options["time_limit"] = max(0.0, effort.time_limit_s)
     return options
+
+
+def tolerances(tolerance: float) -> dict[str, float]:
+    """The options that say what counts as feasible, absolutely."""
+    kinds = ("mip", "primal", "dual")
+    return {f"{kind}_feasibility_tolerance": tolerance for kind in kinds}
 
 
 def set_options(highs: highspy.Highs, options: Mapping[str, Any]) -> None:

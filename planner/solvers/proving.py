@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from planner.certificates import Proof
 from planner.errors import SolverError
-from planner.programs.proofs import Proof, Vouched, Wanted, is_closed, vouched
+from planner.programs.proofs import Vouched, is_closed, vouched
+from planner.solvers.kept import Rows, tell
 from planner.solvers.solution import Effort, Status, Stop, relative_gap
+from planner.specs.targets import Wanted
 
 Answer = TypeVar("Answer")
 
@@ -32,6 +35,12 @@ class Word(Generic[Answer]):
     proof: Proof
     n_nodes: int = 0
     stopped_by: Stop = ""
+
+
+def in_hand(answer: Answer, value: float, *, by: str = "quick search") -> Word[Answer]:
+    """An answer that was met on the way, of which nothing is claimed."""
+    proof = Proof(prover=by, outcome="stopped", value=value, bound=-math.inf, wall_s=0.0)
+    return Word(answer=answer, proof=proof)
 
 
 Prover = Callable[[Effort], Word[Answer]]
@@ -79,7 +88,8 @@ def prove(
     effort: Effort,
     *,
     wanted: Wanted = "two",
-    own: Sequence[Proof] = (),
+    known: Sequence[Word[Answer]] = (),
+    rows: Rows | None = None,
 ) -> Proved[Answer]:
     """Ask one prover after the other, until enough vouch for the best answer.
 
@@ -90,22 +100,28 @@ def prove(
         provers: in the order in which they are asked; each may raise `SolverError`.
         effort: time limit, gap, threads, seed; the limit is of all provers together.
         wanted: `two` provers, or `one`.
-        own: bounds that the project's own arithmetic has proved already.
+        known: what is known before any of them is asked: answers in hand, and bounds that the
+            project's own arithmetic has proved.
+        rows: makes the program's rows, for a bug report.
 
     Raises:
-        SolverError: no prover has an answer, and each one's word was refused.
+        SolverError: there is no answer, and each prover's word was refused.
     """
     began_s = time.perf_counter()
-    words: list[Word[Answer]] = []
+    words = list(known)
     for index, prover in enumerate(provers):
         is_last = index == len(provers) - 1 or wanted == "one"
         left = _share(effort, began_s, is_last=is_last)
-        if words and left.time_limit_s is not None and left.time_limit_s <= 0.0:
+        if index and left.time_limit_s is not None and left.time_limit_s <= 0.0:
             break
         words.append(prover(left))
-        if words[-1].stopped_by == "interrupt" or _is_enough(words, own, effort.gap, wanted):
+        if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
             break
-    return _settled(words, own, effort.gap, wanted, time.perf_counter() - began_s)
+    try:
+        solution = _settled(words, effort.gap, wanted, time.perf_counter() - began_s)
+    finally:
+        tell(rows, _weighed(words)[0].proofs)
+    return solution
 
 
 def _share(effort: Effort, began_s: float, *, is_last: bool) -> Effort:
@@ -117,44 +133,41 @@ def _share(effort: Effort, began_s: float, *, is_last: bool) -> Effort:
 
 
 def _best(words: Sequence[Word[Answer]]) -> Word[Answer] | None:
-    """The word with the best answer; of equals the first."""
+    """The word with the best answer; of those that differ by rounding only, the first."""
     having = [word for word in words if word.answer is not None]
-    return min(having, key=lambda word: word.proof.value, default=None)
+    least = min((word.proof.value for word in having), default=math.inf)
+    return next((word for word in having if is_closed(word.proof.value, least, 0.0)), None)
 
 
-def _weighed(words: Sequence[Word[Answer]], own: Sequence[Proof]) -> tuple[Vouched, float]:
+def _weighed(words: Sequence[Word[Answer]]) -> tuple[Vouched, float]:
     best = _best(words)
     value = math.inf if best is None else best.proof.value
-    return vouched([*(word.proof for word in words), *own], value), value
+    return vouched([word.proof for word in words], value), value
 
 
-def _is_enough(
-    words: Sequence[Word[Answer]], own: Sequence[Proof], gap: float, wanted: Wanted
-) -> bool:
+def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> bool:
     """Whether another prover could add nothing that is wanted."""
-    weighed, value = _weighed(words, own)
+    weighed, value = _weighed(words)
     if is_closed(value, weighed.bound, gap):
         return True
-    last_is_accepted = weighed.proofs[len(words) - 1].is_accepted
-    return wanted == "one" and last_is_accepted
+    last = weighed.proofs[-1]
+    has_ended = words[-1].answer is not None or last.outcome == "infeasible"
+    return wanted == "one" and last.is_accepted and has_ended
 
 
 def _settled(
-    words: Sequence[Word[Answer]],
-    own: Sequence[Proof],
-    gap: float,
-    wanted: Wanted,
-    wall_s: float,
+    words: Sequence[Word[Answer]], gap: float, wanted: Wanted, wall_s: float
 ) -> Proved[Answer]:
     """What all words come to.
 
     Raises:
         SolverError: there is no answer, and no word that stands.
     """
-    weighed, value = _weighed(words, own)
+    weighed, value = _weighed(words)
     best = _best(words)
-    if best is None and not any(proof.is_accepted for proof in weighed.proofs):
-        said = "; ".join(f"{proof.prover}: {proof.note}" for proof in weighed.proofs)
+    asked = [proof for proof in weighed.proofs if not proof.is_own]
+    if best is None and asked and not any(proof.is_accepted for proof in asked):
+        said = "; ".join(f"{proof.prover}: {proof.note}" for proof in asked)
         raise SolverError(f"no solver has an answer: {said}")
     if best is None:
         enough = weighed.bound if wanted == "two" else weighed.alone
@@ -173,6 +186,6 @@ def _settled(
         objective=value,
         vouched=weighed,
         wall_s=wall_s,
-        n_nodes=words[0].n_nodes if words else 0,
+        n_nodes=next((word.n_nodes for word in words if word.n_nodes), 0),
         stopped_by="" if ended or not stops else stops[-1],
     )

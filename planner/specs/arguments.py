@@ -1,4 +1,4 @@
-"""Arguments of the library, checked before they are used: `@checked` stands above what is public.
+"""Arguments of the library, checked before they are used.
 
 The command line turns text into numbers, and finds what is none. A caller of the library may
 pass anything. Of an argument of another type nothing else can be said, so it is refused at once;
@@ -77,7 +77,7 @@ _MAKERS = {
 _UNHEEDED: ContextVar[tuple[Problem, ...]] = ContextVar("unheeded", default=())
 
 
-def checked(
+def arguments_checked(
     *, ranges: Ranges = "raised", options: Mapping[str, str] = _OPTIONS
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A function that refuses arguments that do not conform to its hints, all at once.
@@ -114,7 +114,7 @@ def checked(
 
 
 def heed(problems: Iterable[Problem]) -> None:
-    """Go on only if nothing is wrong with the arguments of a function that is `checked`.
+    """Go on only if nothing is wrong with the arguments of a function, whose ranges are `heeded`.
 
     Args:
         problems: that the function found; where it says more of an argument, this is told.

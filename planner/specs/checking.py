@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from planner.errors import Problem
 from planner.specs.quality import quality_problems
 from planner.specs.records import ClusterSpec
-from planner.specs.tabling import cluster_problems, model_problems
 from planner.specs.targets import (
     CONVENTIONS,
     DEGREE_OPTIONS,
@@ -49,6 +48,8 @@ def request_problems(request: Request) -> list[Problem]:
 
 def _record_problems(request: Request) -> Iterator[Problem]:
     """What no file could say of the model, the cluster or a draft: records may be altered."""
+    from planner.specs.tabling import cluster_problems, model_problems  # they load pydantic
+
     yield from model_problems(request.model, "model")
     yield from cluster_problems(request.cluster, "cluster")
     if request.speculation is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.specs.arguments import checked, heed
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import MOST_SEQUENCES, MOST_TOKENS, request_problems
 from planner.specs.commands import LIMIT_OPTIONS, command_of
 from planner.specs.defaults import (
@@ -81,6 +81,7 @@ class Request:
         options: how to solve.
         kv_formats: formats that the KV cache may take; the model's usual one where left out.
         speculation: a draft model that decode may use.
+        variants: models that may be served in the model's place.
     """
 
     model: ModelSpec
@@ -95,6 +96,7 @@ class Request:
     options: SolverOptions
     kv_formats: tuple[str, ...] = ()
     speculation: Speculation | None = None
+    variants: tuple[ModelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.kv_formats:
@@ -120,7 +122,7 @@ def among_formats(
     return weights or tuple(allowed), caches or (model.kv_format,)
 
 
-@checked(ranges="heeded")
+@arguments_checked(ranges="heeded")
 def make_request(
     model: ModelSpec,
     cluster: ClusterSpec,

@@ -16,7 +16,7 @@ from planner.programs.stages import Objective
 from planner.solvers.solution import Effort
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import checked, heed
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
 from planner.specs.finding import patterns
@@ -24,6 +24,7 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
+from planner.specs.targets import Wanted
 from planner.staging.cutting import cut_groups
 from planner.staging_results import StagePlan
 
@@ -48,7 +49,7 @@ _GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,9})(?:ep(?P<ep>\d{1,9}))?(?:x(
 _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
-@checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded", options=OPTIONS)
 def cut_stages(
     model: Architecture,
     groups: str | Sequence[StageGroup],
@@ -64,6 +65,7 @@ def cut_stages(
     objective: Objective = "bottleneck",
     solver: str = "highs",
     time_limit_s: float | None = None,
+    proof: Wanted = "two",
 ) -> StagePlan:
     """Cut a model into pipeline stages on groups of unequal kinds, exactly.
 
@@ -78,6 +80,7 @@ def cut_stages(
         phase: `decode` or `prefill`.
         weights_format, experts_format: as the model is published if None.
         objective: `latency` of one pass through all stages, or `bottleneck`: the slowest.
+        proof: how many provers have to vouch: `two`, or `one`.
 
     Raises:
         RequestError: what is asked cannot be read; all reasons are listed.
@@ -107,7 +110,14 @@ def cut_stages(
     heed(problems)
     effort = Effort(time_limit_s=time_limit_s)
     return cut_groups(
-        model, chosen, work, formats=formats, objective=objective, solver=solver, effort=effort
+        model,
+        chosen,
+        work,
+        formats=formats,
+        objective=objective,
+        solver=solver,
+        effort=effort,
+        proof=proof,
     )
 
 

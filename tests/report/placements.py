@@ -24,7 +24,12 @@ PLACEMENT = Placement(
     title="a pair of nodes",
     recipes=(
         Recipe(
-            model="mini", kind="h100-sxm", span="leaf", speed_fraction=0.8, deployment=DEPLOYMENT
+            model="mini",
+            kind="h100-sxm",
+            span="leaf",
+            speed_fraction=0.8,
+            counted_bytes_per_s={"scale_up": 450e9, "nic": 25e9, "spine": 0.0},
+            deployment=DEPLOYMENT,
         ),
     ),
     replicas=(

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.certificates import Outcome, Proof
 from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violations
-from planner.programs.proofs import Outcome, Proof, refusal
+from planner.programs.proofs import refusal
 from planner.solvers.proving import Word
 from planner.solvers.solution import Stop
 

@@ -1,0 +1,46 @@
+"""`plan verify`: a saved answer, counted anew; every figure that is not so."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written_verifications import WrittenVerification
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
+
+TRUE, FALSE = 0, 1
+_NOTHING_GIVEN = WrittenVerification()
+
+
+def verify(
+    written: Annotated[WrittenVerification, Parameter(name="*")] = _NOTHING_GIVEN,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> Answer:
+    """Count a saved answer anew, from the request that is in it: is every figure so?"""
+    from planner.verification import verify as find
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    path = written.answer
+    if path is None:
+        remedy = "name what a command with `--json` wrote"
+        problem = Problem(where="plan verify", fact="no answer is given", remedy=remedy)
+        found.problems.append(problem)
+    if written.json and written.quiet:
+        found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
+    found.check()
+    assert path is not None
+    answer = find(path, prove=written.prove, shown=path)
+    from planner.report.verification import verification_line, verification_text
+
+    is_short = written.quiet
+    return answered(
+        answer,
+        lambda: verification_line(answer) if is_short else verification_text(answer, width()),
+        is_json=written.json,
+        code=TRUE if answer.is_true else FALSE,
+    )
