@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import Problem, RequestError
+from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use
 from planner.specs.tables import read_table
 from planner.specs.texts import UnreadError, json_of, read_text
@@ -31,6 +32,7 @@ MOST_EXPERTS = 4096
 _LOADS, _PAIRS = ("loads", "load"), ("coactivation", "pairs")
 
 
+@arguments_checked()
 def load_loads(name: str, *, layer: int | None = None, asked_by: str = "--loads") -> FloatArray:
     """The load of each expert [E], of one layer.
 
@@ -76,6 +78,7 @@ def load_problem(loads: FloatArray, where: str, value: str) -> Problem | None:
     return Problem(where=where, value=value, fact=fact) if fact else None
 
 
+@arguments_checked()
 def load_coactivation(name: str, *, asked_by: str = "--coactivation") -> FloatArray:
     """Tokens sent to both of two experts [E, E]; made symmetric where one half is given.
 
@@ -94,6 +97,7 @@ def load_coactivation(name: str, *, asked_by: str = "--coactivation") -> FloatAr
     return table + table.T - np.diag(np.diag(table)) if is_half else table
 
 
+@arguments_checked()
 def load_placement(name: str, *, asked_by: str = "--present") -> tuple[tuple[int, ...], ...]:
     """The experts that each rank holds; one that it holds twice stands twice.
 

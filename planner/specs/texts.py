@@ -80,7 +80,7 @@ def read_bytes(path: str | Path, *, most_bytes: int = MOST_BYTES) -> bytes:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
         with os.fdopen(os.open(path, flags), "rb") as stream:
             _check_regular(os.fstat(stream.fileno()).st_mode)
-            content = stream.read(most_bytes + 1)
+            content: bytes | None = stream.read(most_bytes + 1)
     except FileNotFoundError:
         raise UnreadError("no such file") from None
     except OSError as error:
@@ -90,6 +90,8 @@ def read_bytes(path: str | Path, *, most_bytes: int = MOST_BYTES) -> bytes:
         if isinstance(error, UnreadError):
             raise
         raise UnreadError("no such file") from None  # a null character in the name
+    if content is None:  # of a file of the system that has nothing to say yet
+        raise UnreadError("cannot be read: nothing comes")
     if len(content) > most_bytes:
         raise UnreadError(f"is larger than {most_bytes / 2**20:g} MiB")
     return content

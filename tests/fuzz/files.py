@@ -198,7 +198,7 @@ def _literal(rng: random.Random, text: str) -> str:
 
 _NUMBERS = ("0", "-1", "-0.0", "1e400", "1e-400", "nan", "inf", "1e25", "1e-20", "9" * 400, "0.5")
 _NUMBERS += ("1000000000", "999999999999", "3", "7", "0x7fffffffffffffff", "1e9", "1e18")
-_ODD = ("true", "null", "[]", "{}", "[[[]]]", '""', "1979-05-27", "[1, 2]", '{ value = 1 }')
+_ODD = ("true", "null", "[]", "{}", "[[[]]]", '""', "1979-05-27", "[1, 2]", "{ value = 1 }")
 _QUANTITIES = ("1e-20 B", "1e25 B", "0 GB", "-1 GB/s", "1 parsec", "1e30 GB/s", "5e-324 s", "1 B")
 
 

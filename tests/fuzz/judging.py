@@ -10,6 +10,7 @@ from tests.fuzz.running import PATIENCE_S, Ran
 
 CODES = (0, 1, 2, 3, 130)
 
+
 def complaints(line: list[str], ran: Ran) -> list[str]:
     """Everything that is wrong."""
     return list(_complaints(line, ran))
@@ -32,7 +33,7 @@ def _complaints(line: list[str], ran: Ran) -> Iterator[str]:
         yield f"fragments are left: {ran.left}"
     if "\x1b" in ran.out + ran.err and "--help" not in line:
         yield "a control character is printed"
-    if "--json" in line and ran.out.strip() and not line[:1] == ["models"]:
+    if "--json" in line and ran.out.strip() and line[:1] != ["models"]:
         yield from _of_json(ran)
 
 

@@ -47,7 +47,9 @@ def command_line(rng: random.Random, *, hostility: float) -> Line:
         return [command, *_names(rng, command, hostility)]
     written = SURVEYS.get(command, WrittenPlan)
     words = list(NEEDED.get(command, ())) if rng.random() > 0.2 * hostility else []
-    options = [*rng.sample(valued(written), k=min(len(valued(written)), rng.choice((0, 1, 1, 2, 3))))]
+    options = [
+        *rng.sample(valued(written), k=min(len(valued(written)), rng.choice((0, 1, 1, 2, 3))))
+    ]
     for option in options:
         words = _without(words, option) if rng.random() < 0.9 else words
         words += [option, value(rng, option, hostility=hostility)]

@@ -42,7 +42,7 @@ class Ran:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def in_process(line: list[str], files: Files, environment: Mapping[str, str] = {}) -> Ran:  # noqa: B006 read only
+def in_process(line: list[str], files: Files, environment: Mapping[str, str] = {}) -> Ran:
     """Run a command line here.
 
     Args:
@@ -64,7 +64,7 @@ def in_process(line: list[str], files: Files, environment: Mapping[str, str] = {
     return Ran(code, out.getvalue(), err.getvalue(), wall_s, left, environment)
 
 
-def in_a_fresh_process(line: list[str], files: Files, environment: Mapping[str, str] = {}) -> Ran:  # noqa: B006 read only
+def in_a_fresh_process(line: list[str], files: Files, environment: Mapping[str, str] = {}) -> Ran:
     """Run a command line as a user does."""
     with _folder(files) as folder:
         before = _names(folder)
