@@ -15,6 +15,8 @@ INTERRUPTED, EXHAUSTED = 130, 3
 
 def main() -> int:
     """Run the command line of the process, and end the process with its exit code."""
+    # Arrays here are small: threads that numpy would start for each core take memory only.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from planner.endings import deafen, listen
 

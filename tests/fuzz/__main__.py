@@ -20,7 +20,7 @@ from tests.fuzz.cases import case, numbered, standing, told, wrong_with
 from tests.fuzz.running import PATIENCE_S, ROOT, in_process
 
 _HANGS_S = 4 * PATIENCE_S
-Verdict = tuple[str, int, list[str], float]
+Verdict = tuple[str, int, str, list[str], float]
 
 
 def work() -> None:
@@ -30,11 +30,13 @@ def work() -> None:
     for line in sys.stdin:
         kind, _, number = line.strip().rpartition(":")
         began_s = time.perf_counter()
+        said = ""
         try:
-            found = wrong_with(kind, int(number))
+            made = case(kind, int(number))
+            said, found = told(made), wrong_with(kind, int(number))
         except Exception as error:
             found = [f"the fuzzer failed: {type(error).__name__}: {error}"[:300]]
-        verdict = [kind, int(number), found, time.perf_counter() - began_s]
+        verdict = [kind, int(number), said, found, time.perf_counter() - began_s]
         answer.write(json.dumps(verdict) + "\n")
         answer.flush()
 
@@ -57,11 +59,11 @@ class Worker:
         except queue.Empty:
             self.process.kill()
             self.process.wait()
-            return kind, number, [f"hangs for {_HANGS_S:g} s"], _HANGS_S
+            return kind, number, "", [f"hangs for {_HANGS_S:g} s"], _HANGS_S
         if not line:
-            return kind, number, [f"the process died: {self.process.wait()}"], 0.0
-        kind, number, found, wall_s = json.loads(line)
-        return kind, number, found, wall_s
+            return kind, number, "", [f"the process died: {self.process.wait()}"], 0.0
+        verdict: Verdict = tuple(json.loads(line))
+        return verdict
 
     def _start(self) -> None:
         self.process = subprocess.Popen(
@@ -105,7 +107,7 @@ def judged(cases: list[tuple[str, int]], n_jobs: int) -> list[Verdict]:
             verdict = worker.judge(kind, number)
             with lock:
                 verdicts.append(verdict)
-                if verdict[2]:
+                if verdict[3]:
                     tell(verdict)
 
     threads = [threading.Thread(target=run) for _ in range(n_jobs)]
@@ -117,8 +119,8 @@ def judged(cases: list[tuple[str, int]], n_jobs: int) -> list[Verdict]:
 
 
 def tell(verdict: Verdict) -> None:
-    kind, number, found, _ = verdict
-    print(f"{kind}:{number}  {told(case(kind, number))}")
+    kind, number, said, found, _ = verdict
+    print(f"{kind}:{number}  {said}")
     for one in found:
         print(f"    {one}")
     print(f"    python -m tests.fuzz --case {kind}:{number}", flush=True)
@@ -129,7 +131,7 @@ def summed_up(verdicts: list[Verdict]) -> str:
     rows = ["kind          cases  failing  slowest     all"]
     walls: dict[str, list[float]] = defaultdict(list)
     failing: Counter[str] = Counter()
-    for kind, _, found, wall_s in verdicts:
+    for kind, _, _, found, wall_s in verdicts:
         walls[kind].append(wall_s)
         failing[kind] += bool(found)
     for kind in [*sorted(walls), "all"]:
@@ -174,7 +176,7 @@ def main() -> int:
     cases = [one for one in cases if asked.kind in (None, one[0])]
     verdicts = judged(cases, asked.jobs)
     print(summed_up(verdicts))
-    return int(any(found for _, _, found, _ in verdicts))
+    return int(any(found for _, _, _, found, _ in verdicts))
 
 
 if __name__ == "__main__":
