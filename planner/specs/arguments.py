@@ -8,7 +8,7 @@ a number that cannot be is told together with what `checking` and its like find.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache, wraps
 from types import MappingProxyType
@@ -129,25 +129,41 @@ def heed(problems: Iterable[Problem]) -> None:
         raise RequestError(faults)
 
 
-def check_names(said: Mapping[str, object], function: Callable[..., object], *own: str) -> None:
-    """That a function which is handed arguments by name takes them all.
+def conformed(
+    said: Mapping[str, object], *functions: Callable[..., object], without: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Arguments that a function hands on by name, as they are to be used.
 
     Args:
-        own: arguments that the caller hands on itself.
+        said: the arguments.
+        functions: that they are handed to; one of them has to take each.
+        without: arguments that are handed on otherwise.
 
     Raises:
-        RequestError: some are no arguments of it.
+        RequestError: some are no arguments of these functions, or have another type.
     """
-    from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
-
-    known = [name for name in _signature(function).parameters if name not in own]
-    problems = [
-        Problem(where=name, fact="is no argument", remedy=did_you_mean(name, known))
-        for name in said
-        if name not in known
-    ]
+    hints: dict[str, Any] = {}
+    for function in reversed(functions):
+        hints |= hints_of(function)
+    for name in ("return", *without):
+        hints.pop(name, None)
+    conforming = Conforming(options=_FIELDS, makers=_MAKERS)
+    found = {
+        name: conforming.conform(value, hints[name], Spot(_OPTIONS.get(name, name), name))
+        for name, value in said.items()
+        if name in hints
+    }
+    problems = [*_strangers(said, hints), *conforming.misfits]
     if problems:
-        raise RequestError(problems)
+        raise RequestError([*problems, *conforming.faults])
+    return found
+
+
+def _strangers(said: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+    for name in sorted(set(said) - set(known)):
+        from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
+
+        yield Problem(where=name, fact="is no argument", remedy=did_you_mean(name, known))
 
 
 @cache

@@ -48,8 +48,11 @@ _MAY_BE_ZERO = frozenset(
 
 _MUST_TAKE_TIME = frozenset({"tpot_s", "ttft_s", "time_limit_s"})
 _BELOW_ONE = frozenset({"loss", "gap", "acceptance", "confidence", "hit_fraction"})
-_OWN_RECORDS = ("results", "predictions", "surveys", "kernels", "networks", "deployments")
-"""Ends of the names of modules whose records the planner makes: they are not looked into."""
+_ANSWERS = ("results", "predictions", "surveys")
+"""Ends of the names of modules whose records are answers: what they count may be anything."""
+
+_OPAQUE = ("kernels", "networks", "deployments")
+"""Ends of the names of modules whose records only the planner makes: they are not looked into."""
 
 
 class Spot(NamedTuple):
@@ -124,8 +127,9 @@ class Conforming:
             maker = self._makers.get(hint.__name__)
             remedy = f"`{maker}` makes one of a name" if maker else f"write `{hint.__name__}(...)`"
             return self._wrong(value, f"is no {hint.__name__}", spot, remedy)
-        if hint.__module__.endswith(_OWN_RECORDS):
+        if hint.__module__.endswith(_OPAQUE):
             return value
+        faults = list(self.faults)
         changed = {}
         for name, inner in hints_of(hint).items():
             option = self._options.get(f"{hint.__name__}.{name}")
@@ -134,6 +138,8 @@ class Conforming:
             after = self.conform(before, inner, below)
             if after is not before:
                 changed[name] = after
+        if hint.__module__.endswith(_ANSWERS):
+            self.faults = faults
         return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]
 
     def _number(self, value: Any, kind: type, spot: Spot) -> object:  # noqa: ANN401

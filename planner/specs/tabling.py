@@ -6,12 +6,14 @@ schema and the coherence of its file, where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from planner.errors import Problem
 from planner.specs import coherence, model_coherence, schemas
+from planner.specs.architecture import Architecture, Experts, LayerClass
 from planner.specs.faults import validate
+from planner.specs.mixers import GroupedAttention
 from planner.specs.models import ModelSpec
 from planner.specs.records import (
     ClusterSpec,
@@ -57,6 +59,38 @@ def cluster_problems(cluster: ClusterSpec, where: str) -> list[Problem]:
         *coherence.device_problems(device, f"{where}.device"),
         *coherence.cluster_problems(table, where),
     ]
+
+
+def architecture_problems(model: Architecture, where: str) -> Iterator[Problem]:
+    """What does not fit together in a model of classes of layers; no file of ours says one."""
+    counts = [0] * len(model.layers)
+    for i, index in enumerate(model.order):
+        if index < len(counts):
+            counts[index] += 1
+        else:
+            fact = f"is no class of layers: there are {len(counts)}, from 0"
+            yield Problem(where=where, key=f"order[{i}]", value=str(index), fact=fact)
+    if not model.order:
+        yield Problem(where=where, key="order", fact="names no layer")
+    for i, (one, n_layers) in enumerate(zip(model.layers, counts, strict=True)):
+        key = f"layers[{i}]"
+        if one.n_layers != n_layers:
+            fact = f"is not how often `order` names the class, {n_layers}"
+            yield Problem(where=where, key=f"{key}.n_layers", value=str(one.n_layers), fact=fact)
+        for part, number, of, fact in _misfits(one):
+            yield Problem(where=where, key=f"{key}.{part}", value=str(number), fact=f"{fact} {of}")
+
+
+def _misfits(layers: LayerClass) -> Iterator[tuple[str, int, int, str]]:
+    """Numbers of a layer that do not fit each other: which, how many, the other, and why not."""
+    mixer, ffn = layers.mixer, layers.ffn
+    if isinstance(mixer, GroupedAttention):
+        if mixer.n_heads % mixer.n_kv_heads:
+            yield "mixer.n_heads", mixer.n_heads, mixer.n_kv_heads, "is no multiple of n_kv_heads,"
+        if mixer.span != "all" and mixer.n_span_tokens is None:
+            yield "mixer.n_span_tokens", 0, 1, "is missing, and has to be at least"
+    if isinstance(ffn, Experts) and ffn.n_active > ffn.n_experts:
+        yield "ffn.n_active", ffn.n_active, ffn.n_experts, "is more than n_experts,"
 
 
 def model_table(model: ModelSpec) -> Table:

@@ -24,6 +24,7 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
+from planner.specs.tabling import architecture_problems
 from planner.specs.targets import Wanted
 from planner.staging.cutting import cut_groups
 from planner.staging_results import StagePlan
@@ -104,7 +105,9 @@ def cut_stages(
         *word_problems(phase=phase, objective=objective, solver=solver),
         *_counts(batch=batch, n_microbatches=n_microbatches),
         *(format_problems(formats)),
+        *architecture_problems(model, "model"),
     ]
+    heed(problems)
     if not problems:
         problems = [p for group in chosen for p in unfit(model, group, work, formats)]
     heed(problems)

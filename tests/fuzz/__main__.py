@@ -17,9 +17,8 @@ import time
 from collections import Counter, defaultdict
 
 from tests.fuzz.cases import case, numbered, standing, told, wrong_with
-from tests.fuzz.running import PATIENCE_S, ROOT, in_process
+from tests.fuzz.running import HANGS_S, ROOT, in_process
 
-_HANGS_S = 4 * PATIENCE_S
 Verdict = tuple[str, int, str, list[str], float]
 
 
@@ -55,11 +54,11 @@ class Worker:
         self.process.stdin.write(f"{kind}:{number}\n")
         self.process.stdin.flush()
         try:
-            line = self.lines.get(timeout=_HANGS_S)
+            line = self.lines.get(timeout=(2 * HANGS_S))
         except queue.Empty:
             self.process.kill()
             self.process.wait()
-            return kind, number, "", [f"hangs for {_HANGS_S:g} s"], _HANGS_S
+            return kind, number, "", [f"hangs for {(2 * HANGS_S):g} s"], (2 * HANGS_S)
         if not line:
             return kind, number, "", [f"the process died: {self.process.wait()}"], 0.0
         verdict: Verdict = tuple(json.loads(line))
@@ -152,7 +151,7 @@ def show(kind: str, number: int) -> int:
         ran = in_process(made.line, standing(made), made.environment)
         for name, content in made.files.items():
             print(f"--- {name}\n{content if isinstance(content, str) else content[:3000]!r}"[:3000])
-        print(f"--- exit {ran.code} after {ran.wall_s:.2f} s\n{ran.out[:3000]}\n{ran.err[:3000]}")
+        print(f"--- exit {ran.code} after {ran.cpu_s:.2f} s\n{ran.out[:3000]}\n{ran.err[:3000]}")
     print("--- " + ("; ".join(found) or "nothing is wrong"))
     return int(bool(found))
 

@@ -17,8 +17,8 @@ def complaints(line: list[str], ran: Ran) -> list[str]:
 
 
 def _complaints(line: list[str], ran: Ran) -> Iterator[str]:
-    if ran.code == 124 or ran.wall_s > PATIENCE_S:
-        yield f"took {ran.wall_s:.1f} s"
+    if ran.code == 124 or ran.cpu_s > PATIENCE_S:
+        yield f"took {ran.cpu_s:.1f} s"
         return
     if ran.code not in CODES:
         yield f"exit {ran.code}: {ran.err[:300]!r}"
