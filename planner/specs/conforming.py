@@ -93,7 +93,7 @@ class Conforming:
     def conform(self, value: object, hint: Any, spot: Spot) -> Any:  # noqa: ANN401
         """The value as it is to be used; as it was where it does not conform."""
         value = _unboxed(value)
-        if hint is Any:
+        if hint is Any or hint is _Anything:
             return value
         if get_origin(hint) in (Union, types.UnionType):
             return self._any_of(value, get_args(hint), spot)
@@ -199,6 +199,8 @@ def hints_of(function_or_record: Any) -> Mapping[str, Any]:  # noqa: ANN401
 
 class _AnythingMeta(type):
     def __getattr__(cls, name: str) -> Any:  # noqa: ANN401
+        if name.startswith("__"):
+            raise AttributeError(name)
         return _Anything
 
     def __getitem__(cls, item: object) -> Any:  # noqa: ANN401
