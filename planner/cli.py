@@ -265,7 +265,7 @@ def _request(written: WrittenPlan, said: Arguments) -> _Request:
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     asked = replace(asked, speculation=drafted(drafting, found))
-    variants = _variants(written, model, found)
+    variants = _variants(written, model, asked, found)
     if cluster and price is not None:
         cluster = repriced(cluster, price)
     if model and allowed:
@@ -283,7 +283,7 @@ def _request(written: WrittenPlan, said: Arguments) -> _Request:
 
 
 def _variants(
-    written: WrittenPlan, model: ModelSpec | None, found: Arguments
+    written: WrittenPlan, model: ModelSpec | None, asked: Asked, found: Arguments
 ) -> tuple[ModelSpec, ...]:
     """Models that may be served in the model's place."""
     if model is None or not written.variants:
@@ -297,7 +297,7 @@ def _variants(
         found.problems.append(Problem(where="--variants", fact=fact, remedy="leave it out"))
         return ()
     variants = loaded(named(written.variants, model.name, found), load_model, found)
-    found.problems += variant_problems(model, variants)
+    found.problems += variant_problems(model, variants, asked.workload)
     return variants
 
 

@@ -155,7 +155,7 @@ def _requests(request: Request) -> list[Request]:
     Raises:
         RequestError: a model is no variant of this one.
     """
-    problems = list(variant_problems(request.model, request.variants))
+    problems = list(variant_problems(request.model, request.variants, request.workload))
     if problems:
         raise RequestError(problems)
     asked, *others = with_variants(request)

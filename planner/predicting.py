@@ -10,11 +10,12 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
-from planner.estimates.serving.refusals import refusals
+from planner.estimates.serving.refusals import chunk_problems, refusals, size_problems
+from planner.estimates.serving.rivals import slow_kernels
 from planner.estimates.serving.serving import (
     Drafts,
     Serving,
@@ -32,20 +33,27 @@ from planner.predictions import (
 )
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
+from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
-    """What a deployment runs on: devices under an engine, and what connects them."""
+    """What a deployment runs on: devices under an engine, and what connects them.
+
+    Args:
+        n_devices: how many there are; None where the device was named and no topology of it.
+    """
 
     device: DeviceSpec
     kernels: KernelTable
     engine: EngineSpec
     network: ServingNetwork
     network_name: str
+    n_devices: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +136,14 @@ def impossible(
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
     problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)
+    others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
+    formats = table.formats[int(table.format_index[0])]
+    others += cache_problems(model, machines.kernels, formats.cache)
+    others += chunk_problems(table, machines.engine)
+    if machines.n_devices is not None:
+        others += size_problems(table, machines.network_name, machines.n_devices)
     if problems:
-        return problems  # of degrees that cannot be, there is no memory to count
+        return [*problems, *others]  # of degrees that cannot be, there is no memory to count
     account = Account(
         model=model,
         engine=machines.engine,
@@ -139,7 +153,7 @@ def impossible(
         n_shared_tokens=n_shared_tokens,
         drafts=drafts,
     )
-    return overflows(account)
+    return [*others, *overflows(account)]
 
 
 def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:
@@ -160,6 +174,9 @@ def _prediction(
     drafts: Drafts | None,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
+    for name, one in (("decode", times.decode), ("prefill", times.prefill)):
+        for problem in slow_kernels(one.operations, clock, during=name):
+            remark(problem, once=f"{problem.where} {problem.key}")
     lines = (
         pass_line("decode", times.decode, clock, host_s=engine.decode_host_s, formats=formats),
         pass_line("prefill", times.prefill, clock, host_s=engine.prefill_host_s, formats=formats),

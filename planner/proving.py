@@ -13,6 +13,7 @@ from typing import Any
 
 from planner.certificates import Certificate
 from planner.errors import NoPlanError
+from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.results import Plan
@@ -161,10 +162,43 @@ def _points(says: Repair, found: Repair) -> Iterator[Finding]:
     yield from _same(says.is_whole, found.is_whole, ("is_whole",))
 
 
+def _experts(says: ExpertPlan) -> Again:
+    from planner.expert_placing import place_experts
+
+    asked = says.request
+    found = place_experts(
+        asked.loads,
+        n_ranks=asked.n_ranks,
+        n_slots=asked.n_slots,
+        n_nodes=asked.n_nodes,
+        n_groups=asked.n_groups,
+        split=asked.split,
+        present=asked.present,
+        move_price=asked.move_price,
+        coactivation=asked.coactivation,
+        slack=asked.slack,
+        weights=asked.weights,
+        gap=asked.gap,
+        seed=asked.seed,
+        time_limit_s=asked.time_limit_s,
+        proof=asked.proof,
+    )
+    mine, other = says.certificate, found.certificate
+    findings = [*_bounds(mine, other, ("certificate",))]
+    if not findings and asked.time_limit_s is None:
+        if mine.bound > other.bound * (1 + CLOSE):
+            fact = f"is not proved: the search proves {other.bound!r}"
+            findings.append(Finding(path=("certificate", "bound"), says=mine.bound, fact=fact))
+        elif math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
+            findings += _same(says.proof, found.proof, ("proof",))
+    return _again(findings, other)
+
+
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": _plan,
     "Placement": _placement,
     "Repair": _repair,
+    "ExpertPlan": _experts,
 }
 
 

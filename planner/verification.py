@@ -12,6 +12,7 @@ from planner.report.as_json import Json, answer_json, digest_of, versions
 from planner.report.from_json import ReadAnswer, answer_of
 from planner.report.saved import load_answer
 from planner.report.summaries import summary_of
+from planner.specs.ledger import DataFile, is_unchanged
 from planner.verification_results import Falsehood, Verification
 from planner.verifier.findings import Finding, differences
 from planner.verifier.judging import judge_of
@@ -180,3 +181,7 @@ def _notes(envelope: Json) -> Iterator[str]:
     there, here = envelope["versions"].get("planner"), versions()["planner"]
     if there != here:
         yield f"written by version {there} of the planner, verified by {here}"
+    for row in envelope["data"]:
+        file = DataFile(**row)
+        if is_unchanged(file) is False:
+            yield f"the {file.kind} in `{file.path}` here is not the one of the answer"

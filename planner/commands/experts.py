@@ -15,9 +15,9 @@ from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
-    from planner.expert_placing import ExpertWeights
     from planner.expert_results import ExpertPlan
     from planner.specs.architecture import Architecture, Experts
+    from planner.specs.experts_request import ExpertWeights
 
 OF_THE_MODEL = -1
 """Groups of the model's own routing."""
@@ -201,7 +201,7 @@ def _loads(
 def _weights(
     written: WrittenExperts, model: Architecture | None, block: Experts | None, found: Arguments
 ) -> ExpertWeights:
-    from planner.expert_placing import ExpertWeights
+    from planner.specs.experts_request import ExpertWeights
     from planner.specs.records import FORMAT_BYTES
 
     zipf = f"drawn by Zipf's law, exponent {written.zipf}, seed {written.seed}"

@@ -32,6 +32,7 @@ _OF_OPTIONS = {
     "gap": "gap",
     "threads": "threads",
     "seed": "seed",
+    "proof": "proof",
 }
 _OF_WORKLOAD = {"input": "n_input_tokens", "output": "n_output_tokens"}
 """Options, and the fields of the records that they change."""

@@ -173,3 +173,7 @@ class WrittenRepair(WrittenPlacement):
         str | None, text(SOLVER, "N", "Threads of the solver; default: as before.")
     ] = None
     seed: Annotated[str | None, text(SOLVER, "N", "Seed of the solver; default: as before.")] = None
+    proof: Annotated[
+        str | None,
+        text(SOLVER, "HOW", "two, for two solvers' words for it; or one; default: as before."),
+    ] = None

@@ -94,6 +94,10 @@ def placement_request(
     if most_devices is not None and most_devices < 1:
         fact = "is no positive number of devices"
         raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
+    if aligned and not has_slices(cluster):
+        name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
+        fact = f"starts slices of a torus at its cubes, and {name} is no torus"
+        raise RequestError([Problem(where="--align", fact=fact, remedy="leave it out")])
     return PlacementRequest(
         site=site_spec(cluster, devices or {}),
         models=wanted,
@@ -109,6 +113,11 @@ def placement_request(
         costs=_table_costs(costs),
         options=options,
     )
+
+
+def has_slices(cluster: AnySite) -> bool:
+    """Whether replicas are slices of it: it is a torus."""
+    return isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)
 
 
 def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:

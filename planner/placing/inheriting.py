@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.placement_results import Placement
-from planner.placing.asking import placement_request, site_spec
+from planner.placing.asking import has_slices, placement_request
 from planner.repair_results import RepairRequest
 from planner.specs.placement_request import PlacementRequest, inherited_and_changed
 from planner.specs.records import DeviceSpec
@@ -54,10 +54,10 @@ def repair_request(
         "costs": costs_of(old),
     }
     if said.get("cluster") is not None:
-        kept["cluster"] = site_spec(said["cluster"], devices or {})
         kept["costs"] = None  # of other groups
-    asked = {key: value for key, value in said.items() if value is not None and key != "cluster"}
-    wanted = placement_request(**{**kept, **asked}, state=state)
+        kept["aligned"] = old.aligned and has_slices(said["cluster"])
+    asked = {key: value for key, value in said.items() if value is not None}
+    wanted = placement_request(**{**kept, **asked}, state=state, devices=devices)
     inherited, changed = inherited_and_changed(old, wanted)
     return RepairRequest(
         before=before,

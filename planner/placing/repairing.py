@@ -89,6 +89,7 @@ def repair(
         state: what is busy, failed, reserved, slow or down by now.
         loss: share of the best objective of this state that may be lost for fewer bytes.
         most_points: of the frontier, the best one among them; the first that lose most.
+        aligned: as in `place`; a slice that stands elsewhere than at a cube has to move.
         options: backend, time limit of each solve, threads, seed.
 
     Raises:

@@ -124,7 +124,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         certificate=("placement", "certificate"),
         repeated=(("placement", "request"), ("request", "wanted")),
     ),
-    AnswerKind(name="experts", record=ExpertPlan, certificate=_PROOF),
+    AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="stages", record=StagePlan, certificate=("certificate",)),
     AnswerKind(name="layers", record=LayerPlacement, certificate=("certificate",)),
     AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),

@@ -30,14 +30,12 @@ from typing import Any
 from planner.errors import PlannerError, RequestError
 from planner.report.answer_kinds import Failure, Path, kind_of
 from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
+from planner.specs.ledger import files_used
 from planner.specs.spans import spans
 
 Json = dict[str, Any]
 
 ANSWER = "planner.answer/1"
-
-FILE_KEYS = ("kind", "name", "path", "sha256")
-"""What is said of each file of `data`."""
 
 _PACKAGES = ("numpy", "networkx", "pyomo", "highspy", "ortools")
 
@@ -62,7 +60,7 @@ def answer_json(answer: object) -> Json:
         "answer": body,
         "certificate": certificate,
         "versions": versions(),
-        "data": [],
+        "data": [record_json(file) for file in files_used()],
         "unverified": list(kind.unverified),
     }
     return {**envelope, "digest": digest_of(envelope)}

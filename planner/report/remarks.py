@@ -1,7 +1,7 @@
 """What is said beside an answer: files that replace those that ship, fields without effect.
 
 note: `topologies/devices/h100-sxm.toml` replaces the device `h100-sxm` that ships
-warning: `mine.toml: nodes.scale_up.bandwidth = 450 GB/s`  has no effect: …
+warning: `mine.toml: nodes.scale_up.bandwidth` times no collectives: …
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ def _replaced(files: Iterable[DataFile], width: int) -> Iterator[str]:
 def _remarked(remarks: Iterable[Problem], width: int) -> Iterator[str]:
     for one in remarks:
         remedy = f": {shown(one.remedy)}" if one.remedy else ""
-        yield from _hung(f"warning: `{literal(one)}` {shown(one.fact)}{remedy}", width)
+        yield from _hung(f"warning: `{_place(one)}` {shown(one.fact)}{remedy}", width)
+
+
+def _place(remark: Problem) -> str:
+    """Where something stands; several keys in full."""
+    if remark.value or not remark.key:
+        return literal(remark)
+    return f"{shown(remark.where, 60)}: {shown(remark.key)}"
 
 
 def _hung(text: str, width: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 from planner.errors import Problem, SpecError
@@ -11,9 +12,9 @@ from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.report.as_json import Json
 from planner.report.from_json import ReadAnswer, answer_of
-from planner.specs.ledger import Use
+from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
-from planner.specs.texts import UnreadError, json_of, read_text
+from planner.specs.texts import UnreadError, json_of, read_bytes, text_of
 
 MOST_BYTES = 256 * 2**20
 """Of an answer: every rank of thousands of devices is a record."""
@@ -30,11 +31,14 @@ def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
         SpecError: no such file, or it holds no answer; every fault is listed.
     """
     try:
-        text = read_text(path, most_bytes=MOST_BYTES, use=Use(kind="answer"))
+        content = read_bytes(path, most_bytes=MOST_BYTES)
+        text = text_of(content)
     except UnreadError as error:
         problem = Problem(where=asked_by, value=literal(path), fact=error.fact)
         raise SpecError([problem]) from None
-    return read_answer(text, shown=path)
+    read = read_answer(text, shown=path)
+    enter(Use(kind=read.kind.name), Path(path), content)
+    return read
 
 
 def read_answer(text: str, *, shown: str) -> ReadAnswer:

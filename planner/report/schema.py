@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.report.answer_kinds import AnswerKind, Path
-from planner.report.as_json import ANSWER, FILE_KEYS
+from planner.report.as_json import ANSWER
 from planner.report.json_records import DERIVED, KINDS, RANGES
+from planner.specs.ledger import DataFile
 
 Schema = dict[str, Any]
 
@@ -50,7 +51,7 @@ def answer_schema(kind: AnswerKind) -> Schema:
             "answer": body,
             "certificate": certificate,
             "versions": {"type": "object", "additionalProperties": _SCALARS[str]},
-            "data": {"type": "array", "items": _object(dict.fromkeys(FILE_KEYS, _SCALARS[str]))},
+            "data": _type(tuple[DataFile, ...], definitions),
             "unverified": {"const": list(kind.unverified)},
             "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         }

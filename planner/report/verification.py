@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.report.lines import labelled, wrapped
+from planner.report.problems import shown
 from planner.report.words import plural
 from planner.verification_results import Falsehood, Verification
 
@@ -33,7 +34,7 @@ def _not_so(found: Verification) -> str:
 def _falsehood_lines(found: Verification, width: int) -> list[str]:
     lines = []
     for one in found.falsehoods[:MOST_LISTED]:
-        first, *rest = wrapped(f"{one.pointer}  {_why(one)}", width - 2)
+        first, *rest = wrapped(f"{shown(one.pointer)}  {shown(_why(one))}", width - 2)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
     n_more = len(found.falsehoods) - MOST_LISTED
     return [*lines, *([f"  and {n_more} more: `--json` lists them all"] if n_more > 0 else [])]
@@ -51,10 +52,10 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
     taken = f"{plural(found.n_taken, 'figure')}, until `--prove`: {', '.join(found.taken)}"
     unknown = f"{plural(found.n_unverified, 'figure')}: {', '.join(found.unverified)}"
     return [
-        ("answer", f"a {found.kind}, {written}"),
+        ("answer", f"{found.kind}, {written}"),
         ("recounted", plural(found.n_counted, "figure")),
         ("taken", taken if found.n_taken else ""),
         ("unverified", unknown if found.n_unverified else ""),
         *(("proved", proof) for proof in found.proofs),
-        *(("note", note) for note in found.notes),
+        *(("note", shown(note)) for note in found.notes),
     ]

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.errors import Problem
-from planner.specs.places import shipped_as, shown_path
+from planner.specs.places import shipped_as, shipped_file, shown_path
+
+LAYOUTS, ENGINES, ECONOMICS = "layouts", "engines", "economics"
+"""What may time an answer: layouts on meshes, an engine's kernels, the economics cost model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,9 @@ class Ledger:
     """Files and remarks of one request, each once, in the order in which they came."""
 
     _files: dict[tuple[str, str], DataFile] = field(default_factory=dict)
-    _remarks: dict[Problem, None] = field(default_factory=dict)
+    _remarks: dict[tuple[Problem, str], None] = field(default_factory=dict)
+    _timings: set[str] = field(default_factory=set)
+    _said: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -51,13 +56,20 @@ class Ledger:
 
     @property
     def remarks(self) -> tuple[Problem, ...]:
-        return tuple(self._remarks)
+        """What holds of anything, and of what times the answer."""
+        held = [one for one, timing in self._remarks if not timing or timing in self._timings]
+        return tuple(dict.fromkeys(held))
 
     def enter(self, file: DataFile) -> None:
         self._files.setdefault((file.kind, file.path), file)
 
-    def remark(self, problem: Problem) -> None:
-        self._remarks[problem] = None
+    def remark(self, problem: Problem, timing: str, once: str) -> None:
+        if once not in self._said:
+            self._remarks[problem, timing] = None
+        self._said |= {once} - {""}
+
+    def is_timed_by(self, timing: str) -> None:
+        self._timings.add(timing)
 
 
 _OPEN: ContextVar[Ledger | None] = ContextVar("ledger", default=None)
@@ -95,6 +107,23 @@ class Use:
     replaces: str = ""
 
 
+MOST_BYTES = 256 * 2**20
+"""Of a file that is looked at again."""
+
+
+def is_unchanged(file: DataFile) -> bool | None:
+    """Whether the file that some request used is the same here; None where it is not here."""
+    from hashlib import sha256
+
+    path = shipped_file(file.path) if file.is_shipped else Path(file.path)
+    try:
+        if path is None or not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return None
+        return sha256(path.read_bytes()).hexdigest() == file.sha256
+    except (OSError, ValueError):
+        return None
+
+
 def enter(use: Use, path: Path, content: bytes) -> None:
     """Enter a file that was read, with its bytes."""
     ledger = _OPEN.get()
@@ -115,8 +144,21 @@ def enter(use: Use, path: Path, content: bytes) -> None:
     )
 
 
-def remark(problem: Problem) -> None:
-    """Say something of a request that is no fault: what has no effect, and what wins instead."""
+def remark(problem: Problem, *, timing: str = "", once: str = "") -> None:
+    """Say something of a request that is no fault: what has no effect, and what wins instead.
+
+    Args:
+        problem: what is said, and of what.
+        timing: what has to time the answer for it to hold; anything if empty.
+        once: what it is of: the first that is said of it stands; each by itself if empty.
+    """
     ledger = _OPEN.get()
     if ledger is not None:
-        ledger.remark(problem)
+        ledger.remark(problem, timing, once)
+
+
+def timed_by(timing: str) -> None:
+    """Say what times an answer: `LAYOUTS`, `ENGINES` or `ECONOMICS`."""
+    ledger = _OPEN.get()
+    if ledger is not None:
+        ledger.is_timed_by(timing)

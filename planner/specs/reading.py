@@ -20,8 +20,9 @@ from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.huggingface.locating import is_config
-from planner.specs.ledger import recording
+from planner.specs.ledger import recording, remark
 from planner.specs.listing import list_clusters
+from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.places import Kind, exists, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
@@ -59,6 +60,8 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
         problems += [*faults, *model_coherence.model_problems(table, found.shown)]
     if file is None or problems:
         raise SpecError(problems)
+    if not shipped_as(found.path):
+        remark_model(file, found.shown)
     return build_model(file)
 
 
@@ -105,6 +108,8 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
     table, problems = _read(found, "cluster", Kind.CLUSTER)
     if not table:
         raise SpecError(problems)
+    if "group" in table:
+        raise SpecError([_no_cluster(found)])
     file, faults = validate(schemas.ClusterFile, table, found.shown)
     problems += [*faults, *coherence.cluster_problems(table, found.shown)]
     device, hint = None, ""
@@ -115,7 +120,10 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         problems, hint = [*problems, *error.problems], error.hint
     if file is None or device is None or problems:
         raise SpecError(problems, hint=hint)
-    return build_cluster(file, device)
+    cluster = build_cluster(file, device)
+    if not shipped_as(found.path):
+        remark_cluster(cluster, found.shown)
+    return cluster
 
 
 def cluster_examples() -> Iterator[ClusterSpec]:
@@ -161,12 +169,20 @@ def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
     return Problem(where=shown, key="cluster.name", value=pattern.name, fact=fact, remedy=remedy)
 
 
+def _no_cluster(found: Found) -> Problem:
+    """A fabric is no topology, wherever its file is."""
+    remedy = f"`plan place --topology {found.name or found.shown}` places on it"
+    return Problem(where=found.shown, key="group", fact="makes it a fabric", remedy=remedy)
+
+
 def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
     table, problems = _read(found, "device", Kind.DEVICE)
     if not table:
         return None, problems
     file, faults = validate(schemas.DeviceFile, table, found.shown)
     problems += [*faults, *coherence.device_problems(table, found.shown)]
+    if not shipped_as(found.path):
+        remark_device(found.shown)
     return (None if file is None else build_device(file)), problems
 
 
@@ -179,13 +195,20 @@ def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Pr
     name = head.get("device") if isinstance(head, dict) else None
     if not isinstance(name, str) or not name.strip():
         return None, []  # the schema says so
-    folder = cluster.path.parent
-    beside = folder / name if is_path(name) else folder / "devices" / f"{name}.toml"
-    if is_path(name) or (exists(beside) and not shipped_as(cluster.path)):
-        stem = "" if is_path(name) else name
-        return _read_device(Found(path=beside, shown=shown_path(beside), name=stem))
     try:
-        return _read_device(find(Kind.DEVICE, name, asked_by=cluster.shown))
+        found = _found_device(name, cluster)
     except SpecError as error:
         problems = [replace(problem, key="cluster.device") for problem in error.problems]
         raise SpecError(problems, hint=error.hint) from None
+    if "price" in table and not shipped_as(found.path):
+        fact = f"has no effect: `{cluster.shown}` has a price of its own"
+        remark(Problem(where=found.shown, key="price.on_demand", fact=fact))
+    return _read_device(found)
+
+
+def _found_device(name: str, cluster: Found) -> Found:
+    folder = cluster.path.parent
+    beside = folder / name if is_path(name) else folder / "devices" / f"{name}.toml"
+    if is_path(name) or (exists(beside) and not shipped_as(cluster.path)):
+        return Found(path=beside, shown=shown_path(beside), name="" if is_path(name) else name)
+    return find(Kind.DEVICE, name, asked_by=cluster.shown)

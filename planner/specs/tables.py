@@ -10,6 +10,7 @@ from typing import Any
 from planner.errors import Problem
 from planner.specs.ledger import Use
 from planner.specs.texts import UnreadError, read_text, toml_of
+from planner.specs.visible import visible
 
 Table = dict[str, Any]
 
@@ -58,7 +59,7 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10**9
 
 
-def literal(value: object) -> str:
+def literal(value: object, *, longest: int = _MAX_SHOWN) -> str:
     """A value as TOML writes it, cut short for a message; empty for a table."""
     if isinstance(value, dict):
         return ""
@@ -71,8 +72,8 @@ def literal(value: object) -> str:
         text = str(value) if value.bit_length() < 1_000 else "an integer of hundreds of digits"
     else:
         text = str(value)
-    text = "".join(c if c.isprintable() else "�" for c in text)
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    text = visible(text)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _syntax_problem(message: str, text: str, shown: str) -> Problem:

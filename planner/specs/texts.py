@@ -57,14 +57,24 @@ def read_text(path: str | Path, *, most_bytes: int = MOST_BYTES, use: Use | None
         UnreadError: it is no such file.
     """
     content = read_bytes(path, most_bytes=most_bytes)
+    text = text_of(content)
+    if use is not None:
+        enter(use, Path(path), content)
+    return text
+
+
+def text_of(content: bytes) -> str:
+    """What a file holds, as text.
+
+    Raises:
+        UnreadError: it is not UTF-8, or only white space.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UnreadError("is not text (UTF-8)") from None
     if not text.strip():
         raise UnreadError("is empty")
-    if use is not None:
-        enter(use, Path(path), content)
     return text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.deployments import ServedFormats, faults
-from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
 from planner.estimates.serving.stages import PHASES, StageGroup, StageWork, group_table
@@ -17,6 +17,7 @@ from planner.solvers.solution import Effort
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
+from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
 from planner.specs.finding import patterns
@@ -106,10 +107,15 @@ def cut_stages(
         *_counts(batch=batch, n_microbatches=n_microbatches),
         *(format_problems(formats)),
         *architecture_problems(model, "model"),
+        *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
     ]
     heed(problems)
     if not problems:
         problems = [p for group in chosen for p in unfit(model, group, work, formats)]
+        tables = {group.clock.table.device: group.clock.table for group in chosen}
+        problems += [
+            p for one in tables.values() for p in cache_problems(model, one, formats.cache)
+        ]
     heed(problems)
     effort = Effort(time_limit_s=time_limit_s)
     return cut_groups(

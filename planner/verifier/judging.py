@@ -15,6 +15,7 @@ _HOMES = {
     "Plan": ("plans", "judge_plan"),
     "Placement": ("placements", "judge_placement"),
     "Repair": ("repairs", "judge_repair_whole"),
+    "ExpertPlan": ("expert_plans", "judge_experts"),
 }
 
 

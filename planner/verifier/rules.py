@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from planner.certificates import Certificate, Proof, Screen
+from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
 from planner.placement_results import (
     Channel,
     KindUse,
@@ -196,6 +197,27 @@ FIELDS: Mapping[type, Judged] = {
         counted="replica rank device n_bytes",
         chosen="source",
         how="from any device that keeps the same shard",
+    ),
+    ExpertPlan: Judged(
+        asked="request",
+        chosen="is_cut_short",
+        counted="n_copies ranks max_load mean_load greedy before present traffic traffic_all "
+        "n_moves certificate",
+        proved="proof",
+        how="copies and loads in exact fractions; the greedy balancer by its rules; the bounds "
+        "`mean` and `copies`, with the price of a move",
+    ),
+    ExpertRank: Judged(
+        chosen="experts shares load_before",
+        counted="node load n_moves",
+        how="experts that there are, each of them somewhere, in slots and on nodes as asked; equal "
+        "shares, and with them the load before, are counted; chosen ones have to add up",
+    ),
+    ExpertBalance: Judged(
+        counted="max_load",
+        chosen="traffic",
+        how="with equal shares both are counted; else the least load of these copies is, and any "
+        "traffic will do that there can be",
     ),
     RepairPoint: Judged(
         counted="loss_fraction is_chosen",

@@ -19,18 +19,18 @@ POOL = "--topology h100-nvl8-x1"
 
 ON_DEVICES = {
     "plan": f"{MODEL} {POOL} --batch 8 --latency-target 30ms --json",
-    "engine": f"{MODEL} {POOL} --engine vllm --batch 8 --tp 1 --pp 1 --json",
+    "engine": f"{MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "economics": f"{MODEL} {POOL} --cost-model economics --batch 8 --json",
     "place": f"place {MODEL} {POOL} --batch 8 --json",
     "predict by device": f"predict {MODEL} --device h100-sxm --batch 8 --json",
-    "predict by topology": f"predict {MODEL} {POOL} --tp 8 --batch 8 --json",
+    "predict by topology": f"predict {MODEL} {POOL} --tp 4 --batch 8 --json",
     "stages": f"stages {MODEL} --groups h100-sxm:tp4x2 --json",
     "compare": f"compare {MODEL} {POOL} --batch 8 --json",
-    "compare engines": f"compare {MODEL} {POOL} --engine vllm --batch 8 --tp 1 --pp 1 --json",
+    "compare engines": f"compare {MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "pareto": f"pareto {MODEL} {POOL} --batch 8,16 --json",
-    "pareto of an engine": f"pareto {MODEL} {POOL} --engine vllm --batch 8 --tp 1 --pp 1 --json",
+    "pareto of an engine": f"pareto {MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "audit": f"audit {MODEL} {POOL} --weights bf16 --speed 35tok/s --batch 8 --json",
-    "audit of an engine": f"audit {MODEL} {POOL} --engine vllm --tp 1 --batch 8 --speed 35tok/s"
+    "audit of an engine": f"audit {MODEL} {POOL} --engine vllm --tp 4 --batch 8 --speed 35tok/s"
     " --json",
     "devices": "devices --json",
     "one device": "devices h100-sxm",
@@ -104,11 +104,11 @@ def test_a_model_of_the_user_is_that_of_every_command(plan, folder, name):
 
 @pytest.mark.parametrize("name", [name for name, line in ON_DEVICES.items() if POOL in line])
 def test_a_topology_of_the_user_is_that_of_every_command(plan, folder, name):
-    """Under the name of one of the shipped pattern's, and it has half as many devices."""
+    """Under a name of the shipped pattern, four servers of two devices for one of eight."""
     text = shipped(Kind.CLUSTER, "h100-nvl8")
-    text = text.replace('"h100-nvl8-x{n}"', '"h100-nvl8-x1"').replace('"{n}"', "1")
+    text = text.replace('"h100-nvl8-x{n}"', '"h100-nvl8-x1"').replace('"{n}"', "4")
     text = re.sub(r"\[pattern\]\n.*\n", "", text)
-    half = 'n_devices_per_node = { value = 4, source = "mine" }'
+    half = 'n_devices_per_node = { value = 2, source = "mine" }'
     text = re.sub(r"n_devices_per_node = .*", half, text)
     differs(plan, folder, ON_DEVICES[name], Kind.CLUSTER, "h100-nvl8-x1", text)
 
@@ -129,3 +129,20 @@ def test_kernels_of_the_user_are_those_of_every_command(plan, folder, name):
 def test_nothing_is_said_where_no_file_of_the_user_is_read(plan, folder):
     put(folder, Kind.DEVICE, "a100-80gb", "it would not load")
     assert plan(ON_DEVICES["predict by topology"]).err == ""
+
+
+def test_a_repair_knows_the_users_device(plan, folder):
+    """A quarter of the bandwidth: what stands serves less than it was placed for."""
+    asked = f"place {MODEL} {POOL} --batch 8 --replicas 2 --json"
+    (folder / "placement.json").write_text(plan(asked).out, encoding="utf-8")
+    (folder / "state.toml").write_text('failed = ["node0/gpu7"]', encoding="utf-8")
+    line = f"repair placement.json {POOL} {MODEL} --batch 8 --replicas 2 --state state.toml --json"
+    text = changed(shipped(Kind.DEVICE, "h100-sxm"), ('"3350 GB/s"', '"840 GB/s"'))
+    differs(plan, folder, line, Kind.DEVICE, "h100-sxm", text)
+
+
+def test_files_of_planner_path_win_over_those_that_ship(plan, folder, monkeypatch):
+    text = changed(shipped(Kind.DEVICE, "h100-sxm"), ('"3350 GB/s"', '"2500 GB/s"'))
+    put(folder / "far", Kind.DEVICE, "h100-sxm", text)
+    monkeypatch.setenv("PLANNER_PATH", "far")
+    assert "note: `far/topologies/devices/h100-sxm.toml` replaces" in plan(ON_DEVICES["plan"]).err

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.certificates import Proof
 from planner.errors import NoPlanError, RequestError
 from planner.placement_results import Placement
 from planner.placing.planning import place
@@ -30,8 +31,19 @@ BATCHES = (1, 8, 64)
 
 def _timeless(found: Repair) -> Repair:
     """A repair without the seconds of the solver."""
-    proof = replace(found.placement.certificate, wall_s=0.0, solve_s=0.0)
-    return replace(found, placement=replace(found.placement, certificate=proof))
+    certificate = found.placement.certificate
+    timeless = replace(
+        certificate, wall_s=0.0, solve_s=0.0, proofs=_timeless_proofs(certificate.proofs)
+    )
+    return replace(
+        found,
+        placement=replace(found.placement, certificate=timeless),
+        moved_proofs=_timeless_proofs(found.moved_proofs),
+    )
+
+
+def _timeless_proofs(proofs: tuple[Proof, ...]) -> tuple[Proof, ...]:
+    return tuple(replace(proof, wall_s=0.0) for proof in proofs)
 
 
 def _read_back(placement: Placement) -> Placement:

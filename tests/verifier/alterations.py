@@ -62,7 +62,7 @@ def _other(value: Any, draw: Random, envelope: Json) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, float):
-        near = value * (1 + 1e-6) if abs(value) > 1e-9 else 1e-6
+        near = value * (1 + 1e-6) if abs(value) > 1e-6 else value + 1e-6
         # of 35 billion bytes one more is within the rounding of a recount
         return draw.choice([near, value + 1, value - 1] if abs(value) < 1e8 else [near])
     if isinstance(value, int):

@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 
-from planner import place, plan, repair
+from planner import place, place_experts, plan, repair
 from planner.report.as_json import Json, answer_json
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
@@ -162,6 +162,25 @@ def _torus_repair() -> object:
     return repair(before, state=State(failed=("0,1,2",)), loss=0.9)
 
 
+LOADS = (9.0, 1.0, 4.0, 7.0, 2.0, 2.5, 0.5, 6.0)
+PAIRS = tuple(tuple(float((e * f) % 5 if e != f else 3) for f in range(8)) for e in range(8))
+
+
+def _grouped_experts() -> object:
+    standing = ((0, 1), (2, 3), (4, 5), (6, 7))
+    asked: dict[str, Any] = {"present": standing, "move_price": 0.02, "coactivation": PAIRS}
+    return place_experts(LOADS, n_ranks=4, n_slots=3, n_nodes=2, n_groups=4, **asked)
+
+
+def _weighted_experts() -> object:
+    asked: dict[str, Any] = {"present": ((0, 1, 2), (3, 4, 5), (6, 7, 7)), "coactivation": PAIRS}
+    return place_experts(LOADS, n_ranks=3, n_slots=4, split="weighted", slack=0.1, **asked)
+
+
+def _few_slots_experts() -> object:
+    return place_experts((10.0, 1.0, 1.0), n_ranks=2, n_slots=2)
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -176,6 +195,9 @@ MAKERS: dict[str, Callable[[], object]] = {
     "placement on a graph": _graph_placement,
     "repair on servers": _fabric_repair,
     "repair on a torus": _torus_repair,
+    "experts in groups": _grouped_experts,
+    "experts with shares": _weighted_experts,
+    "experts in few slots": _few_slots_experts,
 }
 
 

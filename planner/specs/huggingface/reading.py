@@ -11,11 +11,13 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs.architecture import Architecture
+from planner.specs.huggingface.contexts import context_of
 from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import format_of_dtype, format_of_quantization
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate
+from planner.specs.huggingface.parts import Traits
 from planner.specs.huggingface.variants import read_variant
 from planner.specs.ledger import Use
 from planner.specs.texts import UnreadError, json_of, read_text
@@ -46,7 +48,7 @@ def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Archi
     fields = Fields(inner, shown=found.shown, inside=inside, model_type=model_type)
     family = FAMILIES[model_type]
     body = family.read(fields, family.traits)
-    return _architecture(found, table, fields, body)
+    return _architecture(found, table, fields, body, family.traits)
 
 
 def read_json(path: Path, shown: str) -> Table:
@@ -104,12 +106,14 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
     raise SpecError([problem], hint=f"understood are {listed}")
 
 
-def _architecture(found: Located, table: Table, fields: Fields, body: Body) -> Architecture:
+def _architecture(
+    found: Located, table: Table, fields: Fields, body: Body, traits: Traits
+) -> Architecture:
     """The record, or every fault that was found on the way."""
     d_model = fields.count("d_model")
     vocab_size = fields.count("vocab_size", body.vocab_by_default)
     is_tied = fields.flag("is_tied", default=body.tied_by_default)
-    n_context = fields.optional("n_context_tokens")
+    n_context = context_of(fields, traits)
     saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
     quantized, more = _quantized(found, table)
     variant, others = read_variant(found.path, found.shown)
