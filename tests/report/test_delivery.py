@@ -33,7 +33,7 @@ def test_text_goes_to_stdout_and_the_rest_to_stderr(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     answer = Answer(text="a plan", files=(("a\x07.html", "page"),), message="error: none", code=1)
     assert deliver(answer) == 1
-    assert capsys.readouterr() == ("a plan\n", "wrote a\ufffd.html\nerror: none\n")
+    assert capsys.readouterr() == ("a plan\n", "wrote a\\x07.html\nerror: none\n")
     assert (tmp_path / "a\x07.html").read_text(encoding="utf-8") == "page"
 
 

@@ -49,7 +49,7 @@ def test_what_the_system_refuses_is_no_defect():
 def test_what_is_not_written_is_named_as_far_as_it_has_a_name():
     full = OSError(28, "No space left on device")
     assert unwritten_text("", full) == "error: the answer was not written: no space left on device"
-    said = "error: `a\ufffd.html` was not written, and is as it was: no space left on device"
+    said = "error: `a\\x1b.html` was not written, and is as it was: no space left on device"
     assert unwritten_text("a\x1b.html", full) == said
 
 
