@@ -32,6 +32,11 @@ _OPTIONS = MappingProxyType(
         "kv_formats": "--kv",
         "objective": "--objective",
         "prefill": "--prefill",
+        "chunks": "--chunk",
+        "overlaps": "--overlap",
+        "hit_fraction": "--hit-rate",
+        "confidence": "--confidence",
+        "prefer": "--prefer",
     }
 )
 """Arguments by the option that says the same."""
