@@ -1,13 +1,15 @@
 """Hostile cases by the thousand: `python -m tests.fuzz --cases 20000 --seed 1`.
 
 Workers are processes of their own: one that hangs, or that dies, is a failing case and is
-replaced. `--case KIND:NUMBER` runs one case here, and shows how it ends.
+replaced. `--case KIND:NUMBER` runs one case here, and shows how it ends. `--seconds` ends a run
+early, and `--first` goes on where it ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import queue
 import subprocess
@@ -87,27 +89,32 @@ class Worker:
             self.process.kill()
 
 
-def judged(cases: list[tuple[str, int]], n_jobs: int) -> list[Verdict]:
-    """Verdicts on all cases, failing ones told as they come."""
+def judged(cases: list[tuple[str, int]], n_jobs: int, seconds: float = math.inf) -> list[Verdict]:
+    """Verdicts on the cases in their order, failing ones told as they come.
+
+    Args:
+        seconds: after so many no further case is begun.
+    """
     waiting: queue.Queue[tuple[str, int]] = queue.Queue()
     for one in cases:
         waiting.put(one)
     verdicts: list[Verdict] = []
     lock = threading.Lock()
+    until_s = time.monotonic() + seconds
 
     def run() -> None:
         worker = Worker()
-        while True:
+        while time.monotonic() < until_s:
             try:
                 kind, number = waiting.get_nowait()
             except queue.Empty:
-                worker.end()
-                return
+                break
             verdict = worker.judge(kind, number)
             with lock:
                 verdicts.append(verdict)
                 if verdict[3]:
                     tell(verdict)
+        worker.end()
 
     threads = [threading.Thread(target=run) for _ in range(n_jobs)]
     for thread in threads:
@@ -161,6 +168,8 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="leave out so many of the cases")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no case after them")
     parser.add_argument("--kind", help="only cases of this kind")
     parser.add_argument("--case", help="KIND:NUMBER, this one alone")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
@@ -172,9 +181,11 @@ def main() -> int:
         kind, _, number = asked.case.rpartition(":")
         return show(kind, int(number))
     cases = numbered(asked.cases, asked.seed)
-    cases = [one for one in cases if asked.kind in (None, one[0])]
-    verdicts = judged(cases, asked.jobs)
+    cases = [one for one in cases if asked.kind in (None, one[0])][asked.first :]
+    verdicts = judged(cases, asked.jobs, asked.seconds)
     print(summed_up(verdicts))
+    if len(verdicts) < len(cases):
+        print(f"{len(cases) - len(verdicts):,} are left: --first {asked.first + len(verdicts)}")
     return int(any(found for _, _, _, found, _ in verdicts))
 
 
