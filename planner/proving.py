@@ -17,6 +17,7 @@ from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.results import Plan
+from planner.staging_results import StagePlan
 from planner.units import show
 from planner.verifier.findings import Finding, Path
 
@@ -194,11 +195,27 @@ def _experts(says: ExpertPlan) -> Again:
     return _again(findings, other)
 
 
+def _stages(says: StagePlan) -> Again:
+    from planner.staging.cutting import cut_groups
+
+    try:
+        found = cut_groups(says.request)
+    except NoPlanError:
+        return _none(("certificate", "status"), says.certificate.status)
+    path = ("certificate",)
+    findings = [
+        *_bounds(says.certificate, found.certificate, path),
+        *_counts(says.certificate, found.certificate, path),
+    ]
+    return _again(findings, found.certificate)
+
+
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": _plan,
     "Placement": _placement,
     "Repair": _repair,
     "ExpertPlan": _experts,
+    "StagePlan": _stages,
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.certificates import Certificate
 from planner.specs.provenance import Provenance
+from planner.specs.stages_request import StagesRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +71,7 @@ class StagePlan:
     """A model cut into the stages of a pipeline.
 
     Args:
-        model, title: of the model.
-        engine: whose kernels time it.
-        formats: of weights, experts and cache.
-        phase: `decode` or `prefill`.
-        batch: sequences of a micro-batch; `n_microbatches` of them are in flight.
-        objective: `latency`, of one pass through all stages, or `bottleneck`, the slowest stage.
-        classes: of layers, in the order of their first.
-        order: class of each layer, an index into `classes`.
+        request: what was asked, defaults filled in.
         stages: along the model.
         latency_s: one pass through all stages [s].
         bottleneck_s: time from one pass to the next in a full pipeline [s].
@@ -85,20 +79,10 @@ class StagePlan:
         even_s: the objective of layers cut into equal numbers over all groups in the order in
             which they were given; None if that does not fit [s].
         groups: kinds of groups.
+        provenance: sources of what the engine is said to be.
     """
 
-    model: str
-    title: str
-    engine: str
-    formats: Mapping[str, str]
-    phase: str
-    batch: int
-    n_microbatches: int
-    n_input_tokens: int
-    n_output_tokens: int
-    objective: str
-    classes: tuple[str, ...]
-    order: tuple[int, ...]
+    request: StagesRequest
     stages: tuple[StageLine, ...]
     latency_s: float
     bottleneck_s: float

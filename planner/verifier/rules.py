@@ -39,6 +39,7 @@ from planner.results import (
     StepTime,
 )
 from planner.specs.provenance import Provenance
+from planner.staging_results import GroupUse, StageLine, StagePlan
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
@@ -219,6 +220,21 @@ FIELDS: Mapping[type, Judged] = {
         how="with equal shares both are counted; else the least load of these copies is, and any "
         "traffic will do that there can be",
     ),
+    StagePlan: Judged(
+        asked="request",
+        chosen="stages",
+        counted="latency_s bottleneck_s tokens_per_s even_s groups certificate provenance",
+        how="all stages one after the other, the slowest, and equal numbers of layers, from the "
+        "seconds of layers, which are counted kernel by kernel",
+    ),
+    StageLine: Judged(
+        chosen="kind n_layers",
+        counted="device n_devices first_layer layers has_embedding has_head run_s hand_s "
+        "weights_bytes cache_bytes fixed_bytes limit_bytes",
+        how="a group that there is and no other stage has; layers in order, each once; what it "
+        "holds has to fit",
+    ),
+    GroupUse: Judged(counted="kind kernels n_groups n_used", how="stages of each kind of group"),
     RepairPoint: Judged(
         counted="loss_fraction is_chosen",
         proved="moved_bytes objective",

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
 from planner.report.as_json import Json, answer_json
+from planner.specs.architecture import Architecture
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster, load_model
+from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.records import (
     ClusterSpec,
     Link,
@@ -23,6 +25,7 @@ from planner.specs.records import (
 )
 from planner.specs.request import Speculation, Targets
 from planner.specs.state import LinkState, SlowDevices, State
+from planner.staging.asking import cut_stages
 from planner.topology.pools import pool_graph
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -181,6 +184,25 @@ def _few_slots_experts() -> object:
     return place_experts((10.0, 1.0, 1.0), n_ranks=2, n_slots=2)
 
 
+CONFIGS = Path(__file__).parents[1] / "specs" / "huggingface" / "configs"
+
+
+def _architecture(name: str) -> Architecture:
+    return load_architecture(str(CONFIGS / f"{name}_config.json"))
+
+
+def _decode_stages() -> object:
+    model = _architecture("gemma-3-27b-it")
+    return cut_stages(model, "h100-sxm:tp2x2,l40s:tp1x4", workload=WORKLOAD, batch=32)
+
+
+def _prefill_stages() -> object:
+    asked: dict[str, Any] = {"batch": 4, "weights_format": "fp8_block", "phase": "prefill"}
+    groups = "h100-sxm:tp8ep4x2,h200:tp8"
+    model = _architecture("DeepSeek-V3")
+    return cut_stages(model, groups, objective="latency", n_microbatches=2, **asked)
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -195,6 +217,8 @@ MAKERS: dict[str, Callable[[], object]] = {
     "placement on a graph": _graph_placement,
     "repair on servers": _fabric_repair,
     "repair on a torus": _torus_repair,
+    "stages that decode": _decode_stages,
+    "stages that read": _prefill_stages,
     "experts in groups": _grouped_experts,
     "experts with shares": _weighted_experts,
     "experts in few slots": _few_slots_experts,
