@@ -138,7 +138,7 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
     else:
         name = str(written.device)
         device = found.collect(lambda: load_device(name))
-        usual = _usual_servers(name) if device else None
+        usual = _usual_servers(device.name) if device else None
         cluster = load_cluster(usual) if usual else None
     if device is None or engine is None:
         return None

@@ -102,6 +102,7 @@ def _normal(text: str) -> str:
 def run(example: Example) -> tuple[int, str]:
     """Exit code, and stdout followed by stderr."""
     for name, text in example.files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
     for command in example.before:
         code, printed = _run(command)

@@ -12,11 +12,11 @@ from planner.report.terminal import plan_text
 
 PICTURE = Path(__file__).parents[2] / "docs" / "report.svg"
 COLUMNS = 100
-OF_THIS_RUN = re.compile(r"(?<=HiGHS) [\d.]+| in [\d.]+ [mu]?s\b|(?m:^  time .*\n)")
+OF_THIS_RUN = re.compile(r" [\d.]+(?= in \d)| in [\d.]+ (?:us|ms|s)\b|\n  time +.* in provers")
 
 
 def report() -> str:
-    """The report of the README's command, version and run times of its solvers left out."""
+    """The report of the README's command, versions and run times of its provers left out."""
     best = plan(
         load_model("palm-540b"), load_topology("tpu-v4-4x8x8"), targets=Targets(tpot_s=0.030)
     )
