@@ -17,7 +17,7 @@ from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.results import Plan
-from planner.staging_results import StagePlan
+from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
 from planner.verifier.findings import Finding, Path
 
@@ -210,12 +210,30 @@ def _stages(says: StagePlan) -> Again:
     return _again(findings, found.certificate)
 
 
+def _layers(says: LayerPlacement) -> Again:
+    from planner.staging.placing import place_layers
+
+    asked = says.request
+    try:
+        found = place_layers(
+            asked.layers, gap=asked.gap, time_limit_s=asked.time_limit_s, seed=asked.seed
+        )
+    except NoPlanError:
+        return _none(("certificate", "status"), says.certificate.status)
+    path, mine, other = ("certificate",), says.certificate, found.certificate
+    findings = [*_bounds(mine, other, path)]
+    if asked.time_limit_s is None:
+        findings += _counts(mine, other, path)
+    return _again(findings, other)
+
+
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": _plan,
     "Placement": _placement,
     "Repair": _repair,
     "ExpertPlan": _experts,
     "StagePlan": _stages,
+    "LayerPlacement": _layers,
 }
 
 

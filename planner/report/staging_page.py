@@ -99,7 +99,7 @@ def layers_page(one: LayerPlacement) -> str:
         f"{escape(prover_line(found))}, {gap_text(found)}</p>",
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
-    return _page(one.title, body)
+    return _page(one.request.layers.title, body)
 
 
 def _stages_drawing(plan: StagePlan, kinds: Sequence[str]) -> str:
@@ -150,7 +150,7 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
     parts = [_svg(_TOP + _HIGH + 28)]
     for row in rows:
         span = tuple(
-            _x(at, one.n_layers)
+            _x(at, one.request.layers.n_layers)
             for at in (row[0].first_layer, row[0].first_layer + row[0].n_layers)
         )
         low = 0.0
@@ -163,7 +163,7 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
             parts.append(_box((span[0], span[1]), (low, high), colour, words))
             low = high
     parts += _rule(f"{one.tokens_per_s:.1f} token/s", one.tokens_per_s / highest)
-    ends = ((1, "start", _LEFT), (one.n_layers, "end", _WIDTH - _RIGHT))
+    ends = ((1, "start", _LEFT), (one.request.layers.n_layers, "end", _WIDTH - _RIGHT))
     for number, anchor, x in ends:
         parts.append(
             f'<text class="faint" x="{x}" y="{_TOP + _HIGH + 18}" text-anchor="{anchor}">'

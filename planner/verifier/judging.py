@@ -17,6 +17,7 @@ _HOMES = {
     "Repair": ("repairs", "judge_repair_whole"),
     "ExpertPlan": ("expert_plans", "judge_experts"),
     "StagePlan": ("stage_plans", "judge_stages"),
+    "LayerPlacement": ("layer_placements", "judge_layers"),
 }
 
 

@@ -39,7 +39,7 @@ from planner.results import (
     StepTime,
 )
 from planner.specs.provenance import Provenance
-from planner.staging_results import GroupUse, StageLine, StagePlan
+from planner.staging_results import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
@@ -236,6 +236,18 @@ FIELDS: Mapping[type, Judged] = {
         "holds has to fit",
     ),
     GroupUse: Judged(counted="kind kernels n_groups n_used", how="stages of each kind of group"),
+    LayerPlacement: Judged(
+        asked="request",
+        chosen="machines",
+        counted="tokens_per_s idle certificate",
+        how="the maximum flow through the machines and their links, from the tables of the request",
+    ),
+    MachineLine: Judged(
+        chosen="machine first_layer n_layers",
+        counted="type tokens_per_s",
+        how="a machine that there is, once, with no more layers than it can hold; no layer is left "
+        "to nobody",
+    ),
     RepairPoint: Judged(
         counted="loss_fraction is_chosen",
         proved="moved_bytes objective",

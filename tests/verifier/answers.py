@@ -13,6 +13,7 @@ import networkx as nx
 from planner import place, place_experts, plan, repair
 from planner.report.as_json import Json, answer_json
 from planner.specs.architecture import Architecture
+from planner.specs.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
 from planner.specs.reading import load_architecture, load_cluster, load_model
@@ -26,6 +27,7 @@ from planner.specs.records import (
 from planner.specs.request import Speculation, Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.staging.asking import cut_stages
+from planner.staging.placing import place_layers
 from planner.topology.pools import pool_graph
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -203,6 +205,48 @@ def _prefill_stages() -> object:
     return cut_stages(model, groups, objective="latency", n_microbatches=2, **asked)
 
 
+def machines(*counts: int, **changes: Any) -> LayersSpec:
+    """Six layers on machines of two types, in a region each; the first ones are faster."""
+    rates = ((40.0, 30.0, 20.0, 15.0), (25.0, 12.0))
+    regions = ("east", "west")
+    spec = LayersSpec(
+        name="few",
+        title="Few machines",
+        n_layers=6,
+        enters_within=False,
+        machines=tuple(
+            MachineType(type=f"type {i}", count=n, region=region, rates_tokens_per_s=of)
+            for i, (n, region, of) in enumerate(zip(counts, regions, rates, strict=True))
+        ),
+        between_tokens_per_s=1e12,
+        across_tokens_per_s=18.0,
+        coordinator_tokens_per_s=35.0,
+        matrix_tokens_per_s=(),
+        from_coordinator_tokens_per_s=(),
+        to_coordinator_tokens_per_s=(),
+        published_tokens_per_s=None,
+        provenance=(),
+    )
+    return replace(spec, **changes)
+
+
+def _regional_layers() -> object:
+    return place_layers(machines(3, 3))
+
+
+def _linked_layers() -> object:
+    links = tuple(tuple(0.0 if a == b else 5.0 + 3 * a + b for b in range(5)) for a in range(5))
+    from_it, to_it = (30.0, 20.0, 10.0, 5.0, 25.0), (9.0, 14.0, 30.0, 22.0, 8.0)
+    wide = {"across_tokens_per_s": 1e12, "coordinator_tokens_per_s": 1e12, "enters_within": True}
+    ends = {"from_coordinator_tokens_per_s": from_it, "to_coordinator_tokens_per_s": to_it}
+    return place_layers(machines(3, 2, matrix_tokens_per_s=links, **wide, **ends))
+
+
+def _published_layers() -> object:
+    path = Path(__file__).parents[2] / "examples" / "machines" / "quality-10.toml"
+    return place_layers(load_layers(path))
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -219,6 +263,9 @@ MAKERS: dict[str, Callable[[], object]] = {
     "repair on a torus": _torus_repair,
     "stages that decode": _decode_stages,
     "stages that read": _prefill_stages,
+    "layers in two regions": _regional_layers,
+    "layers over a matrix of links": _linked_layers,
+    "layers as published": _published_layers,
     "experts in groups": _grouped_experts,
     "experts with shares": _weighted_experts,
     "experts in few slots": _few_slots_experts,
