@@ -4,7 +4,7 @@ counted     follows from the request and from what was chosen, and is counted an
 asked       has to be what the request says
 chosen      is free, but has to be a choice that the request and the cluster allow
 proved      says that nothing is better, or counts a search: a new search alone can judge it
-unverified  nobody can judge it: seconds of a solver, its version
+unverified  nobody can judge it: seconds of a solver, how many programs it had, its notes
 """
 
 from __future__ import annotations
@@ -127,15 +127,14 @@ FIELDS: Mapping[type, Judged] = {
         asked="objective_name",
         counted="objective gap dimension verified",
         chosen="status",
-        proved="bound proofs vouched_by vouched_bound "
-        "n_candidates n_contexts screens n_solved n_programs",
-        unverified="wall_s solve_s",
+        proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved",
+        unverified="wall_s solve_s n_programs",
         how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
         "said as much; numbers add up",
     ),
     Proof: Judged(
-        proved="prover outcome value bound note program",
-        unverified="wall_s",
+        proved="prover outcome value bound",
+        unverified="wall_s note program",
         how="what a prover said, held against the bound",
     ),
     Screen: Judged(
