@@ -236,7 +236,8 @@ def _none(path: Path, says: object) -> Again:
 def _again(findings: list[Finding], proof: Certificate) -> Again:
     name, value = proof.objective_name, show(proof.objective, proof.dimension)
     bound = show(proof.bound, proof.dimension)
-    told = f"searched again: {proof.status}, {name} {value}, bound {bound}, by {proof.solver}"
+    by = ", ".join(proof.vouched_by) or f"{proof.solver} alone"
+    told = f"searched again: {proof.status}, {name} {value}, bound {bound}, by {by}"
     return Again(findings=tuple(findings), proofs=(told,))
 
 
