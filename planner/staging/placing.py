@@ -9,6 +9,7 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.programs.machines import Pool
 from planner.solvers.machines import place
 from planner.solvers.machines.rows import Tries
+from planner.specs.arguments import arguments_checked
 from planner.specs.layer_files import LayersSpec
 from planner.specs.layers_request import LayersRequest
 from planner.staging_results import (
@@ -20,6 +21,7 @@ from planner.verifier.findings import refuse
 from planner.verifier.layer_placements import CHECKS, judge_layers
 
 
+@arguments_checked()
 def place_layers(
     layers: LayersSpec,
     *,
