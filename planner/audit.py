@@ -128,8 +128,9 @@ def audit(
         prefill="latency",
         objective="cost",
         options=options,
+        speculation=speculation,
     )
-    return _audited(request, seen, speculation)
+    return _audited(replace(request, speculation=None), seen, speculation)
 
 
 def _problems(
