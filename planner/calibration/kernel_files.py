@@ -14,6 +14,7 @@ from planner.calibration.kernel_schemas import KernelFile, kernel_problems
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.engine_files import misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
@@ -32,6 +33,7 @@ NEEDED = tuple(name for name in FAMILIES if name not in {one.name for one in BLO
 """Families that passes are timed by; every device has them, if only assumed."""
 
 
+@arguments_checked()
 def load_kernels(name_or_path: str, *, asked_by: str = "kernels") -> KernelTable:
     """Load one kernel file, as it stands.
 

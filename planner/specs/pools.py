@@ -110,6 +110,7 @@ def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | 
     return load_pool(name_or_path, asked_by=asked_by)
 
 
+@arguments_checked()
 def is_fabric(name_or_path: str) -> bool:
     """Whether a name or a path is that of a fabric file.
 
