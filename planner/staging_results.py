@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.certificates import Certificate
+from planner.specs.layers_request import LayersRequest
 from planner.specs.provenance import Provenance
 
 
@@ -134,33 +135,41 @@ class LayerPlacement:
     """Layers placed on machines.
 
     Args:
-        name, title: of the file.
+        request: the machines, their links, how to search.
         tokens_per_s: the maximum flow through the placement.
         machines: those that hold layers, along the model.
-        n_machines: all there are; `idle` hold nothing.
+        idle: all others.
         n_stages: groups of machines that hold the same layers.
-        n_regions: that slow links divide the machines into.
-        published_tokens_per_s: the best that the file's source found; None if it says none.
-        certificate: its bound holds for every placement, whatever the links.
+        n_regions: that links of less than the placement's rate divide the machines into.
+        certificate: its bound holds for every placement, over the links that there are.
     """
 
-    name: str
-    title: str
-    n_layers: int
+    request: LayersRequest
     tokens_per_s: float
     machines: tuple[MachineLine, ...]
-    n_machines: int
     idle: tuple[str, ...]
     n_stages: int
     n_regions: int
-    published_tokens_per_s: float | None
     certificate: Certificate
+
+    @property
+    def name(self) -> str:
+        """Of the file of machines."""
+        return self.request.layers.name
+
+    @property
+    def title(self) -> str:
+        return self.request.layers.title
+
+    @property
+    def n_layers(self) -> int:
+        return self.request.layers.n_layers
 
     @property
     def summary(self) -> str:
         """What is placed, in one line."""
-        used = len(self.machines)
-        return f"{self.n_layers} layers on {used} of {self.n_machines} machines"
+        used, there_are = len(self.machines), self.request.layers.n_machines
+        return f"{self.n_layers} layers on {used} of {there_are} machines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ def layers(
     written: Annotated[WrittenLayers, Parameter(name="*")] = _NO_LAYERS, *, said: _Said
 ) -> int:
     """Place layers on mixed machines for the most tokens a second, with a bound on any way."""
-    from planner.options.reading import Faults
+    from planner.options.reading import Faults, proof_of
     from planner.specs.layer_files import load_layers
     from planner.staging.placing import place_layers
     from planner.units import parse
@@ -69,6 +69,7 @@ def layers(
     faults = Faults()
     gap = faults.read("--gap", written.gap, lambda text: parse(text, "1", allow_zero=True))
     limit = faults.read("--time-limit", written.time_limit, lambda text: parse(text, "s"))
+    proof = faults.read("--proof", written.proof, proof_of) or "two"
     found.problems += faults.problems
     spec = None
     path = written.machines
@@ -81,7 +82,7 @@ def layers(
     found.check()
     assert spec is not None
     try:
-        best = place_layers(spec, gap=gap or 0.0, time_limit_s=limit)
+        best = place_layers(spec, gap=gap or 0.0, time_limit_s=limit, proof=proof)
     except NoPlanError as error:
         return _refused(error, is_json=written.json)
     _say_layers(written, best)

@@ -126,7 +126,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     ),
     AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="stages", record=StagePlan, certificate=("certificate",)),
-    AnswerKind(name="layers", record=LayerPlacement, certificate=("certificate",)),
+    AnswerKind(name="layers", record=LayerPlacement, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="economics", record=EconomicsPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="frontiers", record=Curves),
