@@ -141,21 +141,24 @@ def explain(request: Request, machine: Machine) -> Conflict:
     table = table_of(request, machine, weights_within=(0.0, math.inf))
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
+    changed: list[str] = []  # those of them that an option can loosen until there is a plan
     while not _holds(table, request, yielding):
         conflict = _irreducible(table, request, yielding)
         found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
         obstacles += found
         loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
-        if not loosened:
+        if not loosened:  # memory by itself, whatever else yields
+            yielding, changed = ["hbm", *yielding], []
             break
         yielding.append(loosened[0])
-    closest = _closest(table, request, yielding or ["hbm"])
+        changed = list(yielding)
+    closest = _closest(table, request, yielding)
     n_batches = len(request.batches) + len(request.prefill_batches)
     return Conflict(
         request=request,
         obstacles=tuple(obstacles),
         closest=closest,
-        command=_command(request, yielding, closest),
+        command=_command(request, changed, closest),
         n_candidates=len(table.arms) * n_batches,
         verified=(
             "each limit of a conflict was left out in turn, and the others of it could be met",

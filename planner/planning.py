@@ -20,6 +20,7 @@ from planner.programs.several import Joined, joined
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search, time_left
 from planner.solvers.solution import Progress, Status
+from planner.specs.arguments import arguments_checked
 from planner.specs.quality import variant_problems, with_variants
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -37,6 +38,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
+@arguments_checked(ranges="later")
 def plan(
     model: ModelSpec,
     cluster: ClusterSpec,

@@ -38,6 +38,7 @@ from planner.programs.rows import first_least
 from planner.search import N_ALTERNATIVES, Found, search, time_left
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
 
@@ -46,6 +47,7 @@ DEFAULT_OPTIONS = SolverOptions()
 SIMPLEST = PREFERENCES[1]
 
 
+@arguments_checked(ranges="later")
 def plan_engine(
     model: Architecture,
     cluster: ClusterSpec,

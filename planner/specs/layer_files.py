@@ -23,6 +23,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.faults import validate
 from planner.specs.layers_request import LayersSpec, MachineType
 from planner.specs.ledger import Use
@@ -38,10 +39,9 @@ UNLIMITED_TOKENS_PER_S = 1e12
 def _rate(raw: object) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise fault("is not a number of tokens a second")
-    value = float(raw)
-    if not 0 <= value <= UNLIMITED_TOKENS_PER_S:
+    if not 0 <= raw <= UNLIMITED_TOKENS_PER_S:  # compared first: some integers are no floats
         raise fault("is no rate", "write tokens a second, like 2045.6; 0 for none")
-    return value
+    return float(raw)
 
 
 _Rate = Annotated[float, BeforeValidator(_rate)]
@@ -87,6 +87,7 @@ class LayersFile(Strict):
     published: PublishedEntry | None = None
 
 
+@arguments_checked()
 def load_layers(path: str | Path) -> LayersSpec:
     """Read a file of machines.
 

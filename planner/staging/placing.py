@@ -12,6 +12,7 @@ from planner.programs.machines import Pool, regions
 from planner.solvers.machines import PlacementSolution, place
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
+from planner.specs.arguments import arguments_checked
 from planner.specs.layers_request import LayersRequest, LayersSpec
 from planner.specs.targets import Wanted
 from planner.staging_results import LayerPlacement, MachineLine, StagingConflict
@@ -23,6 +24,7 @@ CHECKS = (
 )
 
 
+@arguments_checked()
 def place_layers(
     layers: LayersSpec,
     *,
