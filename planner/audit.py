@@ -22,8 +22,7 @@ from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
-from planner.programs.deployment import pose
-from planner.programs.layout import Limit
+from planner.programs.deployment import Posing
 from planner.programs.targets import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.search import search
@@ -256,26 +255,23 @@ def _solved(
     table = table_of(request, machine)
     if len(table.arms) == 0:
         return None
-    posed = pose(table, request, objective=objective)
-    if usd_per_token is not None:
-        context, column = posed.quantities["decode_cost"]  # over all output tokens
+    limits: list[tuple[str, float]] = []
+    if usd_per_token is not None:  # the program's is over all output tokens
         workload = request.workload
         share = workload.n_decode_steps / workload.n_output_tokens
-        limit = Limit(
-            name="decode_cost",
-            context=context,
-            column=column,
-            at_most=usd_per_token * share * USD_PER_MTOKEN,
-            unit="USD/Mtoken",
-        )
-        program = replace(posed.program, limits=(*posed.program.limits, limit))
-        posed = replace(posed, program=program)
-    posed = replace(posed, tie_breaker="decode_cost" if objective == "latency" else "latency")
-    found = search(posed, request.options, n_alternatives=0)
+        limits.append(("decode_cost", usd_per_token * share * USD_PER_MTOKEN))
+    posing = Posing(
+        table,
+        request,
+        objective=objective,
+        at_most=tuple(limits),
+        tie_breaker="decode_cost" if objective == "latency" else "latency",
+    )
+    found = search(posing, request.options, n_alternatives=0)
     if found.assignment is None:
         return None
-    deployment = describe(table, posed, request, found.assignment)
-    referee_verdict(table, posed, request, found.assignment, deployment)
+    deployment = describe(table, found.posed, request, found.assignment)
+    referee_verdict(table, found.posed, request, found.assignment, deployment)
     return deployment
 
 

@@ -11,7 +11,6 @@ from planner.certify import REASONS
 from planner.errors import SolverError
 from planner.layout_candidates import LayoutCandidates
 from planner.programs.targets import MS, USD_PER_MTOKEN
-from planner.programs.tradeoff import Tradeoff
 from planner.results import Deployment, Screen
 from planner.specs.request import Request
 from planner.surveys import DEFAULT_ALPHA, Case, Curve, Frontier, FrontierPoint, FrontierProof
@@ -49,16 +48,11 @@ def decoding_frontier(request: Request) -> Frontier:
     """Every deployment that no other is as good as in speed and in cost of decoding."""
     began_s = time.perf_counter()
     candidates = LayoutCandidates(replace(request, objective=DECODE_COST))
-    posed = candidates.posed
-    context_delay, column_delay = posed.quantities["latency"]
-    traced = trace(
-        Tradeoff(program=posed.program, context_delay=context_delay, column_delay=column_delay),
-        request.options,
-    )
+    traced = trace(candidates.source, "latency", request.options)
     points: list[FrontierPoint] = []
     verified: tuple[str, ...] = ()
     for step in traced.steps:
-        deployment, verified = candidates.described(step.assignment)
+        deployment, verified = candidates.described(traced.narrowed.posed, step.assignment)
         assert isinstance(deployment, Deployment)
         points.append(_point(request, step, deployment))
     worths = [-DEFAULT_ALPHA * math.log(point.x) - math.log(point.y) for point in points]
@@ -94,12 +88,13 @@ def _point(request: Request, step: Step, deployment: Deployment) -> FrontierPoin
 def _proof(
     candidates: LayoutCandidates, traced: Trace, verified: tuple[str, ...], began_s: float
 ) -> FrontierProof:
-    rejected = {**candidates.rejected, **traced.rejected}
+    before = candidates.rejected(traced.narrowed)
+    rejected = {**before, **traced.rejected}
     return FrontierProof(
         status=traced.status.value,
         solver=traced.solver,
-        n_candidates=candidates.n_considered,
-        n_contexts=candidates.posed.program.n_contexts,
+        n_candidates=traced.narrowed.n_columns + sum(before.values()),
+        n_contexts=traced.narrowed.n_contexts,
         screens=tuple(
             Screen(name=name, n_candidates=count, reason=REASONS.get(name, name))
             for name, count in rejected.items()

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 from planner.errors import SolverError
 from planner.estimates.candidates import CandidateTable
-from planner.programs.deployment import PosedProgram
 from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Certificate, Deployment, LimitUse, Screen
 from planner.search import Found
@@ -93,15 +92,8 @@ def _reached(objective: str, deployment: Deployment) -> float:
     return values[objective]
 
 
-def _n_too_large(table: CandidateTable) -> int:
-    """Candidates whose weights alone do not fit."""
-    n_decodes = len(table.variants) * len(table.decode.batches)
-    return table.n_too_large * (len(table.prefill.batches) + n_decodes)
-
-
 def certificate(
     tables: Sequence[CandidateTable],
-    posed: PosedProgram,
     request: Request,
     found: Found,
     *,
@@ -113,19 +105,18 @@ def certificate(
 
     Args:
         tables: the candidates, of every model that was chosen among.
-        posed: the program of all of them.
 
     Raises:
         SolverError: what was optimised is not what the deployment comes to.
     """
-    solution, screened = found.solution, found.screened
+    solution, screened, n_unfit = found.solution, found.screened, found.posed.n_unfit
     objective = in_si(request.objective, solution.objective)
     reached = _reached(request.objective, deployment)
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
         raise SolverError(f"{request.objective} {objective!r} is {reached!r} in the deployment")
     bound = in_si(request.objective, min(solution.bound, solution.objective, screened.bound))
-    n_too_large = sum(map(_n_too_large, tables))
-    rejected = [("weights", n_too_large), ("memory", posed.n_unfit)]
+    n_too_large = sum(table.n_too_large * table.n_of_arm for table in tables)
+    rejected = [("weights", n_too_large), ("memory", n_unfit)]
     rejected += [(name, n_columns) for name, (n_columns, _) in screened.rejected.items()]
     return Certificate(
         status=solution.status.value,
@@ -135,8 +126,8 @@ def certificate(
         gap=abs(objective - bound) / abs(objective) if objective else 0.0,
         dimension=OBJECTIVE_UNITS[request.objective][1],
         solver=f"{solution.solver} {solution.version}",
-        n_candidates=posed.program.n_columns + posed.n_unfit + n_too_large,
-        n_contexts=posed.program.n_contexts,
+        n_candidates=found.reduced.n_columns + n_unfit + n_too_large,
+        n_contexts=found.reduced.n_contexts,
         screens=tuple(
             Screen(
                 name=name,

@@ -10,19 +10,20 @@ Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.describe import describe
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.programs.deployment import PosedProgram, pose
+from planner.programs.deployment import Posing
+from planner.programs.posed import InMemory, Source
 from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Conflict, Deployment, Obstacle
-from planner.search import is_feasible, optimum, search, time_left
+from planner.search import Found, is_feasible, optimum, search, time_left
 from planner.shortfall import CAPACITY, demand_reason, larger_pools, most_served, rounded_down
-from planner.solvers.solution import Solution, Status
+from planner.solvers.solution import Status
 from planner.specs.listing import list_clusters
 from planner.specs.quality import usual_formats
 from planner.specs.reading import load_cluster
@@ -70,62 +71,65 @@ def limits_of(request: Request) -> dict[str, float]:
     return {**found, "hbm": request.cluster.device.hbm_bytes}
 
 
+def reliefs_of(request: Request) -> dict[str, float]:
+    """How much each limit is loosened to see what it costs, where that can be known.
+
+    It cannot within a gap; nor of the demand, which is also what a plan is credited with: with
+    less of it, tokens cost more.
+    """
+    if request.options.gap:
+        return {}
+    return {name: RELIEF[name] for name in limits_of(request) if name != "demand"}
+
+
 def gains(
-    table: CandidateTable, request: Request, solution: Solution, began_s: float
+    tables: Sequence[CandidateTable], requests: Sequence[Request], found: Found, began_s: float
 ) -> Mapping[str, tuple[float, float | None]]:
     """(relief, share of the objective gained) for each limit, loosened one at a time.
 
     The share is `None` where it is not known: the plan, or the better one, is not proved
-    optimal in the time that is left since `began_s`, or only within a gap; nor is it of the
-    demand, which is also what a plan is credited with: with less of it, tokens cost more.
+    optimal in the time that is left since `began_s`, or see `reliefs_of`.
+
+    Args:
+        tables, requests: of every model that was chosen among.
+        found: the search, which was told of the reliefs.
     """
-    objective = solution.objective
-    found: dict[str, tuple[float, float | None]] = {}
+    objective, request = found.solution.objective, requests[0]
+    known: dict[str, tuple[float, float | None]] = {}
     for name in limits_of(request):
-        found[name] = RELIEF[name], None
-        if (
-            name != "demand"
-            and solution.status is Status.OPTIMAL
-            and not request.options.gap
-            and objective
-        ):
-            better = _optimum_with_more(table, request, name, (objective, began_s))
+        known[name] = RELIEF[name], None
+        proved = found.solution.status is Status.OPTIMAL
+        if name in found.reduced.relieved and proved and objective:
+            sources: list[Source] = [InMemory(found.reduced.relieved[name])]
+            if name == "hbm":
+                sources += _heavier(tables, requests)
+            better = _least(sources, request, (objective, began_s))
             if better is not None:
-                found[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
-    return found
+                known[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
+    return known
 
 
-def _optimum_with_more(
-    table: CandidateTable, request: Request, name: str, since: tuple[float, float]
-) -> float | None:
-    """The optimum with a limit loosened; `None` if time ends before it is proved.
+def _heavier(tables: Sequence[CandidateTable], requests: Sequence[Request]) -> Iterator[Source]:
+    """What more memory also lets in: weights that did not fit; no context has both sorts."""
+    relief = RELIEF["hbm"]
+    for table, request in zip(tables, requests, strict=True):
+        heavier = table_of(request, table.machine, weights_within=(1.0, relief))
+        if len(heavier.arms):
+            yield Posing(heavier, request, objective=request.objective, memory_scale=relief)
 
-    `since` has the optimum with the limit as it is, and when the time limit began [s]. More
-    memory also lets in weights that did not fit; no context has both sorts.
+
+def _least(sources: Sequence[Source], request: Request, since: tuple[float, float]) -> float | None:
+    """The optimum of several programs; `None` if time ends before it is proved.
+
+    `since` has what is known already, and when the time limit began [s].
     """
-    posed = [_relieved(table, request, name, RELIEF[name])]
-    if name == "hbm":
-        heavier = table_of(request, table.machine, weights_within=(1.0, RELIEF[name]))
-        posed += [_relieved(heavier, request, name, RELIEF[name])] if len(heavier.arms) else []
     best, began_s = since
-    for each in posed:
-        options = time_left(request.options, began_s)
-        solution = optimum(each.program, options, known=best)
+    for source in sources:
+        solution = optimum(source, time_left(request.options, began_s), known=best)
         if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             return None
         best = min(best, solution.objective)
     return best
-
-
-def _relieved(table: CandidateTable, request: Request, name: str, relief: float) -> PosedProgram:
-    if name == "hbm":
-        return pose(table, request, objective=request.objective, memory_scale=relief)
-    posed = pose(table, request, objective=request.objective)
-    limits = tuple(
-        replace(limit, at_most=limit.at_most * relief) if limit.name == name else limit
-        for limit in posed.program.limits
-    )
-    return replace(posed, program=replace(posed.program, limits=limits))
 
 
 def explain(request: Request, machine: Machine) -> Conflict:
@@ -150,13 +154,12 @@ def explain(request: Request, machine: Machine) -> Conflict:
             break
         yielding.append(loosened[0])
     closest = _closest(table, request, yielding or ["hbm"])
-    n_batches = len(request.batches) + len(request.prefill_batches)
     return Conflict(
         request=request,
         obstacles=tuple(obstacles),
         closest=closest,
         command=_command(request, yielding, closest),
-        n_candidates=len(table.arms) * n_batches,
+        n_candidates=table.n_candidates,
         verified=(
             "each limit of a conflict was left out in turn, and the others of it could be met",
             "what is reachable is proved optimal",
@@ -165,8 +168,7 @@ def explain(request: Request, machine: Machine) -> Conflict:
 
 
 def _holds(table: CandidateTable, request: Request, without: list[str]) -> bool:
-    posed = pose(table, request, objective="cost", without=without)
-    return is_feasible(posed.program, request.options)
+    return is_feasible(Posing(table, request, objective="cost", without=without), request.options)
 
 
 def _irreducible(table: CandidateTable, request: Request, without: list[str]) -> list[str]:
@@ -193,12 +195,12 @@ def _obstacle(
     alone = [other for other in limits_of(request) if other not in conflict]
     in_memory = [other for other in alone if other != "hbm"]
     for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
-        posed = pose(table, request, objective=quantity, without=left_out)
-        found = search(posed, request.options, n_alternatives=0)
+        posing = Posing(table, request, objective=quantity, without=left_out)
+        found = search(posing, request.options, n_alternatives=0)
         if found.assignment is not None:
             break
     assert found.assignment is not None
-    deployment = describe(table, posed, request, found.assignment)
+    deployment = describe(table, found.posed, request, found.assignment)
     reachable = found.solution.objective * scale
     if name == "demand":
         reachable = scale / found.solution.objective
@@ -220,11 +222,11 @@ def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> De
     if yielding[0] == "demand":
         return most_served(table, request, yielding)
     quantity = QUANTITY[yielding[0]][0]
-    posed = pose(table, request, objective=quantity, without=yielding)
-    found = search(posed, request.options, n_alternatives=0)
+    posing = Posing(table, request, objective=quantity, without=yielding)
+    found = search(posing, request.options, n_alternatives=0)
     if found.assignment is None:
         return None
-    return describe(table, posed, request, found.assignment)
+    return describe(table, found.posed, request, found.assignment)
 
 
 def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
@@ -13,10 +13,10 @@ from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.explain import explain, gains
-from planner.programs.deployment import pose
+from planner.explain import explain, gains, reliefs_of
+from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
-from planner.programs.several import Joined, joined
+from planner.programs.posed import PosedProgram, Several
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search, time_left
 from planner.solvers.solution import Progress, Status
@@ -98,7 +98,12 @@ def plan(
     check_degrees(request, machine)
     among = _Among.of([request, *_variants_of(request, variants)])
     left = time_left(options, began_s)
-    found = search(among.whole.posed, left, on_progress=_progress_in_si(on_progress, objective))
+    found = search(
+        among.source,
+        left,
+        reliefs=reliefs_of(request),
+        on_progress=_progress_in_si(on_progress, objective),
+    )
     if found.solution.status is Status.INFEASIBLE:
         raise NoPlanError(_conflict(among, machine))
     if found.assignment is None:
@@ -115,41 +120,33 @@ class _Among:
 
     requests: tuple[Request, ...]
     tables: tuple[CandidateTable, ...]
-    whole: Joined
+    source: Several
 
     @classmethod
     def of(cls, requests: Sequence[Request]) -> _Among:
         tables = [table_of(one, machine_of(one.cluster, one.model)) for one in requests]
-        posed = [
-            pose(table, one, objective=one.objective)
-            for table, one in zip(tables, requests, strict=True)
+        parts = [
+            Posing(table, one, objective=one.objective, model=number)
+            for number, (table, one) in enumerate(zip(tables, requests, strict=True))
         ]
-        return cls(requests=tuple(requests), tables=tuple(tables), whole=joined(posed))
+        return cls(requests=tuple(requests), tables=tuple(tables), source=Several(parts))
 
-    def described(self, assignment: Assignment) -> Deployment:
-        which, own = self.whole.part_of(assignment)
+    def request_of(self, posed: PosedProgram, assignment: Assignment) -> Request:
+        return self.requests[int(posed.model[assignment.context])]
+
+    def described(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
+        which = int(posed.model[assignment.context])
         request = self.requests[which]
-        deployment = describe(self.tables[which], self.whole.parts[which], request, own)
+        deployment = describe(self.tables[which], posed, request, assignment)
         return replace(deployment, variant=request.model.name) if which else deployment
 
-    def verified(self, assignment: Assignment, deployment: Deployment) -> tuple[str, ...]:
+    def verified(
+        self, posed: PosedProgram, assignment: Assignment, deployment: Deployment
+    ) -> tuple[str, ...]:
         """The checks that a deployment passed by the referee."""
-        which, own = self.whole.part_of(assignment)
-        posed, request = self.whole.parts[which], self.requests[which]
-        return referee_verdict(self.tables[which], posed, request, own, deployment)
-
-    def gains(self, found: Found, began_s: float) -> Mapping[str, tuple[float, float | None]]:
-        """Of each limit, loosened by itself, the most that any of the models gains."""
-        each = [
-            gains(table, request, found.solution, began_s)
-            for table, request in zip(self.tables, self.requests, strict=True)
-        ]
-        known: dict[str, tuple[float, float | None]] = {}
-        for name, (relief, _) in each[0].items():
-            shares = [one[name][1] for one in each]
-            told = [share for share in shares if share is not None]
-            known[name] = relief, max(told) if len(told) == len(shares) else None
-        return known
+        table = self.tables[int(posed.model[assignment.context])]
+        request = self.request_of(posed, assignment)
+        return referee_verdict(table, posed, request, assignment, deployment)
 
 
 def _variants_of(request: Request, variants: Sequence[ModelSpec]) -> Iterator[Request]:
@@ -202,13 +199,13 @@ def _progress_in_si(
 def _answer(among: _Among, found: Found, began_s: float) -> Plan:
     """Describe, verify, certify."""
     assert found.assignment is not None
-    best = among.described(found.assignment)
-    verified = among.verified(found.assignment, best)
-    request = among.requests[among.whole.part_of(found.assignment)[0]]
+    best = among.described(found.posed, found.assignment)
+    verified = among.verified(found.posed, found.assignment, best)
+    request = among.request_of(found.posed, found.assignment)
     objective = found.solution.objective
     alternatives = tuple(
         Alternative(
-            deployment=among.described(assignment),
+            deployment=among.described(found.posed, assignment),
             objective=value,
             loss_fraction=(value - objective) / abs(objective) if objective else 0.0,
         )
@@ -218,10 +215,9 @@ def _answer(among: _Among, found: Found, began_s: float) -> Plan:
         request=request,
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(request, best, among.gains(found, began_s)),
+        limits=limit_uses(request, best, gains(among.tables, among.requests, found, began_s)),
         certificate=certificate(
             among.tables,
-            among.whole.posed,
             request,
             found,
             deployment=best,

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.errors import SolverError
-from planner.programs.deployment import PosedProgram
 from planner.programs.layout import (
     Assignment,
     LayoutProgram,
@@ -26,6 +25,8 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
+from planner.programs.posed import PosedProgram, Source
+from planner.programs.reduction import NO_RELIEFS, Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.solvers import exhaustive, solve
 from planner.solvers.solution import Progress, Solution, Status, relative_gap
@@ -38,39 +39,56 @@ LEAST_TIME_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Found:
-    """What a search found, in the columns of the unscreened program.
+    """What a search found.
 
     Args:
         solution: of the screened program; its objective is the primary one.
-        assignment: the choice, in the unscreened program; `None` without one.
+        assignment: the choice, in the columns of `posed`; `None` without one.
         alternatives: the next best, each with its primary objective.
-        screened: what the screens left and rejected.
+        reduced: what the screens left and rejected.
     """
 
     solution: Solution
     assignment: Assignment | None
     alternatives: tuple[tuple[Assignment, float], ...]
-    screened: Screening
+    reduced: Reduced
+
+    @property
+    def posed(self) -> PosedProgram:
+        """The part of the program that assignments are of."""
+        return self.reduced.posed
+
+    @property
+    def screened(self) -> Screening:
+        """What the screens left of it; the account is that of the whole program."""
+        return self.reduced.screening
 
 
 def search(
-    posed: PosedProgram,
+    source: Source,
     options: SolverOptions,
     *,
     n_alternatives: int = N_ALTERNATIVES,
+    reliefs: Mapping[str, float] = NO_RELIEFS,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Found:
     """Screen, solve, break ties by cost, and solve again for the runners-up.
+
+    Args:
+        source: the program, block by block.
+        reliefs: see `reduced`.
 
     Raises:
         SolverError: an answer fails `violations` on the unscreened program.
     """
     began_s = time.perf_counter()
-    screened = screen(posed.program, n_best=1 + n_alternatives)
+    left = reduced(source, n_best=1 + n_alternatives, reliefs=reliefs)
+    posed, screened = left.posed, left.screening
     solution = _solve(screened.program, time_left(options, began_s), on_progress)
     solution, best = _in_hand(posed.program, screened, solution)
     if best is None or solution.status is not Status.OPTIMAL:  # it goes out at once
-        return Found(solution=solution, assignment=best, alternatives=(), screened=screened)
+        _check_unscreened(source, posed, [] if best is None else [best])
+        return Found(solution=solution, assignment=best, alternatives=(), reduced=left)
     others = _alternatives(posed.program, screened, best, (options, began_s), n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
@@ -78,7 +96,8 @@ def search(
         solution = _at(solution, value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
         best = break_ties(posed, best, time_left(options, began_s))
-    return Found(solution=solution, assignment=best, alternatives=tuple(others), screened=screened)
+    _check_unscreened(source, posed, [best, *(other for other, _ in others)])
+    return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
 
 
 def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
@@ -102,7 +121,7 @@ def _in_hand(
         if solution.status is Status.INFEASIBLE:
             raise SolverError(f"{solution.solver} calls infeasible what has a plan")
         found = met
-        bound = max(solution.bound, float(lower_bounds(program).min()))
+        bound = max(solution.bound, float(lower_bounds(program).min(initial=np.inf)))
         solution = _at(replace(solution, bound=bound), objective(program, met))
     if found is not None:
         _verify(program, found)
@@ -117,17 +136,20 @@ def _at(solution: Solution, value: float) -> Solution:
     return replace(solution, status=status, objective=value, bound=bound, gap=gap)
 
 
-def optimum(program: LayoutProgram, options: SolverOptions, *, known: float = math.inf) -> Solution:
+def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) -> Solution:
     """The least objective of a program, without runners-up and ties.
 
     With the objective of a `known` plan, what is not as good counts as infeasible.
     """
-    return _solve(screen(program, n_best=1, known=known).program, options, None)
+    return _solve(reduced(source, known=known).screening.program, options, None)
 
 
-def is_feasible(program: LayoutProgram, options: SolverOptions) -> bool:
+def is_feasible(source: Source, options: SolverOptions) -> bool:
     """Whether anything satisfies the program; the options set no time limit."""
-    return optimum(program, options).assignment is not None
+    screened = reduced(source, until_met=True).screening
+    if screened.incumbent is not None:
+        return True
+    return _solve(screened.program, options, None).assignment is not None
 
 
 def _solve(
@@ -161,6 +183,19 @@ def _verify(program: LayoutProgram, assignment: Assignment) -> None:
     broken = violations(program, assignment)
     if broken:
         raise SolverError(f"the plan breaks what the screens should have kept: {broken}")
+
+
+def _check_unscreened(
+    source: Source, posed: PosedProgram, assignments: Sequence[Assignment]
+) -> None:
+    """Every assignment once more on its whole context, stated anew and not screened."""
+    for one in assignments:
+        k = one.context
+        whole = source.of(int(posed.model[k]), posed.number[[k]])
+        try:
+            _verify(whole.program, whole.place_of(posed, one))
+        except LookupError as error:
+            raise SolverError(f"the screens left what was not there: {error}") from None
 
 
 def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:

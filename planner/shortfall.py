@@ -12,7 +12,7 @@ from dataclasses import replace
 from planner.describe import describe
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
-from planner.programs.deployment import pose
+from planner.programs.deployment import Posing
 from planner.programs.targets import MS
 from planner.results import Deployment
 from planner.search import optimum, search
@@ -30,14 +30,14 @@ MORE_NODES = 4
 
 def most_served(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
     """The cheapest plan for the largest demand that can be met, to three digits."""
-    posed = pose(table, request, objective=CAPACITY, without=yielding)
-    served = MS / optimum(posed.program, request.options).objective
+    whole = Posing(table, request, objective=CAPACITY, without=yielding)
+    served = MS / optimum(whole, request.options).objective
     less = _with_demand(request, rounded_down(served))
-    posed = pose(table, less, objective="cost", without=[*yielding[1:]])
-    found = search(posed, request.options, n_alternatives=0)
+    posing = Posing(table, less, objective="cost", without=[*yielding[1:]])
+    found = search(posing, request.options, n_alternatives=0)
     if found.assignment is None:  # what is left over by rounding costs too much
         return None
-    return describe(table, posed, less, found.assignment)
+    return describe(table, found.posed, less, found.assignment)
 
 
 def _with_demand(request: Request, tokens_per_s: float) -> Request:

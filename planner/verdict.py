@@ -13,12 +13,14 @@ import numpy as np
 from planner.describe import chosen_draft
 from planner.errors import SolverError
 from planner.estimates import referee
-from planner.estimates.candidates import CandidateTable, NumberFormats, passes
+from planner.estimates.candidates import CandidateTable
+from planner.estimates.phases import NumberFormats, passes
 from planner.estimates.steps import Machine
 from planner.layouts.geometry import Pass
 from planner.layouts.table import ATTENTION_NAMES, LayoutTable
-from planner.programs.deployment import DECODE, REPLICAS, PosedProgram
+from planner.programs.deployment import DECODE, REPLICAS
 from planner.programs.layout import Assignment
+from planner.programs.posed import PosedProgram
 from planner.results import Deployment, PhasePlan, StepTime
 from planner.specs.records import ModelSpec
 from planner.specs.request import Request

@@ -17,9 +17,9 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.economics.choices import Choices, Tables, choices
 from planner.estimates.economics.request import EconomicsRequest
 from planner.explain import QUANTITY, RELIEF
-from planner.programs.deployment import PosedProgram
 from planner.programs.economics import pose_economics
 from planner.programs.layout import ceiling
+from planner.programs.posed import PosedProgram
 from planner.results import LimitUse, Obstacle
 from planner.units import show
 

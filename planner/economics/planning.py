@@ -16,9 +16,8 @@ from planner.economics_results import EconomicsAlternative, EconomicsConflict, E
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates.economics.choices import Choices, choices, tables_of
 from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
-from planner.programs.deployment import PosedProgram
 from planner.programs.economics import pose_economics
-from planner.programs.layout import Assignment
+from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
 from planner.results import Certificate, Screen
 from planner.search import N_ALTERNATIVES, Found, search
@@ -113,7 +112,7 @@ def _decide(
         return conflict_of(request, tables)
     posed = pose_economics(found, request, objective=request.objective)
     left = _time_left(request.options, began_s)
-    answer = search(posed, left, n_alternatives=0, on_progress=on_progress)
+    answer = search(InMemory(posed), left, n_alternatives=0, on_progress=on_progress)
     if answer.solution.status is Status.INFEASIBLE:
         return conflict_of(request, tables)
     if answer.assignment is None:
@@ -121,12 +120,13 @@ def _decide(
             time_limit_s=request.options.time_limit_s or 0.0,
             bound=in_si(request.objective, answer.solution.bound),
         )
-    best = describe_choice(found, request, answer.assignment.columns[0])
+    column = int(answer.posed.arm[answer.assignment.columns[0]])
+    best = describe_choice(found, request, column)
     verified = judge(request, best)
     return EconomicsPlan(
         request=request,
         deployment=best,
-        alternatives=_runners_up(found, posed, request, answer.assignment),
+        alternatives=_runners_up(found, posed, request, column),
         limits=limit_uses(request, tables, posed, best),
         certificate=_certificate(found, posed, request, answer, verified, began_s),
     )
@@ -141,13 +141,13 @@ def _time_left(options: SolverOptions, began_s: float) -> SolverOptions:
 
 
 def _runners_up(
-    found: Choices, posed: PosedProgram, request: EconomicsRequest, best: Assignment
+    found: Choices, posed: PosedProgram, request: EconomicsRequest, best: int
 ) -> tuple[EconomicsAlternative, ...]:
     """The best of each other context, the nearest first: one slot, so read off the arrays."""
     values = np.where(keeping(posed), column_values(posed, request.objective), np.inf)
-    objective = float(values[best.columns[0]])
+    objective = float(values[best])
     group, n_contexts = posed.program.column_context, posed.program.n_contexts
-    values[group == best.context] = np.inf
+    values[group == group[best]] = np.inf
     columns = first_least(values, group, n_contexts)
     nearest = columns[np.argsort(values[columns], kind="stable")][:N_ALTERNATIVES]
     return tuple(

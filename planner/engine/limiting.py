@@ -17,8 +17,8 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
 from planner.explain import QUANTITY, RELIEF
-from planner.programs.deployment import PosedProgram
 from planner.programs.layout import ceiling
+from planner.programs.posed import PosedProgram
 from planner.results import LimitUse, Obstacle
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.units import show

@@ -29,9 +29,9 @@ from planner.estimates.serving.request import (
 )
 from planner.explain import RELIEF
 from planner.predicting import Machines
-from planner.programs.deployment import PosedProgram
 from planner.programs.engine import SIMPLICITY, pose_engine
 from planner.programs.layout import Limit, ceiling
+from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
 from planner.results import Certificate, Screen
 from planner.search import N_ALTERNATIVES, Found, search, time_left
@@ -159,7 +159,7 @@ class EnginePlanner:
             raise NoPlanError(self.conflict())
         posed = pose_engine(found, request, objective=request.objective)
         options = time_left(request.options, began_s)
-        answer = search(posed, options, n_alternatives=0, on_progress=on_progress)
+        answer = search(InMemory(posed), options, n_alternatives=0, on_progress=on_progress)
         if answer.solution.status is Status.INFEASIBLE:
             raise NoPlanError(self.conflict())
         if answer.assignment is None:
@@ -167,7 +167,7 @@ class EnginePlanner:
                 time_limit_s=request.options.time_limit_s or 0.0,
                 bound=in_si(request.objective, answer.solution.bound),
             )
-        best = answer.assignment.columns[0]
+        best = int(answer.posed.arm[answer.assignment.columns[0]])
         error = _error(found, request.objective, best)
         chosen = best
         if request.prefer == SIMPLEST:
@@ -261,8 +261,10 @@ def _simplest(
         found, request, objective=SIMPLICITY, limits=(tie,), tie_breaker=request.objective
     )
     exact = replace(time_left(request.options, began_s), gap=0.0)
-    answer = search(simpler, exact, n_alternatives=0)
-    return best if answer.assignment is None else answer.assignment.columns[0]
+    answer = search(InMemory(simpler), exact, n_alternatives=0)
+    if answer.assignment is None:
+        return best
+    return int(answer.posed.arm[answer.assignment.columns[0]])
 
 
 def _certificate(

@@ -31,9 +31,10 @@ from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.placing.clusters import LEAF, NODE, POOL, SPANS, STAGE, Ground, cluster_for
-from planner.programs.contexts import optima
-from planner.programs.deployment import PosedProgram, pose
+from planner.programs.contexts import BestOfContexts, best_of_contexts
+from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
+from planner.programs.posed import PosedProgram
 from planner.specs.records import NodesFabric
 from planner.specs.request import Request
 from planner.topology.inventory import Ability, Inventory, Kind
@@ -42,11 +43,17 @@ from planner.topology.meshes import MeshTable
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluated:
-    """The layouts of one need, as `planning.plan` would see them."""
+    """The layouts of one need, as `planning.plan` would see them.
+
+    Args:
+        posed: the best of each context, see `best_of_contexts`.
+        n_candidates: what they were chosen from.
+    """
 
     request: Request
     table: CandidateTable
     posed: PosedProgram
+    n_candidates: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -214,17 +221,22 @@ def _ways(request: Request, sort: Sort, ground: Ground, beaten: set[Shape]) -> I
     table = table_of(request, Machine(device=machine.device, meshes=meshes, network=network))
     if not len(table.contexts):
         return
-    posed = pose(table, request, objective=request.objective)
-    evaluated = Evaluated(request=request, table=table, posed=posed)
-    value, prefill, decode = optima(posed)
-    of_context = shape[table.contexts.mesh]
+    evaluated, best = evaluate(request, table)
+    of_context = shape[table.contexts.mesh[best.posed.number]]
     for key in np.unique(of_context, axis=0):
-        here = np.flatnonzero((of_context == key).all(axis=1) & np.isfinite(value))
-        if len(here):
-            k = int(here[np.argmin(value[here])])
-            best = Assignment(context=k, columns=(int(prefill[k]), int(decode[k])))
-            t, m, p = (int(n) for n in key)
-            yield _way(evaluated, best, sort, (t, m, p))
+        here = np.flatnonzero((of_context == key).all(axis=1))
+        k = int(here[np.argmin(best.value[here])])
+        t, m, p = (int(n) for n in key)
+        yield _way(evaluated, best.assignment(k), sort, (t, m, p))
+
+
+def evaluate(request: Request, table: CandidateTable) -> tuple[Evaluated, BestOfContexts]:
+    """The best of each context of a table."""
+    best = best_of_contexts(Posing(table, request, objective=request.objective))
+    evaluated = Evaluated(
+        request=request, table=table, posed=best.posed, n_candidates=best.n_candidates
+    )
+    return evaluated, best
 
 
 def _way(evaluated: Evaluated, best: Assignment, sort: Sort, shape: tuple[int, int, int]) -> Way:

@@ -156,7 +156,7 @@ def _certificate(
     objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
     check_totals(asked, served, [way.tpot_s for way in chosen], objective=objective)
     evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
-    n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
+    n_layouts = sum(it.n_candidates for it in evaluated)
     reasons = (
         ("layouts", n_layouts - len(search.ways), "others are better on the same devices"),
         ("ways", len(search.ways) - len(search.kept), "others fit wherever they do and serve more"),

@@ -320,7 +320,7 @@ def _certificate(
     check_totals(asked, served, [one.way.tpot_s for one in located], objective=objective)
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
-    n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
+    n_layouts = sum(it.n_candidates for it in evaluated)
     n_places = sum(int((of >= 0).sum()) for _, of in ground.offered)
     screens = (
         ("layouts", n_layouts - len(ways), "others are better on the same slice"),

@@ -21,11 +21,9 @@ from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.placing.clusters import slowed
-from planner.placing.columns import Evaluated
+from planner.placing.columns import Evaluated, evaluate
 from planner.placing.posing import KTOKEN, Wanted
 from planner.programs.cells import cell_rows
-from planner.programs.contexts import optima
-from planner.programs.deployment import pose
 from planner.programs.layout import Assignment, FloatArray, IntArray
 from planner.programs.placement import (
     UNLIMITED,
@@ -158,24 +156,22 @@ def _ways_of_speed(
     table = table_of(asked, machine)
     if not len(table.contexts):
         return [], number[mesh]
-    evaluated = Evaluated(
-        request=asked, table=table, posed=pose(table, asked, objective=asked.objective)
-    )
-    value, prefill, decode = optima(evaluated.posed)
+    evaluated, best = evaluate(asked, table)
+    mesh_of_context = table.contexts.mesh[best.posed.number]
     ways: list[TorusWay] = []
     for row in range(len(meshes)):
-        here = np.flatnonzero((table.contexts.mesh == row) & np.isfinite(value))
+        here = np.flatnonzero(mesh_of_context == row)
         if len(here):
-            k = int(here[np.argmin(value[here])])
-            best = Assignment(context=k, columns=(int(prefill[k]), int(decode[k])))
+            k = int(here[np.argmin(best.value[here])])
             number[row] = len(ways)
-            ways.append(_way(evaluated, best, model, speed))
+            ways.append(_way(evaluated, best.assignment(k), model, speed))
     return ways, number[mesh]
 
 
 def _way(evaluated: Evaluated, best: Assignment, model: int, speed: float) -> TorusWay:
     quantities, columns = evaluated.posed.quantities, list(best.columns)
-    meshes, row = evaluated.table.machine.meshes, evaluated.table.contexts.mesh[best.context]
+    table, number = evaluated.table, evaluated.posed.number[best.context]
+    meshes, row = table.machine.meshes, table.contexts.mesh[number]
     (x, y, z), (rx, ry, rz), (lx, ly, lz) = (
         values[row].tolist()
         for values in (meshes.axis_size, meshes.axis_wraps, meshes.axis_bytes_per_s)

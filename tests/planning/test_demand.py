@@ -22,7 +22,7 @@ from planner import (
     plan,
 )
 from planner.estimates import referee
-from planner.estimates.candidates import passes
+from planner.estimates.phases import passes
 from planner.programs import deployment as program
 from planner.specs.records import FORMAT_BYTES
 from tests import requests

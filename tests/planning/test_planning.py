@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from planner import NoPlanError, RequestError, SolverOptions, Targets, Workload, plan
 from planner.estimates import referee
-from planner.estimates.candidates import machine_of, passes
+from planner.estimates.candidates import machine_of
+from planner.estimates.phases import passes
 from planner.specs.records import FORMAT_BYTES
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, nodes, torus

@@ -5,31 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from planner import SolverError, search
-from planner.programs.deployment import PosedProgram
 from planner.programs.layout import objective
+from planner.programs.posed import InMemory
+from planner.programs.reduction import reduced
 from planner.programs.screens import screen
 from planner.solvers import solve
 from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
-from tests.programs.instances import INFINITE, program, random_program
+from tests.programs.instances import INFINITE, posed, program, random_program
 
 
-def posed(layout, tie=None):
+def source(layout, tie=None):
     """A program whose columns are nothing but numbers; `tie` breaks ties."""
-    nowhere = np.zeros(layout.n_columns, dtype=np.int64)
-    return PosedProgram(
-        program=layout,
-        arm=nowhere,
-        batch=nowhere,
-        variant=nowhere,
-        quantities={} if tie is None else {"cost": (np.zeros(layout.n_contexts), np.array(tie))},
-        tie_breaker=None if tie is None else "cost",
-        n_unfit=0,
-    )
+    if tie is None:
+        return InMemory(posed(layout))
+    return InMemory(posed(layout, tie="cost", cost=tie))
 
 
 # Two contexts in which one column each slot, at 10 and at 11.
@@ -48,12 +41,22 @@ def answers(monkeypatch, change):
     monkeypatch.setattr(search, "solve", changed)
 
 
+def meeting_nothing(monkeypatch):
+    """Let `search` see screens that have met no assignment."""
+
+    def without(*args, **choices):
+        left = reduced(*args, **choices)
+        return replace(left, screening=replace(left.screening, incumbent=None))
+
+    monkeypatch.setattr(search, "reduced", without)
+
+
 def test_of_tied_plans_the_cheaper_one_is_chosen_even_below_zero():
     """Both columns decode 7 sequences, and 7 (1 + 1e-9) is below −7 on that side of zero."""
     layout = program(
         [(0, 0, INFINITE)], [(0, 0, -7, 0), (0, 0, -7, 0), (0, 0, -3, 0)], slots=("decode",)
     )
-    found = search.search(posed(layout, tie=[4.0, 2.0, 1.0]), SolverOptions())
+    found = search.search(source(layout, tie=[4.0, 2.0, 1.0]), SolverOptions())
     assert found.assignment is not None
     assert found.assignment.columns == (1,)
 
@@ -64,35 +67,32 @@ def test_what_the_screens_met_is_kept_when_the_solver_stops_at_something_worse(m
     def content(layout, solution):
         if layout.n_contexts < 2 or solution.assignment is None:
             return solution
-        worse = replace(solution.assignment, context=1, columns=(2, 3))
+        worse = replace(solution.assignment, context=1, columns=(1, 3))
         return replace(solution, assignment=worse, objective=11.0, bound=5.5, gap=0.5)
 
     answers(monkeypatch, content)
-    found = search.search(posed(TWO), SolverOptions(gap=0.5))
+    found = search.search(source(TWO), SolverOptions(gap=0.5))
     assert (found.solution.objective, found.solution.bound) == (10.0, 10.0)
     assert found.assignment is not None
-    assert objective(TWO, found.assignment) == 10.0
+    assert objective(found.posed.program, found.assignment) == 10.0
     assert [value for _, value in found.alternatives] == [11.0]
 
 
 def test_no_runner_up_is_better_than_the_plan(monkeypatch):
     """The screens meet nothing; the solver gives 11 first, and 10 among the runners-up."""
 
-    def nothing(*args, **choices):
-        return replace(screen(*args, **choices), incumbent=None)
-
     def content(layout, solution):
         if layout.n_contexts < 2:
             return solution
-        worse = replace(solution.assignment, context=1, columns=(2, 3))
+        worse = replace(solution.assignment, context=1, columns=(1, 3))
         return replace(solution, assignment=worse, objective=11.0, bound=5.5, gap=0.5)
 
-    monkeypatch.setattr(search, "screen", nothing)
+    meeting_nothing(monkeypatch)
     answers(monkeypatch, content)
-    found = search.search(posed(TWO), SolverOptions(gap=0.5))
+    found = search.search(source(TWO), SolverOptions(gap=0.5))
     assert found.solution.objective == 10.0
     assert found.assignment is not None
-    assert objective(TWO, found.assignment) == 10.0
+    assert objective(found.posed.program, found.assignment) == 10.0
     assert [value for _, value in found.alternatives] == [11.0]
 
 
@@ -106,7 +106,7 @@ def test_out_of_time_gives_what_the_screens_met_and_a_bound_below_it(monkeypatch
         )
 
     answers(monkeypatch, late)
-    found = search.search(posed(layout), SolverOptions(time_limit_s=1.0))
+    found = search.search(source(layout), SolverOptions(time_limit_s=1.0))
     assert found.solution.status is Status.FEASIBLE
     assert (found.solution.objective, found.solution.bound) == (4.0, 2.0)
     assert (found.solution.gap, found.alternatives) == (0.5, ())
@@ -119,14 +119,11 @@ def test_a_solver_that_calls_infeasible_what_has_a_plan_is_not_believed(monkeypa
             return solution
         return replace(solution, status=Status.INFEASIBLE, assignment=None, objective=math.inf)
 
-    def nothing(*args, **choices):
-        return replace(screen(*args, **choices), incumbent=None)
-
     if not incumbent:
-        monkeypatch.setattr(search, "screen", nothing)
+        meeting_nothing(monkeypatch)
     answers(monkeypatch, denies)
     with pytest.raises(SolverError, match="calls infeasible"):
-        search.search(posed(TWO), SolverOptions())
+        search.search(source(TWO), SolverOptions())
 
 
 def test_all_solves_of_a_search_share_one_time_limit(monkeypatch):
@@ -139,7 +136,7 @@ def test_all_solves_of_a_search_share_one_time_limit(monkeypatch):
 
     monkeypatch.setattr(search, "solve", noted)
     layout = random_program(12, 15)
-    search.search(posed(layout, tie=layout.column_bytes), SolverOptions(time_limit_s=60.0))
+    search.search(source(layout, tie=layout.column_bytes), SolverOptions(time_limit_s=60.0))
     assert len(given) == 5
     assert given[0] < 60.0
     assert given == sorted(given, reverse=True)
