@@ -104,7 +104,7 @@ class Judge:
         )
 
     def _channel(
-        self, part: nx.Graph[Any], axis: str, groups: list[tuple[str, ...]], counted: float
+        self, part: set[str], axis: str, groups: list[tuple[str, ...]], counted: float
     ) -> Channel:
         read = [(*self._width(part, group, axis), group) for group in groups]
         width, link, group = min(read, key=lambda one: one[0])
@@ -123,12 +123,12 @@ class Judge:
         )
 
     def _width(
-        self, part: nx.Graph[Any], group: tuple[str, ...], axis: str
+        self, part: set[str], group: tuple[str, ...], axis: str
     ) -> tuple[float, tuple[str, str] | None]:
         """Bandwidth of a group: of its paths, and of each member's own links."""
         if self._costs is not None:
             return self._costs(group)[0], None
-        width, link = bottleneck(part, group)
+        width, link = bottleneck(self._shares, group, within=part)
         if width == 0.0:  # where switches are nested deeper, paths lead further out
             width, link = bottleneck(self._shares, group)
         # no way around a member's own adapter: others' may be somebody else's
@@ -154,8 +154,8 @@ class Judge:
             return float("inf"), None
         return sum(width for width, _ in adapters), adapters[0][1]
 
-    def _part(self, one: Located) -> nx.Graph[Any]:
-        """The graph as far as a replica's traffic can go: its nodes, and all switches above."""
+    def _part(self, one: Located) -> set[str]:
+        """How far a replica's traffic can go in the graph: its nodes, and all switches above."""
         nodes = {name for part in one.parts for name in part.devices}
         beside = {other for name in nodes for other in self._shares[name]}
         above = {other for name in beside for other in self._shares[name]}
@@ -164,8 +164,7 @@ class Judge:
             if one.way.span == POOL
             else ()
         )
-        # copied: a view would ask anew, of each neighbour, whether it belongs
-        return self._shares.subgraph({*nodes, *beside, *above, *top}).copy()
+        return {*nodes, *beside, *above, *top}
 
 
 def _fair_shares(graph: nx.Graph[Any]) -> nx.Graph[Any]:
