@@ -41,7 +41,7 @@ from planner.topology.slices import Shape, slice_wraps, torus_device
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_COLUMNS = 150_000
+MOST_COLUMNS = 200_000
 """Places of all models together that one program may choose from."""
 
 

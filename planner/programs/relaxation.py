@@ -135,3 +135,22 @@ def priced(relaxed: Relaxation, prices: FloatArray) -> Priced:
     np.add.at(reduced, relaxed.column, relaxed.value * prices[relaxed.row])
     least = np.minimum(reduced, 0.0) * relaxed.most
     return Priced(bound=float(least.sum() - prices @ relaxed.right), reduced=reduced[:-1])
+
+
+def even_bound(program: PlacementProgram) -> float:
+    """What one price of every resource proves: no unit of it is worth more than the best column's.
+
+    Prices at which no column is better than nothing (Farley), so that the bound is what all that
+    is free comes to. Where columns differ in little but their places, nothing beats it.
+    """
+    uses = program.uses
+    if program.is_for_share or (uses.amount < 0).any():
+        return -math.inf
+    size = np.zeros(program.n_columns)
+    np.add.at(size, uses.column, uses.amount)
+    gains = program.objective < 0
+    if (size[gains] == 0).any():
+        return -math.inf
+    price = float((-program.objective[gains] / size[gains]).max(initial=0.0))
+    price *= 1.0 + 4 * float(np.finfo(np.float64).eps)  # outward, so that none is better
+    return -price * float(np.maximum(program.free, 0).sum())

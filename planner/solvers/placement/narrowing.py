@@ -29,7 +29,7 @@ from planner.programs.placement import (
     placement_objective,
     violations,
 )
-from planner.programs.relaxation import Priced, priced, relaxation
+from planner.programs.relaxation import Priced, even_bound, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import run, set_parameters, status_of
 from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
@@ -55,6 +55,11 @@ def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
     at_once = trivial(program, name, clock)
     if at_once is not None:
         return at_once
+    first = greedy(program)
+    even = even_bound(program)
+    if first is not None and _is_close(placement_objective(program, first), even, effort):
+        ending = Ending(status=Status.OPTIMAL, bound=even, solver=name)
+        return placed(program, first, ending, clock)
     relaxed = relaxation(program)
     prices = prices_of(relaxed, effort, clock)
     if prices is None:
@@ -62,7 +67,7 @@ def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
             program, None, Ending(status=Status.INFEASIBLE, bound=math.inf, solver=name), clock
         )
     search = _Search(program, priced(relaxed, prices), effort, clock)
-    search.begin(greedy(program))
+    search.begin(first)
     search.run()
     return placed(program, search.counts, search.ending(name), clock)
 
@@ -140,8 +145,7 @@ class _Search:
             return True
         if self.counts is None:
             return False
-        slack = max(self._effort.gap, _CLOSE) * max(abs(self._value), _CLOSE)
-        return self._value - self._bound <= slack
+        return _is_close(self._value, self._bound, self._effort)
 
     def _next(self, found: _Choice, falls_behind: FloatArray, n: int) -> int:
         """How many columns the next choice is made among, those that fall behind least first."""
@@ -192,14 +196,21 @@ class _Search:
         return math.inf if limit_s is None else limit_s - self._clock.elapsed_s()
 
 
+def _is_close(value: float, bound: float, effort: Effort) -> bool:
+    """Whether a choice is as good as its bound, within the gap that is asked for."""
+    return value - bound <= max(effort.gap, _CLOSE) * max(abs(value), _CLOSE)
+
+
 def greedy(program: PlacementProgram) -> Counts | None:
     """One column after the other, what is worth most for what it uses first; None if not valid."""
     uses = program.uses
     size = np.zeros(program.n_columns)
     np.add.at(size, uses.column, uses.amount)
-    order = np.argsort(uses.column, kind="stable")
-    starts = np.searchsorted(uses.column[order], np.arange(program.n_columns + 1))
-    resource, amount = uses.resource[order], uses.amount[order]
+    resource, column, amount = uses.resource, uses.column, uses.amount
+    if (np.diff(column) < 0).any():
+        order = np.argsort(column, kind="stable")
+        resource, column, amount = resource[order], column[order], amount[order]
+    starts = np.searchsorted(column, np.arange(program.n_columns + 1))
     left = program.free.copy()
     copies = np.zeros(program.n_columns, np.int64)
     worth = program.objective / np.maximum(size, 1.0)
