@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner.certificates import Certificate
     from planner.comparing import compare, frontiers
     from planner.engine.auditing import audit_engine
     from planner.engine.planning import plan_engine
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from planner.placing.repairing import repair
     from planner.planning import plan
     from planner.repair_results import Repair
-    from planner.results import Certificate, Conflict, Deployment, Plan
+    from planner.results import Conflict, Deployment, Plan
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
@@ -91,7 +92,7 @@ _HOMES = {
     "Targets": "planner.specs.request",
     "Plan": "planner.results",
     "Deployment": "planner.results",
-    "Certificate": "planner.results",
+    "Certificate": "planner.certificates",
     "Conflict": "planner.results",
     "Frontier": "planner.surveys",
     "FrontierPoint": "planner.surveys",

@@ -7,11 +7,11 @@ import time
 from dataclasses import replace
 
 from planner.audit_results import Audit
-from planner.certify import REASONS
+from planner.certify import screens_of
 from planner.errors import SolverError
 from planner.layout_candidates import LayoutCandidates
 from planner.programs.targets import MS, USD_PER_MTOKEN
-from planner.results import Deployment, Screen
+from planner.results import Deployment
 from planner.specs.request import Request
 from planner.surveys import DEFAULT_ALPHA, Case, Curve, Frontier, FrontierPoint, FrontierProof
 from planner.tracing import Step, Trace, trace
@@ -92,14 +92,11 @@ def _proof(
     rejected = {**before, **traced.rejected}
     return FrontierProof(
         status=traced.status.value,
-        solver=traced.solver,
+        proofs=traced.vouched.proofs,
+        vouched_by=traced.vouched_by,
         n_candidates=traced.narrowed.n_columns + sum(before.values()),
         n_contexts=traced.narrowed.n_contexts,
-        screens=tuple(
-            Screen(name=name, n_candidates=count, reason=REASONS.get(name, name))
-            for name, count in rejected.items()
-            if count
-        ),
+        screens=screens_of(rejected),
         n_solved=traced.n_solved,
         verified=verified,
         wall_s=time.perf_counter() - began_s,

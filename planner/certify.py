@@ -9,14 +9,22 @@ lowered to the bounds of whatever the screens rejected.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
+from planner.certificates import Certificate, Proof, Screen
 from planner.errors import SolverError
 from planner.estimates.candidates import CandidateTable
+from planner.programs.screens import Screening
 from planner.programs.targets import MS, USD_PER_MTOKEN
-from planner.results import Certificate, Deployment, LimitUse, Screen
+from planner.results import Deployment, LimitUse
 from planner.search import Found
+from planner.solvers.proving import Proved
 from planner.specs.request import Request
+
+Screens = tuple[Screen, ...]
 
 TIE_TOLERANCE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
@@ -109,36 +117,102 @@ def certificate(
     Raises:
         SolverError: what was optimised is not what the deployment comes to.
     """
-    solution, screened, n_unfit = found.solution, found.screened, found.posed.n_unfit
-    objective = in_si(request.objective, solution.objective)
-    reached = _reached(request.objective, deployment)
+    solution, screened, name = found.solution, found.screened, request.objective
+    objective = in_si(name, solution.objective)
+    reached = _reached(name, deployment)
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
-        raise SolverError(f"{request.objective} {objective!r} is {reached!r} in the deployment")
-    bound = in_si(request.objective, min(solution.bound, solution.objective, screened.bound))
+        raise SolverError(f"{name} {objective!r} is {reached!r} in the deployment")
+    n_unfit = found.posed.n_unfit
     n_too_large = sum(table.n_too_large * table.n_of_arm for table in tables)
-    rejected = [("weights", n_too_large), ("memory", n_unfit)]
-    rejected += [(name, n_columns) for name, (n_columns, _) in screened.rejected.items()]
+    rejected = {"weights": n_too_large, "memory": n_unfit, **n_rejected(screened)}
+    return certified(
+        solution,
+        objective_name=name,
+        to_si=partial(in_si, name),
+        dimension=OBJECTIVE_UNITS[name][1],
+        n_candidates=found.reduced.n_columns + n_unfit + n_too_large,
+        n_contexts=found.reduced.n_contexts,
+        screens=screens_of(rejected),
+        n_solved=screened.program.n_columns,
+        outside=screened.bound,
+        verified=verified,
+        wall_s=wall_s,
+    )
+
+
+def n_rejected(screened: Screening) -> dict[str, int]:
+    """Columns that each screen rejected."""
+    return {name: n_columns for name, (n_columns, _) in screened.rejected.items()}
+
+
+def screens_of(rejected: Mapping[str, int], reasons: Mapping[str, str] = REASONS) -> Screens:
+    """Screens that rejected anything, with the reason why nothing is lost."""
+    return tuple(
+        Screen(
+            name=name,
+            n_candidates=count,
+            reason=reasons.get(name, f"they break `{name}` by themselves"),
+        )
+        for name, count in rejected.items()
+        if count > 0
+    )
+
+
+def certified(
+    solution: Proved[Any],
+    *,
+    objective_name: str,
+    to_si: Callable[[float], float],
+    dimension: str,
+    n_candidates: int,
+    n_contexts: int,
+    screens: Screens,
+    n_solved: int,
+    verified: tuple[str, ...],
+    wall_s: float,
+    outside: float = math.inf,
+    n_programs: int = 1,
+) -> Certificate:
+    """What provers vouch for, as a certificate: the one builder, for every kind of answer.
+
+    Args:
+        to_si: an objective of the program in SI.
+        outside: no choice that was kept from the provers is better, in the program's unit.
+    """
+    objective = to_si(solution.objective)
+    bound = to_si(min(solution.bound, solution.objective, outside))
+    is_vouched = solution.bound <= solution.vouched.bound
     return Certificate(
         status=solution.status.value,
-        objective_name=request.objective,
+        objective_name=objective_name,
         objective=objective,
         bound=bound,
         gap=abs(objective - bound) / abs(objective) if objective else 0.0,
-        dimension=OBJECTIVE_UNITS[request.objective][1],
-        solver=f"{solution.solver} {solution.version}",
-        n_candidates=found.reduced.n_columns + n_unfit + n_too_large,
-        n_contexts=found.reduced.n_contexts,
-        screens=tuple(
-            Screen(
-                name=name,
-                n_candidates=count,
-                reason=REASONS.get(name, f"they break `{name}` by themselves"),
-            )
-            for name, count in rejected
-            if count
-        ),
-        n_solved=screened.program.n_columns,
+        dimension=dimension,
+        proofs=proofs_in_si(solution.vouched.proofs, to_si),
+        vouched_by=solution.vouched.by if is_vouched else (),
+        n_candidates=n_candidates,
+        n_contexts=n_contexts,
+        screens=screens,
+        n_solved=n_solved,
         verified=verified,
         wall_s=wall_s,
-        solve_s=solution.wall_s,
+        solve_s=math.fsum(proof.wall_s for proof in solution.vouched.proofs),
+        n_programs=n_programs,
+    )
+
+
+def proofs_in_si(proofs: Sequence[Proof], to_si: Callable[[float], float]) -> tuple[Proof, ...]:
+    """Proofs with values and bounds in SI, without those of which nothing is claimed.
+
+    What is not finite stays: of a bound, that nothing is feasible, or nothing said.
+    """
+
+    def said(value: float) -> float:
+        return to_si(value) if math.isfinite(value) else value
+
+    return tuple(
+        replace(proof, value=said(proof.value), bound=said(proof.bound))
+        for proof in proofs
+        if proof.bound > -math.inf or not proof.is_accepted or not proof.is_own
     )

@@ -22,6 +22,7 @@ from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
+from planner.commands.kept import program_kept
 from planner.commands.placements import place, repair
 from planner.commands.predict import predict
 from planner.commands.stages import layers, stages
@@ -207,7 +208,9 @@ def _run(words: list[str]) -> int:
     except CycloptsError as error:  # `tidy` has left nothing that could be wrong
         raise RequestError([*said.problems, Problem(where="plan", fact=str(error))]) from error
     extra = dict.fromkeys(injected, said)
-    return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
+    path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
+    with program_kept(path, said):
+        return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
 
 
 def _request(written: WrittenPlan, said: Arguments) -> _Request:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.certificates import Certificate
 from planner.estimates.economics.recount import PassCount, Way
 from planner.estimates.economics.request import EconomicsRequest
-from planner.results import Certificate, LimitUse, Obstacle
+from planner.results import LimitUse, Obstacle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

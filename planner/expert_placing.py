@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from planner.certify import certified
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import Problem, RequestError, SolverError
 from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
@@ -27,6 +28,7 @@ from planner.programs.experts import (
 from planner.solvers.experts.found import Found
 from planner.solvers.experts.solving import greedy_placement, placement_of, solve_experts
 from planner.specs.expert_loads import load_problem, placement_copies
+from planner.specs.targets import Wanted
 
 MOST_SLOTS = 16_384  # of all ranks together
 USUAL_GAP = 1e-3
@@ -65,6 +67,7 @@ def place_experts(
     gap: float = USUAL_GAP,
     seed: int = 0,
     time_limit_s: float | None = None,
+    proof: Wanted = "two",
 ) -> ExpertPlan:
     """Place and replicate experts so that the fullest rank has the least load.
 
@@ -83,6 +86,7 @@ def place_experts(
         gap: distance to the bound that is good enough, as a share of it.
         seed: of the search.
         time_limit_s: wall time; None for as many steps as are usual.
+        proof: how many have to vouch for a bound: `two`, or `one`.
 
     Raises:
         RequestError: the arguments make no program; all faults are listed.
@@ -109,7 +113,9 @@ def place_experts(
         move_price=move_price,
         coactivation=pairs,
     )
-    found = solve_experts(program, gap=gap, slack=slack, seed=seed, time_limit_s=time_limit_s)
+    found = solve_experts(
+        program, gap=gap, slack=slack, seed=seed, time_limit_s=time_limit_s, proof=proof
+    )
     return _plan(program, found, weights or ExpertWeights(), (gap, began_s))
 
 
@@ -211,9 +217,6 @@ def _plan(
         ranks=_ranks(program, placement, before),
         max_load=value,
         mean_load=program.mean_load,
-        objective=found.objective,
-        bound=found.bound,
-        gap=found.gap,
         gap_asked=gap,
         proof=found.proof,
         is_cut_short=found.is_cut_short,
@@ -225,8 +228,18 @@ def _plan(
         n_moves=None if program.present is None else n_moves(program, placement),
         expert_bytes=weights.n_bytes,
         move_price=program.move_price,
-        verified=_verify(program, placement, value),
-        wall_s=time.perf_counter() - began_s,
+        certificate=certified(
+            found.proved,
+            objective_name="max_load",
+            to_si=lambda load: load,
+            dimension="1",
+            n_candidates=program.n_experts * program.n_ranks,
+            n_contexts=1,
+            screens=(),
+            n_solved=program.n_experts * program.n_ranks,
+            verified=_verify(program, placement, value),
+            wall_s=time.perf_counter() - began_s,
+        ),
     )
 
 

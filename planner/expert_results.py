@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.certificates import OPTIMAL, Certificate
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertRank:
@@ -53,10 +55,7 @@ class ExpertPlan:
         n_copies: of each expert.
         ranks: what each holds.
         max_load, mean_load: of the ranks.
-        objective: the fullest rank's load and the price of the moves.
-        bound: no placement has a lower objective.
-        gap: distance between the two, as a share of the bound.
-        gap_asked: the distance that was good enough.
+        gap_asked: the distance to the bound that was good enough, as a share of it.
         proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
         is_cut_short: whether the time limit ended the search.
         greedy: the greedy balancer's placement.
@@ -67,8 +66,7 @@ class ExpertPlan:
         n_moves: copies that have to move; None without a present placement.
         expert_bytes: of one expert of one layer; None where unknown.
         move_price: share of the mean load that a moved copy had to save.
-        verified: what was checked by code that did not find the placement.
-        wall_s: time it took.
+        certificate: its objective is the fullest rank's load and the price of the moves.
     """
 
     source: str
@@ -84,9 +82,6 @@ class ExpertPlan:
     ranks: tuple[ExpertRank, ...]
     max_load: float
     mean_load: float
-    objective: float
-    bound: float
-    gap: float
     gap_asked: float
     proof: str
     is_cut_short: bool
@@ -98,8 +93,7 @@ class ExpertPlan:
     n_moves: int | None
     expert_bytes: float | None
     move_price: float
-    verified: tuple[str, ...]
-    wall_s: float
+    certificate: Certificate
 
     @property
     def imbalance(self) -> float:
@@ -108,8 +102,8 @@ class ExpertPlan:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the gap is as small as was asked."""
-        return self.gap <= self.gap_asked
+        """Whether the gap is as small as was asked, by a bound that is vouched for."""
+        return self.certificate.status == OPTIMAL
 
     @property
     def gain_fraction(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.certify import OBJECTIVE_UNITS, in_si, screens_of
 from planner.economics.tracing import EconomicsCandidates, axis_problems
 from planner.engine.planning import asked_of
 from planner.engine.tracing import EngineCandidates
@@ -22,7 +22,6 @@ from planner.layout_candidates import Candidates, LayoutCandidates
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
-from planner.results import Screen
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
@@ -343,18 +342,11 @@ class _Search:
         rejected = {**before, **traced.rejected}
         return FrontierProof(
             status=traced.status.value,
-            solver=traced.solver,
+            proofs=traced.vouched.proofs,
+            vouched_by=traced.vouched_by,
             n_candidates=narrowed.n_columns + sum(before.values()),
             n_contexts=narrowed.n_contexts,
-            screens=tuple(
-                Screen(
-                    name=name,
-                    n_candidates=count,
-                    reason=REASONS.get(name, f"they break `{name}` by themselves"),
-                )
-                for name, count in rejected.items()
-                if count
-            ),
+            screens=screens_of(rejected),
             n_solved=traced.n_solved,
             verified=self.verified,
             wall_s=time.perf_counter() - self.began_s,

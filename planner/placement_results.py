@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.results import Certificate, Deployment, Obstacle
+from planner.certificates import Certificate
+from planner.results import Deployment, Obstacle
 from planner.specs.provenance import Provenance
 from planner.units import show
 

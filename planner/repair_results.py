@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.certificates import Proof
 from planner.placement_results import Placement
 
 
@@ -77,6 +78,8 @@ class Repair:
         moves: rank by rank.
         frontier: by bytes, ascending; no point is as good as another in both.
         is_whole: whether the frontier is complete; False where it was cut short.
+        moved_proofs: what provers said of the fewest moved bytes within the loss [B].
+        moved_vouched_by: who vouches for them; empty where one solver is alone.
         load_s: the longest that a device, or one that sends to others, takes for its shards
             over its own link, all at once; what comes from storage is not in it.
         lost: what is lost beside the weights.
@@ -92,6 +95,8 @@ class Repair:
     moves: tuple[Move, ...]
     frontier: tuple[RepairPoint, ...]
     is_whole: bool
+    moved_proofs: tuple[Proof, ...]
+    moved_vouched_by: tuple[str, ...]
     load_s: float
     lost: str = "the KV cache of every replica that is not kept, and requests in it"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from planner.certificates import Certificate
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.units import show
@@ -318,56 +319,6 @@ class LimitUse:
     def binds(self) -> bool:
         """Whether the plan would be better if this limit were looser."""
         return self.gain_fraction is not None and self.gain_fraction > 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
-    """A lossless test that candidates failed before the solver saw them."""
-
-    name: str
-    n_candidates: int
-    reason: str
-
-
-LEAST_MOVED = "least-moved"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
-    """Why the plan is the best: the solver's bound, the screens, the verifier's word.
-
-    Args:
-        status: `optimal` within the gap that was asked for, `feasible` when time ended, or
-            `least-moved`: of a repair, that nothing within the loss that was asked for moves less.
-        objective_name: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`.
-        objective: value of the plan, SI; for throughput, output tokens a second.
-        bound: no plan is better than this; same unit.
-        gap: |objective − bound| / |objective|.
-        dimension: of objective and bound, as `units.show` takes it.
-        solver: backend and version.
-        n_candidates: (layout, format, batch) choices of both phases that were considered.
-        n_contexts: ways to use the pool that were considered.
-        screens: what was rejected before the solver, and why that loses nothing.
-        n_solved: candidates that reached the solver.
-        verified: checks that the plan passed, none of them by the code that found it.
-        wall_s: time from request to plan.
-        solve_s: part of it spent in the solver.
-    """
-
-    status: str
-    objective_name: str
-    objective: float
-    bound: float
-    gap: float
-    dimension: str
-    solver: str
-    n_candidates: int
-    n_contexts: int
-    screens: tuple[Screen, ...]
-    n_solved: int
-    verified: tuple[str, ...]
-    wall_s: float
-    solve_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,9 +19,7 @@ from planner.programs.layout import (
     LayoutProgram,
     Limit,
     ceiling,
-    choosable,
     exceeds,
-    lower_bounds,
     objective,
     restrict,
     violations,
@@ -28,8 +27,9 @@ from planner.programs.layout import (
 from planner.programs.posed import PosedProgram, Source
 from planner.programs.reduction import NO_RELIEFS, Reduced, reduced
 from planner.programs.screens import Screening, screen
-from planner.solvers import exhaustive, solve
-from planner.solvers.solution import Progress, Solution, Status, relative_gap
+from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
+from planner.solvers.proving import Prover, Word, in_hand, prove
+from planner.solvers.solution import Effort, Progress
 from planner.specs.request import SolverOptions
 
 N_ALTERNATIVES = 3
@@ -42,13 +42,14 @@ class Found:
     """What a search found.
 
     Args:
-        solution: of the screened program; its objective is the primary one.
+        solution: what the provers say of the screened program, and on small instances of the
+            unscreened one; its objective is the primary one.
         assignment: the choice, in the columns of `posed`; `None` without one.
         alternatives: the next best, each with its primary objective.
         reduced: what the screens left and rejected.
     """
 
-    solution: Solution
+    solution: LayoutSolution
     assignment: Assignment | None
     alternatives: tuple[tuple[Assignment, float], ...]
     reduced: Reduced
@@ -79,25 +80,73 @@ def search(
         reliefs: see `reduced`.
 
     Raises:
-        SolverError: an answer fails `violations` on the unscreened program.
+        SolverError: an answer fails `violations` on the unscreened program; or no solver has one.
     """
     began_s = time.perf_counter()
     left = reduced(source, n_best=1 + n_alternatives, reliefs=reliefs)
     posed, screened = left.posed, left.screening
-    solution = _solve(screened.program, time_left(options, began_s), on_progress)
-    solution, best = _in_hand(posed.program, screened, solution)
-    if best is None or solution.status is not Status.OPTIMAL:  # it goes out at once
+    solution = _proved(left, time_left(options, began_s), on_progress)
+    best = solution.answer
+    if best is None or not solution.status.is_final:  # it goes out at once
         _check_unscreened(source, posed, [] if best is None else [best])
         return Found(solution=solution, assignment=best, alternatives=(), reduced=left)
+    _verify(posed.program, best)
     others = _alternatives(posed.program, screened, best, (options, began_s), n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
         (best, value), *others = ranked
-        solution = _at(solution, value)
+        solution = replace(solution, answer=best, objective=value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
         best = break_ties(posed, best, time_left(options, began_s))
     _check_unscreened(source, posed, [best, *(other for other, _ in others)])
     return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
+
+
+MOST_UNSCREENED = 200_000
+"""Assignments of an unscreened program that are all looked at, so that a wrong screen is seen."""
+
+
+def _proved(
+    left: Reduced,
+    options: SolverOptions,
+    on_progress: Callable[[Progress], None] | None,
+) -> LayoutSolution:
+    """What the provers say of the screened program, in the columns that bounds left.
+
+    What the screens met on the way is an answer in hand: a solver that stops early may miss it.
+    Of a small program, or of a large one what bounds left of it, every assignment is looked at, so
+    that a wrong screen is seen.
+    """
+    screened = left.screening
+    known = [counted(screened.program)]
+    if screened.incumbent is not None:
+        value = objective(left.posed.program, screened.incumbent)
+        known.append(in_hand(screened.incumbent, value))
+    if options.proof == "two" and options.solver != "exhaustive":
+        known += enumerated(left.posed.program, MOST_UNSCREENED)
+        known += [_mapped(screened, word) for word in enumerated(screened.program)]
+    provers = [
+        partial(_asked, screened, prover) for prover in provers_of(screened.program, options.solver)
+    ]
+    effort = Effort(
+        time_limit_s=options.time_limit_s,
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+        on_progress=on_progress,
+    )
+    rows = rows_of(screened.program)
+    return prove(provers, effort, wanted=options.proof, known=known, rows=rows)
+
+
+def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:
+    return _mapped(screened, prover(effort))
+
+
+def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
+    """A word of the screened program in the columns of the unscreened one."""
+    found = None if word.answer is None else screened.original(word.answer)
+    return replace(word, answer=found)
 
 
 def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
@@ -108,75 +157,30 @@ def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
     return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
 
 
-def _in_hand(
-    program: LayoutProgram, screened: Screening, solution: Solution
-) -> tuple[Solution, Assignment | None]:
-    """The better of the solver's answer and of what the screens met on the way, verified.
-
-    A solver that may stop early, for time or within a gap, may miss what is in hand.
-    """
-    found = screened.original(solution.assignment) if solution.assignment is not None else None
-    met = screened.incumbent
-    if met is not None and (found is None or exceeds(solution.objective, objective(program, met))):
-        if solution.status is Status.INFEASIBLE:
-            raise SolverError(f"{solution.solver} calls infeasible what has a plan")
-        found = met
-        bound = max(solution.bound, float(lower_bounds(program).min(initial=np.inf)))
-        solution = _at(replace(solution, bound=bound), objective(program, met))
-    if found is not None:
-        _verify(program, found)
-    return solution, found
-
-
-def _at(solution: Solution, value: float) -> Solution:
-    """The same proof for a better assignment."""
-    bound = min(value, solution.bound)
-    status = Status.FEASIBLE if solution.status is Status.UNKNOWN else solution.status
-    gap = relative_gap(value, bound)
-    return replace(solution, status=status, objective=value, bound=bound, gap=gap)
-
-
-def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) -> Solution:
+def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) -> LayoutSolution:
     """The least objective of a program, without runners-up and ties.
 
     With the objective of a `known` plan, what is not as good counts as infeasible.
     """
-    return _solve(reduced(source, known=known).screening.program, options, None)
+    return _solve(reduced(source, known=known).screening.program, options)
 
 
 def is_feasible(source: Source, options: SolverOptions) -> bool:
     """Whether anything satisfies the program; the options set no time limit."""
     screened = reduced(source, until_met=True).screening
-    if screened.incumbent is not None:
-        return True
-    return _solve(screened.program, options, None).assignment is not None
+    return screened.incumbent is not None or _solve(screened.program, options).answer is not None
 
 
-def _solve(
-    program: LayoutProgram,
-    options: SolverOptions,
-    on_progress: Callable[[Progress], None] | None,
-) -> Solution:
-    """Solve; that nothing satisfies a program is confirmed by looking at every assignment.
-
-    Raises:
-        SolverError: one of them satisfies it.
-    """
-    solution = solve(
+def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
+    return solve(
         program,
         solver=options.solver,
         time_limit_s=options.time_limit_s,
         gap=options.gap,
         threads=options.threads,
         seed=options.seed,
-        on_progress=on_progress,
+        proof=options.proof,
     )
-    doubtful = solution.status is Status.INFEASIBLE and choosable(program).any()
-    if doubtful and exhaustive.n_assignments(program) <= exhaustive.MOST_ASSIGNMENTS:
-        missed = solve(program, solver="exhaustive").assignment
-        if missed is not None:
-            raise SolverError(f"{solution.solver} calls infeasible what {missed} satisfies")
-    return solution
 
 
 def _verify(program: LayoutProgram, assignment: Assignment) -> None:
@@ -215,10 +219,10 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
             limits=(*program.limits, _no_worse(program, best)),
         )
         screened = screen(program, n_best=1)
-        solution = _solve(screened.program, options, None)
-        if solution.assignment is None:
+        solution = _solve(screened.program, options)
+        if solution.answer is None:
             return best
-        found = screened.original(solution.assignment)
+        found = screened.original(solution.answer)
         _verify(program, found)
         if not exceeds(objective(program, found), objective(program, best)):
             best = found
@@ -257,12 +261,12 @@ def _alternatives(
         if not len(left) or not len(columns):
             break
         rest = restrict(screened.program, contexts=left, columns=columns)
-        solution = _solve(rest, time_left(*effort), None)
-        if solution.assignment is None or solution.status is not Status.OPTIMAL:
+        solution = _solve(rest, time_left(*effort))
+        if solution.answer is None or not solution.status.is_final:
             break
-        used = int(left[solution.assignment.context])
+        used = int(left[solution.answer.context])
         chosen = Assignment(
-            context=used, columns=tuple(int(columns[j]) for j in solution.assignment.columns)
+            context=used, columns=tuple(int(columns[j]) for j in solution.answer.columns)
         )
         assignment = screened.original(chosen)
         _verify(program, assignment)

@@ -5,34 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.certificates import Certificate
 from planner.specs.provenance import Provenance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagingCertificate:
-    """How good an answer is, and how one knows.
-
-    Args:
-        objective: of the answer, recomputed from the arrays, in the unit of its result.
-        bound: nothing is better.
-        gap: relative distance of the two [1].
-        proof: how the bound was proven.
-        solver: what found the answer.
-        n_solves: programs solved.
-        n_columns: variables of the largest: stages, or patterns of stages.
-        wall_s: of all of it [s].
-        verified: checks that the answer passed, each by code that did not find it.
-    """
-
-    objective: float
-    bound: float
-    gap: float
-    proof: str
-    solver: str
-    n_solves: int
-    n_columns: int
-    wall_s: float
-    verified: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +105,7 @@ class StagePlan:
     tokens_per_s: float
     even_s: float | None
     groups: tuple[GroupUse, ...]
-    certificate: StagingCertificate
+    certificate: Certificate
     provenance: tuple[Provenance, ...]
 
     @property
@@ -180,7 +154,7 @@ class LayerPlacement:
     n_stages: int
     n_regions: int
     published_tokens_per_s: float | None
-    certificate: StagingCertificate
+    certificate: Certificate
 
     @property
     def summary(self) -> str:

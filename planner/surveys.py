@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.certificates import Proof, Screen
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.engine_results import EngineDeployment, EnginePlan
 from planner.estimates.serving.request import EngineRequest
-from planner.results import Deployment, Plan, Screen
+from planner.results import Deployment, Plan
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 
@@ -76,7 +77,9 @@ class FrontierProof:
 
     Args:
         status: `optimal`, or `feasible` when time ended before the proof.
-        solver: backend and version of the one program that proves all points.
+        proofs: what each prover said of the one program that proves all points: how far below
+            their staircase anything lies, beside the cheapest price.
+        vouched_by: who vouches for its bound; empty where one solver is alone with it.
         n_candidates: (layout, format, batch) choices of both phases that were considered.
         n_contexts: ways to use the pool that were considered.
         screens: what was rejected before the solver, and why that loses no point.
@@ -87,7 +90,8 @@ class FrontierProof:
     """
 
     status: str
-    solver: str
+    proofs: tuple[Proof, ...]
+    vouched_by: tuple[str, ...]
     n_candidates: int
     n_contexts: int
     screens: tuple[Screen, ...]
@@ -95,6 +99,11 @@ class FrontierProof:
     verified: tuple[str, ...]
     wall_s: float
     solve_s: float
+
+    @property
+    def solver(self) -> str:
+        """Who was asked first."""
+        return next((proof.prover for proof in self.proofs if not proof.is_own), "enumeration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,11 +33,12 @@ from planner.programs.layout import (
 )
 from planner.programs.narrowing import Narrowed, narrow
 from planner.programs.posed import Source
+from planner.programs.proofs import Vouched
 from planner.programs.screens import screen
 from planner.programs.stairs import Stairs, merged, stairs
 from planner.programs.tradeoff import Tradeoff, tradeoff_of
-from planner.solvers import solve
-from planner.solvers.solution import Progress, Solution, Status
+from planner.solvers import LayoutSolution, solve
+from planner.solvers.solution import Progress, Status
 from planner.specs.request import SolverOptions
 
 STRICTLY = 2 * RELATIVE_TOLERANCE
@@ -70,7 +71,8 @@ class Trace:
         status: `OPTIMAL` when it is proved; `FEASIBLE` when time ended before; `INFEASIBLE`
             when there is no point, `UNKNOWN` when none was found in time.
         below: how far an assignment may lie below the staircase at most, ≥ 0.
-        solver: name and version of what proved it.
+        vouched: what each prover said of the program that proves it, in its unit: the price in
+            hand that is cheapest, less how far below the staircase anything lies.
         rejected: columns that each screen rejected.
         n_solved: columns that reached the solver.
         solve_s: time in the solver.
@@ -80,10 +82,15 @@ class Trace:
     narrowed: Narrowed
     status: Status
     below: float
-    solver: str
+    vouched: Vouched
     rejected: Mapping[str, int]
     n_solved: int
     solve_s: float
+
+    @property
+    def vouched_by(self) -> tuple[str, ...]:
+        """Who vouches for it; nobody where one solver is alone."""
+        return self.vouched.by if self.status in (Status.OPTIMAL, Status.INFEASIBLE) else ()
 
 
 def trace(
@@ -117,7 +124,7 @@ def trace(
         better = _better(tradeoff, in_hand, asked.chosen)
         if better is not None:
             in_hand = merged(in_hand, better)
-        if better is None or asked.solution.status is not Status.OPTIMAL:
+        if better is None or not asked.solution.status.is_final:
             return _traced(source, narrowed, in_hand, asked, solve_s)
 
 
@@ -129,7 +136,7 @@ class _Asked:
         below: no assignment lies further below the staircase than this, ≥ 0.
     """
 
-    solution: Solution
+    solution: LayoutSolution
     chosen: Assignment | None
     below: float
     rejected: Mapping[str, tuple[int, int]]
@@ -164,8 +171,9 @@ def _ask(
         threads=options.threads,
         seed=options.seed,
         on_progress=on_progress,
+        proof=options.proof,
     )
-    found = solution.assignment
+    found = solution.answer
     return _Asked(
         solution=solution,
         chosen=screened.incumbent if found is None else screened.original(found),
@@ -201,9 +209,9 @@ def _traced(
 ) -> Trace:
     """The points in the unscreened program, verified, with what is proved of each."""
     solution = asked.solution
-    proved = solution.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    proved = solution.status.is_final
     if solution.status is Status.INFEASIBLE and len(in_hand.delay):
-        raise SolverError(f"{solution.solver} finds no plan where there is one in hand")
+        raise SolverError("nothing is feasible, it is said, where there is a plan in hand")
     steps = [
         Step(assignment=chosen, delay=delay, price=price, bound=price - asked.below)
         for chosen, delay, price in _apart(narrowed, in_hand)
@@ -218,7 +226,7 @@ def _traced(
         narrowed=narrowed,
         status=status,
         below=asked.below,
-        solver=f"{solution.solver} {solution.version}",
+        vouched=solution.vouched,
         rejected=rejected,
         n_solved=asked.n_solved,
         solve_s=solve_s,

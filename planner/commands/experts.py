@@ -69,6 +69,7 @@ def experts(
         weights=weights,
         gap=numbers["--gap"],
         seed=numbers["--seed"],
+        proof=numbers["--proof"],
         time_limit_s=numbers["--time-limit"],
     )
     _say(written, plan)
@@ -98,7 +99,7 @@ def _say(written: WrittenExperts, plan: ExpertPlan) -> None:
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
     """Counts, fractions and words; None where nothing is said or it cannot be read."""
     from planner.options.counts import count
-    from planner.options.reading import LARGEST_SEED, Faults, one_of
+    from planner.options.reading import LARGEST_SEED, Faults, one_of, proof_of
     from planner.programs.experts import SPLITS
     from planner.specs.expert_loads import MOST_EXPERTS
     from planner.units import parse
@@ -124,6 +125,7 @@ def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
         "--slack": (written.slack, share),
         "--gap": (written.gap, share),
         "--seed": (written.seed, lambda text: count(text, least=0, most=LARGEST_SEED)),
+        "--proof": (written.proof, proof_of),
         "--time-limit": (written.time_limit, lambda text: parse(text, "s", example="60s")),
         "--split": (written.split, one_of("way to split", SPLITS)),
     }

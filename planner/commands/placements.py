@@ -215,6 +215,7 @@ def _read(
         gap=written.gap,
         threads=written.threads,
         seed=written.seed,
+        proof=written.proof,
         json=written.json,
         quiet=written.quiet,
     )

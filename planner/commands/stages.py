@@ -91,7 +91,7 @@ def layers(
 def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
     """Arguments of `cut_stages`; what cannot be read is a problem."""
     from planner.options.counts import count
-    from planner.options.reading import Faults
+    from planner.options.reading import Faults, proof_of
     from planner.specs.records import Workload
     from planner.units import parse
 
@@ -109,6 +109,7 @@ def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
         "cache_format": written.kv,
         "objective": written.objective,
         "solver": written.solver,
+        "proof": faults.read("--proof", written.proof, proof_of) or "two",
         "time_limit_s": faults.read(
             "--time-limit", written.time_limit, lambda text: parse(text, "s")
         ),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.certificates import Certificate
+from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
 from planner.economics.asking import as_conflict, economics_request
 from planner.economics.describing import describe_choice, judge
 from planner.economics.limiting import column_values, conflict_of, keeping, limit_uses
@@ -19,7 +21,6 @@ from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.programs.economics import pose_economics
 from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
-from planner.results import Certificate, Screen
 from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -170,31 +171,18 @@ def _certificate(
     began_s: float,
 ) -> Certificate:
     """The proof in numbers, in SI units."""
-    solution, screened, name = answer.solution, answer.screened, request.objective
-    objective = in_si(name, solution.objective)
-    bound = in_si(name, min(solution.bound, solution.objective, screened.bound))
+    screened, name = answer.screened, request.objective
     n_slower = found.n_considered - posed.program.n_columns
-    rejected = [("slower", n_slower, REASONS["slower"])]
-    for screen, (n_columns, _) in screened.rejected.items():
-        reason = REASONS.get(screen, f"they break `{screen}` by themselves")
-        rejected.append((screen, n_columns, reason))
-    return Certificate(
-        status=solution.status.value,
+    return certified(
+        answer.solution,
         objective_name=name,
-        objective=objective,
-        bound=bound,
-        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        to_si=partial(in_si, name),
         dimension=OBJECTIVE_UNITS[name][1],
-        solver=f"{solution.solver} {solution.version}",
         n_candidates=found.n_considered,
         n_contexts=posed.program.n_contexts,
-        screens=tuple(
-            Screen(name=screen, n_candidates=count, reason=reason)
-            for screen, count, reason in rejected
-            if count
-        ),
+        screens=screens_of({"slower": n_slower, **n_rejected(screened)}),
         n_solved=screened.program.n_columns,
+        outside=screened.bound,
         verified=verified,
         wall_s=time.perf_counter() - began_s,
-        solve_s=solution.wall_s,
     )

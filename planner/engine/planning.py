@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from planner.certify import OBJECTIVE_UNITS, REASONS, in_si
+from planner.certificates import Certificate
+from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
 from planner.engine.asking import clock_of, command_of, engine_request, machines_of
 from planner.engine.describing import describe_choice, judge
 from planner.engine.limiting import column_values, conflict_parts, keeping, limit_uses, limits_of
@@ -33,7 +35,6 @@ from planner.programs.engine import SIMPLICITY, pose_engine
 from planner.programs.layout import Limit, ceiling
 from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
-from planner.results import Certificate, Screen
 from planner.search import N_ALTERNATIVES, Found, search, time_left
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
@@ -275,32 +276,17 @@ def _certificate(
     began_s: float,
 ) -> Certificate:
     """The proof in numbers, in SI units."""
-    solution, screened, name = answer.solution, answer.screened, request.objective
-    objective = in_si(name, solution.objective)
-    bound = in_si(name, min(solution.bound, solution.objective, screened.bound))
-    rejected = [("memory", posed.n_unfit)]
-    rejected += [(screen, n_columns) for screen, (n_columns, _) in screened.rejected.items()]
-    return Certificate(
-        status=solution.status.value,
+    screened, name = answer.screened, request.objective
+    return certified(
+        answer.solution,
         objective_name=name,
-        objective=objective,
-        bound=bound,
-        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        to_si=partial(in_si, name),
         dimension=OBJECTIVE_UNITS[name][1],
-        solver=f"{solution.solver} {solution.version}",
         n_candidates=posed.program.n_columns + posed.n_unfit,
         n_contexts=posed.program.n_contexts,
-        screens=tuple(
-            Screen(
-                name=screen,
-                n_candidates=count,
-                reason=REASONS.get(screen, f"they break `{screen}` by themselves"),
-            )
-            for screen, count in rejected
-            if count
-        ),
+        screens=screens_of({"memory": posed.n_unfit, **n_rejected(screened)}),
         n_solved=screened.program.n_columns,
+        outside=screened.bound,
         verified=verified,
         wall_s=time.perf_counter() - began_s,
-        solve_s=solution.wall_s,
     )

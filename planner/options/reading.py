@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from planner.errors import Problem
 from planner.estimates.economics.request import MEMORY_RULES
@@ -25,6 +25,7 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
+from planner.specs.targets import PROOFS, Wanted
 from planner.units import UnitError, parse
 
 _T = TypeVar("_T")
@@ -222,7 +223,13 @@ def _solver_options(written: Written, faults: Faults) -> SolverOptions:
         gap=faults.read("--gap", written.gap, _gap) or 0.0,
         threads=faults.read("--threads", written.threads, threads) or 1,
         seed=faults.read("--seed", written.seed, seed) or 0,
+        proof=faults.read("--proof", written.proof, proof_of) or PROOFS[0],
     )
+
+
+def proof_of(text: str) -> Wanted:
+    """How many provers are wanted."""
+    return cast("Wanted", one_of("proof", PROOFS)(text))
 
 
 def _gap(text: str) -> float:

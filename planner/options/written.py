@@ -156,6 +156,13 @@ class Written:
     ] = "0"
     threads: Annotated[str, _text(_SOLVER, "N", "Threads of the solver.")] = "1"
     seed: Annotated[str, _text(_SOLVER, "N", "Seed of the solver.")] = "0"
+    proof: Annotated[
+        str, _text(_SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        _text(_SOLVER, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
 
     json: Annotated[bool, _flag(_OUTPUT, "Print the plan as JSON, in SI units.")] = False
     quiet: Annotated[bool, _flag(_OUTPUT, "Print the plan in one line.")] = False

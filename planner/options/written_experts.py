@@ -77,6 +77,13 @@ class WrittenExperts:
         "60s"
     )
     seed: Annotated[str, text(_SEARCH, "N", "Seed of drawn loads and of the search.")] = "0"
+    proof: Annotated[
+        str, text(_SEARCH, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        text(_SEARCH, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
 
     all: Annotated[bool, flag(_OUTPUT, "Print every rank.")] = False
     html: Annotated[

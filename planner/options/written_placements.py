@@ -98,6 +98,13 @@ class WrittenPlacement:
     ] = "0"
     threads: Annotated[str, text(SOLVER, "N", "Threads of the solver.")] = "1"
     seed: Annotated[str, text(SOLVER, "N", "Seed of the solver.")] = "0"
+    proof: Annotated[
+        str, text(SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        text(SOLVER, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
 
     ranks: Annotated[bool, flag(OUTPUT, "Print every rank and its device.")] = False
     html: Annotated[str | None, text(OUTPUT, "FILE", "Write a page with a drawing of it.")] = None

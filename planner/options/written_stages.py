@@ -52,6 +52,13 @@ class WrittenStages:
     time_limit: Annotated[
         str | None, text(SOLVER, "TIME", "Stop then, with the best cut so far.")
     ] = None
+    proof: Annotated[
+        str, text(SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        text(SOLVER, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
 
     html: Annotated[
         str | None, text(OUTPUT, "FILE", "Draw the cut: one page that needs nothing else.")

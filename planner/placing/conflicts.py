@@ -26,7 +26,15 @@ class AnyWay(Protocol):
     def n_devices(self) -> int: ...
 
 
-VERIFIED = "two solvers find no placement"
+def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
+    """Who finds no placement, in words; nothing where one was found."""
+    by = solution.vouched.by
+    if solution.status is not Status.INFEASIBLE:
+        return ()
+    if not by:
+        alone = next(one.prover for one in solution.vouched.proofs if one.bound == math.inf)
+        return (f"no placement, by {alone} alone: a second proof was not asked for",)
+    return (f"no placement, by {' and '.join(by)}",)
 
 
 def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
@@ -37,20 +45,19 @@ def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
     able = {int(m) for m in unlimited.program.column_model[fits]}
     obstacles = [_hopeless(asked, search, m, able) for m in range(len(asked.wanted))]
     none = [one for one in obstacles if one is not None]
-    if not none and search.solution.counts is not None:
+    if not none and search.solution.answer is not None:
         n_before = len(unlimited.given) + len(unlimited.staged)
         fitting = zip(unlimited.taken, fits[n_before:], strict=True)
         none = narrow_limits(asked.limits, [way for (way, _), can in fitting if can])
     if not none:
         names = _irreducible(asked, search)
         none = [_obstacle(asked, search, name, names) for name in names]
-    by, first = search.solution.confirmed_by, search.solution
     return PlacementConflict(
         pool=asked.site.name,
         n_free=found.n_free,
         n_devices=found.n_devices,
         obstacles=tuple(none),
-        verified=(f"{VERIFIED}: {first.solver} {first.version} and {by}",) if by else (),
+        verified=who_finds_none(search.solution),
     )
 
 
@@ -66,7 +73,7 @@ def _wishes(asked: Asked) -> list[str]:
 
 def is_wanted(wish: Serve, solution: PlacementSolution) -> bool:
     """Whether a replica is asked for, if only because nothing at all was placed."""
-    return solution.counts is not None or bool(wish.replicas or wish.demand_tokens_per_s)
+    return solution.answer is not None or bool(wish.replicas or wish.demand_tokens_per_s)
 
 
 def narrow_limits(limits: Mapping[str, float], ways: Sequence[AnyWay]) -> list[Obstacle]:
@@ -139,7 +146,7 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     reason = "with the others kept"
     if what in ("rent", "devices"):
         asked_for, unit = asked.limits[what], {"rent": "USD/h"}.get(what, "1")
-        reach = solution.objective if solution.counts is not None else math.inf
+        reach = solution.objective if solution.answer is not None else math.inf
         reason = f"the least {what} of what is asked for"
     else:
         m = [one.model.name for one in asked.wanted].index(model)
@@ -164,7 +171,7 @@ def _most_of(
         best = solve_placement(
             replace(program, objective=np.where(mine, -program.rate, 0.0), ties=())
         )
-        reach = 0.0 if best.counts is None else float(served(program, best.counts)[m]) * 1e3
+        reach = 0.0 if best.answer is None else float(served(program, best.answer)[m]) * 1e3
         return float(wanted.demand_tokens_per_s or 0.0), "token/s", reach
     unlimited = replace(
         program,
@@ -173,4 +180,4 @@ def _most_of(
         ties=(),
     )
     most = solve_placement(unlimited)
-    return float(wanted.replicas or 0), "1", 0.0 if most.counts is None else -most.objective
+    return float(wanted.replicas or 0), "1", 0.0 if most.answer is None else -most.objective

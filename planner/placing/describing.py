@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from planner.certificates import Certificate
+from planner.certify import certified, screens_of
 from planner.placement_results import KindUse, Placement, Rank, Recipe, Replica, Served
 from planner.placing.decoding import Located
 from planner.placing.searching import Asked, Search
 from planner.placing.totals import UNITS, check_totals, in_si
 from planner.placing.verifying import Judge, check_devices, deployment_of
-from planner.results import Certificate, Screen
 from planner.topology.costs import CostTable, GroupCosts, as_callable
 from planner.topology.graph import DEVICE
 
@@ -145,7 +147,7 @@ def _certificate(
         SolverError: what was optimised is not what the replicas come to.
     """
     solution, name = search.solution, asked.objective
-    counts = solution.counts
+    counts = solution.answer
     assert counts is not None
     n_given = len(search.posed.given) + len(search.posed.staged)
     chosen = [
@@ -153,25 +155,22 @@ def _certificate(
         for (way, _), n in zip(search.posed.taken, counts.copies[n_given:], strict=True)
         for _ in range(n)
     ]
-    objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
+    objective = in_si(name, solution.objective)
     check_totals(asked, served, [way.tpot_s for way in chosen], objective=objective)
     evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
     n_layouts = sum(it.n_candidates for it in evaluated)
-    reasons = (
-        ("layouts", n_layouts - len(search.ways), "others are better on the same devices"),
-        ("ways", len(search.ways) - len(search.kept), "others fit wherever they do and serve more"),
-    )
-    return Certificate(
-        status=solution.status.value,
+    rejected = {
+        "layouts": n_layouts - len(search.ways),
+        "ways": len(search.ways) - len(search.kept),
+    }
+    return certified(
+        solution,
         objective_name=name,
-        objective=objective,
-        bound=bound,
-        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        to_si=partial(in_si, name),
         dimension=UNITS[name][1],
-        solver=f"{solution.solver} {solution.version}",
         n_candidates=n_layouts,
         n_contexts=len(search.ways),
-        screens=tuple(Screen(name=n, n_candidates=c, reason=r) for n, c, r in reasons if c > 0),
+        screens=screens_of(rejected, _REASONS),
         n_solved=search.posed.program.n_columns,
         verified=(
             "every rank on a free device of its own",
@@ -180,8 +179,13 @@ def _certificate(
             "demands, replicas and limits added up from the replicas",
         ),
         wall_s=time.perf_counter() - began_s,
-        solve_s=solution.wall_s,
     )
+
+
+_REASONS = {
+    "layouts": "others are better on the same devices",
+    "ways": "others fit wherever they do and serve more",
+}
 
 
 def _provenance(asked: Asked) -> tuple[Any, ...]:

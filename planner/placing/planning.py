@@ -151,7 +151,7 @@ def place(
         )
         asked = replace(asked, shapes=chosen_first(replace(asked, site=well)))
     search = searched(asked)
-    counts = search.solution.counts
+    counts = search.solution.answer
     n_before = len(search.posed.given) + len(search.posed.staged)
     nothing = counts is not None and not any(counts.copies[n_before:])
     if search.solution.status is Status.INFEASIBLE or nothing:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.certificates import LEAST_MOVED, UNCONFIRMED
+from planner.certify import proofs_in_si
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
 from planner.placement_results import Placement, Replica
@@ -31,7 +33,6 @@ from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.repair_results import Change, Move, Repair, RepairPoint
-from planner.results import LEAST_MOVED
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status, relative_gap
 from planner.specs.pools import PoolSpec
@@ -178,38 +179,34 @@ def _repaired(
     began_s: float,
 ) -> Repair:
     objective, loss, most_points = wish
-    last: list[PlacementSolution] = []
+    solved: list[PlacementSolution] = []
 
     def solve(program: PlacementProgram) -> Counts | None:
-        solution = _solved(program, options)
-        last[:] = [solution]
-        return solution.counts
+        solved.append(_solved(program, options))
+        return solved[-1].answer
 
     best = best_of(posed.program, posed.moved, solve)
     if best is None:
         posed.refuse()
         raise SolverError("a repair is infeasible where a placement is not")
     at_most = best.objective + loss * abs(best.objective)
+    n_before = len(solved)
     chosen = best if loss == 0 else least_moved(posed.program, posed.moved, solve, at_most=at_most)
     assert chosen is not None
+    of_best, of_bytes = solved[0], solved[1 if loss == 0 else n_before]
     points, is_whole = frontier(
         posed.program, posed.moved, solve, best=best, most_points=most_points
     )
     kept = _undominated([*points, chosen])
-    solution = replace(
-        last[0],
-        status=Status.OPTIMAL,
-        counts=chosen.counts,
-        objective=chosen.objective,
-        bound=best.objective,
-        gap=relative_gap(chosen.objective, best.objective),
-    )
+    solution = replace(of_best, answer=chosen.counts, objective=chosen.objective)
     placed = posed.placed(solution, began_s)
     if not placed.replicas:
         posed.refuse()
         raise SolverError("a repair places nothing where a placement places replicas")
     if not _is_best(chosen, best):
-        placed = replace(placed, certificate=replace(placed.certificate, status=LEAST_MOVED))
+        is_proved = Status.OPTIMAL is of_best.status is of_bytes.status
+        status = LEAST_MOVED if is_proved else UNCONFIRMED
+        placed = replace(placed, certificate=replace(placed.certificate, status=status))
     changes, moves, dropped = _changes(placed, before.replicas)
     moved_bytes = sum(move.n_bytes for move in moves)
     counted = chosen.moved * BYTES_OF_GIB
@@ -234,6 +231,8 @@ def _repaired(
             for point in kept
         ),
         is_whole=is_whole,
+        moved_proofs=proofs_in_si(of_bytes.vouched.proofs, lambda gib: gib * BYTES_OF_GIB),
+        moved_vouched_by=of_bytes.vouched.by if of_bytes.status is Status.OPTIMAL else (),
         load_s=_load_s(moves, posed.width),
     )
 
@@ -266,8 +265,8 @@ def _solved(program: PlacementProgram, options: SolverOptions) -> PlacementSolut
     effort = Effort(time_limit_s=options.time_limit_s, threads=options.threads, seed=options.seed)
     is_packing = bool((program.uses.amount > 0).all()) and program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_packing else options.solver
-    solution = solve_placement(program, solver=solver, effort=effort)
-    if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+    solution = solve_placement(program, solver=solver, effort=effort, proof=options.proof)
+    if not solution.status.is_final:
         raise OutOfTimeError(time_limit_s=options.time_limit_s or 0.0, bound=solution.bound)
     return solution
 
@@ -361,20 +360,20 @@ def _on_nodes(asked: Asked, before: Standings) -> _Posed:
     posed = pose_repair(asked, offers, before.replicas)
 
     def placed(solution: PlacementSolution, began_s: float) -> Placement:
-        assert solution.counts is not None
-        located = locate_repair(asked, posed, solution.counts, before.replicas)
+        assert solution.answer is not None
+        located = locate_repair(asked, posed, solution.answer, before.replicas)
         n_pieces = len(posed.pieces)
         taken = tuple((offers[b.offer].way, b.leaf) for b in posed.taken)
-        counts = Counts(copies=solution.counts.copies[n_pieces:])
+        counts = Counts(copies=solution.answer.copies[n_pieces:])
         described = replace(
             search,
             posed=replace(search.posed, program=posed.program, given=(), staged=(), taken=taken),
-            solution=replace(solution, counts=counts),
+            solution=replace(solution, answer=counts),
         )
         return placement_of(asked, described, located, began_s=began_s, costs=None)
 
     def refuse() -> None:
-        counts = search.solution.counts
+        counts = search.solution.answer
         n_before = len(search.posed.given) + len(search.posed.staged)
         if counts is None or not any(counts.copies[n_before:]):
             raise NoPlanError(conflict_of(asked, search))
@@ -437,8 +436,8 @@ def _on_torus(asked: AskedTorus, before: Standings) -> _Posed:
     posed = pose_torus_repair(asked, ground, offered, shardings, before.replicas)
 
     def placed(solution: PlacementSolution, began_s: float) -> Placement:
-        assert solution.counts is not None
-        located = [one for one, _ in locate_torus_repair(posed, solution.counts)]
+        assert solution.answer is not None
+        located = [one for one, _ in locate_torus_repair(posed, solution.answer)]
         base = replace(posed.base, program=posed.program)
         return torus_placement_of(asked, ground, (base, solution, located), began_s=began_s)
 

@@ -103,7 +103,9 @@ def searched(asked: Asked) -> Search:
         threads=options.threads,
         seed=options.seed,
     )
-    solution = solve_placement(posed.program, solver=options.solver, effort=effort)
+    solution = solve_placement(
+        posed.program, solver=options.solver, effort=effort, proof=options.proof
+    )
     return Search(ways=tuple(ways), kept=tuple(kept), posed=posed, solution=solution)
 
 

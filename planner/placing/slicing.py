@@ -6,10 +6,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.certificates import Certificate
+from planner.certify import certified, screens_of
 from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.placement_results import (
@@ -22,7 +25,7 @@ from planner.placement_results import (
     Served,
 )
 from planner.placing.asking import Serve
-from planner.placing.conflicts import is_wanted, narrow_limits
+from planner.placing.conflicts import is_wanted, narrow_limits, who_finds_none
 from planner.placing.posing import Wanted
 from planner.placing.tori import (
     LocatedSlice,
@@ -38,7 +41,7 @@ from planner.placing.totals import UNITS, check_totals, in_si
 from planner.placing.walking import check_slices, walked
 from planner.programs.layout import IntArray
 from planner.programs.placement import served as served_by
-from planner.results import Certificate, Deployment, Obstacle, Screen
+from planner.results import Deployment, Obstacle
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Effort, Status
 from planner.specs.records import ClusterSpec, TorusFabric
@@ -102,13 +105,13 @@ def place_slices(asked: AskedTorus) -> Placement:
     ground = ground_of(asked)
     posed = pose_asked(asked, ground)
     solution = solved(posed, asked.options)
-    nothing = solution.counts is not None and not any(solution.counts.copies)
+    nothing = solution.answer is not None and not any(solution.answer.copies)
     if solution.status is Status.INFEASIBLE or nothing:
         raise NoPlanError(_conflict(asked, ground, solution))
-    if solution.counts is None:
+    if solution.answer is None:
         bound = in_si(asked.objective, solution.bound)
         raise OutOfTimeError(time_limit_s=asked.options.time_limit_s or 0.0, bound=bound)
-    located = locate_slices(posed, solution.counts)
+    located = locate_slices(posed, solution.answer)
     return placement_of(asked, ground, (posed, solution, located), began_s=began_s)
 
 
@@ -194,7 +197,7 @@ def solved(posed: PosedTorus, options: SolverOptions) -> PlacementSolution:
     )
     is_large = posed.program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_large else options.solver
-    return solve_placement(posed.program, solver=solver, effort=effort)
+    return solve_placement(posed.program, solver=solver, effort=effort, proof=options.proof)
 
 
 def placement_of(
@@ -231,7 +234,7 @@ def placement_of(
             )
         )
     served = tuple(_served(wish, recipes, replicas) for wish in asked.wanted)
-    certificate = _certificate(asked, ground, (posed, solution, located), served)
+    certificate = _certificate(asked, ground, (posed, solution, located), served, began_s)
     provenance = [
         *asked.cluster.provenance,
         *asked.cluster.device.provenance,
@@ -252,7 +255,7 @@ def placement_of(
                 n_used=sum(one.way.n_devices for one in located),
             ),
         ),
-        certificate=replace(certificate, wall_s=time.perf_counter() - began_s),
+        certificate=certificate,
         provenance=tuple(dict.fromkeys(provenance)),
     )
 
@@ -308,6 +311,7 @@ def _certificate(
     ground: Ground,
     found: tuple[PosedTorus, PlacementSolution, Sequence[LocatedSlice]],
     served: Sequence[Served],
+    began_s: float,
 ) -> Certificate:
     """The proof in numbers, in SI units.
 
@@ -316,31 +320,24 @@ def _certificate(
     """
     posed, solution, located = found
     name = asked.objective
-    objective, bound = in_si(name, solution.objective), in_si(name, solution.bound)
+    objective = in_si(name, solution.objective)
     check_totals(asked, served, [one.way.tpot_s for one in located], objective=objective)
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
     n_layouts = sum(it.n_candidates for it in evaluated)
     n_places = sum(int((of >= 0).sum()) for _, of in ground.offered)
-    screens = (
-        ("layouts", n_layouts - len(ways), "others are better on the same slice"),
-        (
-            "tiled",
-            n_places - posed.program.n_columns,
-            "slices that smaller ones fill, and serve as much from",
-        ),
-    )
-    return Certificate(
-        status=solution.status.value,
+    rejected = {
+        "layouts": n_layouts - len(ways),
+        "tiled": n_places - posed.program.n_columns,
+    }
+    return certified(
+        solution,
         objective_name=name,
-        objective=objective,
-        bound=bound,
-        gap=abs(objective - bound) / abs(objective) if objective else 0.0,
+        to_si=partial(in_si, name),
         dimension=UNITS[name][1],
-        solver=f"{solution.solver} {solution.version}",
         n_candidates=n_layouts,
         n_contexts=n_places,
-        screens=tuple(Screen(name=n, n_candidates=c, reason=r) for n, c, r in screens if c > 0),
+        screens=screens_of(rejected, _REASONS),
         n_solved=posed.program.n_columns,
         verified=(
             "every rank on a free device of its own",
@@ -348,9 +345,14 @@ def _certificate(
             "seconds and bytes of every layout recounted by an independent scalar model",
             "demands, replicas and limits added up from the replicas",
         ),
-        wall_s=0.0,
-        solve_s=solution.wall_s,
+        wall_s=time.perf_counter() - began_s,
     )
+
+
+_REASONS = {
+    "layouts": "others are better on the same slice",
+    "tiled": "slices that smaller ones fill, and serve as much from",
+}
 
 
 def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) -> PlacementConflict:
@@ -367,20 +369,18 @@ def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) ->
         for wish, (_, of_opening) in zip(asked.wanted, ground.offered, strict=True)
         if is_wanted(wish, solution) and not (of_opening >= 0).any()
     ]
-    if not obstacles and solution.counts is not None:
+    if not obstacles and solution.answer is not None:
         ways = [way for found, of_opening in ground.offered for way in _used(found, of_opening)]
         obstacles = narrow_limits(asked.limits, ways)
     if not obstacles:
         names = _irreducible(asked, ground)
         obstacles = [_obstacle(asked, ground, name, names) for name in names]
-    by = solution.confirmed_by
-    verified = (f"two solvers find no placement: {solution.solver} and {by}",) if by else ()
     return PlacementConflict(
         pool=asked.cluster.name,
         n_free=ground.n_free,
         n_devices=asked.fabric.n_devices,
         obstacles=tuple(obstacles),
-        verified=verified,
+        verified=who_finds_none(solution),
     )
 
 
@@ -416,7 +416,7 @@ def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]
     if what in asked.limits:
         posed = pose_asked(asked, ground, without=without, objective=what)
         least = solved(posed, asked.options)
-        reach = least.objective if least.counts is not None else math.inf
+        reach = least.objective if least.answer is not None else math.inf
         unit = UNITS[what][1]
         reason = f"the least {what} of what is asked for"
         return Obstacle(
@@ -434,9 +434,9 @@ def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]
     reach, unit, wished = 0.0, "1", float(wish.replicas or 0)
     if what == "demand":
         unit, wished = "token/s", wish.demand_tokens_per_s or 0.0
-    if most.counts is not None:
+    if most.answer is not None:
         reach = (
-            float(served_by(program, most.counts)[m]) * 1e3
+            float(served_by(program, most.answer)[m]) * 1e3
             if what == "demand"
             else (-most.objective)
         )

@@ -253,6 +253,16 @@ def most_copies(program: PlacementProgram) -> IntArray:
     return most
 
 
+def largest_share(program: PlacementProgram) -> float:
+    """A served share of the demands that no choice exceeds; 0 where none is maximised."""
+    if not program.is_for_share:
+        return 0.0
+    reach = np.zeros(len(program.models))
+    np.add.at(reach, program.column_model, program.rate * most_copies(program))
+    asked = program.demand > 0
+    return float((reach[asked] / program.demand[asked]).min())
+
+
 def is_hopeless(program: PlacementProgram, most: IntArray) -> bool:
     """Whether one row by itself cannot hold, whatever the copies, at most (J,) of each."""
     reach = np.zeros(len(program.models))

@@ -11,12 +11,15 @@ import numpy as np
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
 from planner.programs.posed import PosedProgram, Source, joined
-from planner.programs.screens import Field, Screening, Sieve
+from planner.programs.screens import Field, Screening, Sieve, screen
 
 NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
 
 MOST_KEPT = 250_000
 """Columns that blocks may leave before what they left is looked through again."""
+
+MOST_WHOLE = 20_000
+"""Columns of a program that is kept whole: so few that no screen has to be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +28,8 @@ class Reduced:
 
     Args:
         posed: what no row rejects by itself and no bound: all assignments as good as those of the
-            `n_best` best contexts are among its columns, dominated ones too.
+            `n_best` best contexts are among its columns, dominated ones too. Of a small program,
+            everything.
         screening: what the screens leave of it; its account is that of the whole program.
         relieved: the same where one limit is loosened, by the limit's name.
         n_columns, n_contexts: of the whole program.
@@ -59,15 +63,21 @@ def reduced(
     near = _Kept(Sieve(incumbents, known=known))
     relieved = {name: _Kept(Sieve(incumbents, known=known, searches=False)) for name in reliefs}
     n_columns = n_contexts = 0
+    whole: list[PosedProgram] = []
     for posed in source.blocks():
         n_columns += posed.program.n_columns
         n_contexts += posed.program.n_contexts
+        whole = [*whole, posed] if n_columns <= MOST_WHOLE else []
         near.add(posed)
         for name, relief in reliefs.items():
             relieved[name].add(loosened(posed, name, relief))
         if until_met and near.has_met:
             break
-    posed, screening = near.settled()
+    if whole:
+        posed = joined(whole)
+        screening = screen(posed.program, n_best=n_best, known=known)
+    else:
+        posed, screening = near.settled()
     return Reduced(
         posed=posed,
         screening=screening,

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.programs.layout import FloatArray, IntArray, ceiling
-from planner.programs.placement import UNLIMITED, PlacementProgram, most_copies
+from planner.programs.placement import UNLIMITED, PlacementProgram, largest_share, most_copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,7 +89,7 @@ def relaxation(program: PlacementProgram) -> Relaxation:
         value=np.concatenate(values),
         right=np.array(right),
         objective=_objective(program),
-        most=np.append(most, _largest_share(program, most)),
+        most=np.append(most, largest_share(program)),
     )
 
 
@@ -97,15 +97,6 @@ def _objective(program: PlacementProgram) -> FloatArray:
     if program.is_for_share:
         return np.append(np.zeros(program.n_columns), -1.0)
     return np.append(program.objective, 0.0)
-
-
-def _largest_share(program: PlacementProgram, most: FloatArray) -> float:
-    if not program.is_for_share:
-        return 0.0
-    reach = np.zeros(len(program.models))
-    np.add.at(reach, program.column_model, program.rate * most)
-    asked = program.demand > 0
-    return float((reach[asked] / program.demand[asked]).min())
 
 
 def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, float, float]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from planner.certificates import UNCONFIRMED
 from planner.expert_results import ExpertPlan, ExpertRank
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.proof import prover_rows
+from planner.report.proof import status_text as proof_status
 from planner.report.words import plural
 from planner.units import show
 
@@ -47,12 +50,15 @@ def experts_text(plan: ExpertPlan, width: int, *, show_all: bool = False) -> str
 
 def status_text(plan: ExpertPlan) -> str:
     """How good the placement is, in words."""
-    if plan.gap <= _NO_GAP:
+    found = plan.certificate
+    if plan.is_proven and found.gap <= _NO_GAP:
         return "optimal: no placement is better"
     if plan.is_proven:
-        return f"optimal within {percent(plan.gap)}, as the gap allows"
+        return f"optimal within {percent(found.gap)}, as the gap allows"
+    if found.status == UNCONFIRMED:
+        return proof_status(found)
     ended = "the time limit ended the search" if plan.is_cut_short else "the search ended"
-    return f"within {percent(plan.gap)} of the best: {ended}"
+    return f"within {percent(found.gap)} of the best: {ended}"
 
 
 def _place(plan: ExpertPlan) -> str:
@@ -69,8 +75,9 @@ def _headline(plan: ExpertPlan) -> str:
     if plan.n_moves is not None:
         head += f", {plural(plan.n_moves, 'copy moves', 'copies move')}"
     if plan.move_price:
-        head += f", with their price {plan.objective / mean:.4g}"
-    return f"{head}, bound {plan.bound / mean:.4g}, greedy {plan.greedy.max_load / mean:.4g}"
+        head += f", with their price {plan.certificate.objective / mean:.4g}"
+    bound, greedy = plan.certificate.bound / mean, plan.greedy.max_load / mean
+    return f"{head}, bound {bound:.4g}, greedy {greedy:.4g}"
 
 
 def _request_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
@@ -93,7 +100,7 @@ def _balance_lines(plan: ExpertPlan) -> list[str]:
     """The bound, this placement and what it is compared with, each as a bar."""
     mean = plan.mean_load
     rows: list[tuple[str, float | None, float | None]] = [
-        ("bound", None if plan.move_price else plan.bound, None),
+        ("bound", None if plan.move_price else plan.certificate.bound, None),
         ("this plan", plan.max_load, plan.traffic),
         ("greedy", plan.greedy.max_load, plan.greedy.traffic),
     ]
@@ -171,12 +178,12 @@ def _proof_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
     price = ", the price of moves included" if plan.move_price else ""
     return [
         ("status", status_text(plan)),
-        ("bound", f"{plan.bound / mean:.5f} of the mean{price}: {_PROOFS[plan.proof]}"),
+        ("bound", f"{plan.certificate.bound / mean:.5f} of the mean{price}: {_PROOFS[plan.proof]}"),
         ("greedy", _against(plan)),
         ("traffic", _traffic_text(plan)),
         ("moves", _moves_text(plan)),
-        ("verified", "; ".join(plan.verified)),
-        ("time", f"{plan.wall_s:.2f} s"),
+        *prover_rows(plan.certificate),
+        ("verified", "; ".join(plan.certificate.verified)),
     ]
 
 

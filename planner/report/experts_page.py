@@ -112,7 +112,7 @@ def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
     Args:
         top: load of the whole height, in mean loads.
     """
-    bound, lines = plan.bound / plan.mean_load, [("rule", "faint", 1.0, "mean")]
+    bound, lines = plan.certificate.bound / plan.mean_load, [("rule", "faint", 1.0, "mean")]
     height = (bound - 1.0) / top * _BARS
     if height <= 1.0 and not plan.move_price:
         lines = [("rule", "faint", 1.0, "mean, bound")]

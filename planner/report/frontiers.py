@@ -14,6 +14,7 @@ from planner.estimates.serving.request import EngineRequest
 from planner.report.engine_requests import engine_rows
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.outlines import cell, has_prefill, headline_of, run_heads
+from planner.report.proof import alone, prover_rows
 from planner.report.survey_words import (
     ECONOMICS_WORDS,
     at_target,
@@ -29,7 +30,6 @@ from planner.report.words import plural, target_texts
 from planner.specs.request import Request
 from planner.specs.spans import span_text
 from planner.surveys import OWN, Curve, Frontier
-from planner.units import show
 
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many
@@ -163,17 +163,19 @@ def _legend(frontier: Frontier, n_shown: int) -> list[tuple[str, str]]:
         rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
     if proof.status == "optimal":
         status = "optimal: no point is missing, and none is beaten"
+    elif proof.status == "unconfirmed":
+        status = f"bound by {alone(proof)} alone, so it is not called optimal"
     else:
         status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
     solved = plural(proof.n_solved, "candidate")
     return [
         *rows,
         ("status", status),
+        *prover_rows(proof),
         (
-            "solver",
-            f"{proof.solver}, {solved} left by the screens of {proof.n_candidates:,} in "
-            f"{plural(proof.n_contexts, 'way')} to use the pool; "
-            f"{show(proof.solve_s, 's')} of {show(proof.wall_s, 's')}",
+            "solved",
+            f"{solved} left by the screens of {proof.n_candidates:,} in "
+            f"{plural(proof.n_contexts, 'way')} to use the pool",
         ),
         ("verified", f"every point: {'; '.join(proof.verified)}"),
     ]

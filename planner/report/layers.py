@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.proof import prover_rows
 from planner.report.stages import gap_text
 from planner.report.words import plural
 from planner.staging_results import LayerPlacement, MachineLine
@@ -79,12 +80,12 @@ def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
         ("rate", f"{found.objective:.2f} token/s, the maximum flow through the placement"),
         (
             "bound",
-            f"{found.bound:.2f} token/s, {gap_text(found)}, by {found.proof}"
+            f"{found.bound:.2f} token/s, {gap_text(found)}, by {found.proofs[0].prover}"
             f"{slow if one.n_regions > 1 else ''}",
         ),
         ("published", beyond),
         ("idle", ", ".join(one.idle)),
         ("verified", "; ".join(found.verified)),
-        ("solver", f"{found.solver}, {plural(found.n_solves, 'program')}"),
+        *prover_rows(found),
     )
     return labelled(rows, width - 2)

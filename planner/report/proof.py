@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
 
+from planner.certificates import LEAST_MOVED, UNCONFIRMED, Certificate, Proof
 from planner.report.lines import labelled, percent, wrapped
 from planner.report.words import limit_label, plural
-from planner.results import LEAST_MOVED, Certificate, Plan
+from planner.results import Plan
 from planner.units import show
 
 _NO_GAP = 1e-9
@@ -15,16 +19,15 @@ _INDEX = re.compile(r"\[\d+\]")  # of one entry of many: `link[7].latency`
 
 
 def certificate_lines(proof: Certificate, width: int) -> list[str]:
-    """Status, bound, what was considered and rejected, what was verified."""
+    """Status, bound, who proved it, what was considered and rejected, what was verified."""
     objective, bound = (show(value, proof.dimension) for value in (proof.objective, proof.bound))
-    solve_s, wall_s = show(proof.solve_s, "s"), show(proof.wall_s, "s")
     head = [
-        ("status", _status_text(proof)),
+        ("status", status_text(proof)),
         (
             "objective",
             f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}",
         ),
-        ("solver", f"{proof.solver}, {solve_s} of {wall_s}"),
+        *prover_rows(proof),
         (
             "candidates",
             f"{proof.n_candidates:,} in {plural(proof.n_contexts, 'way')} to use the pool",
@@ -34,14 +37,112 @@ def certificate_lines(proof: Certificate, width: int) -> list[str]:
     return [*labelled(head, width), *_screen_lines(proof, width), *labelled(tail, width)]
 
 
-def _status_text(proof: Certificate) -> str:
+class Proven(Protocol):
+    """What has provers: a certificate, or the proof of a frontier."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def proofs(self) -> tuple[Proof, ...]: ...
+    @property
+    def vouched_by(self) -> tuple[str, ...]: ...
+    @property
+    def wall_s(self) -> float: ...
+    @property
+    def solve_s(self) -> float: ...
+
+
+def prover_rows(found: Proven) -> list[tuple[str, str]]:
+    """Who vouches for the bound, who was refused and why, and what it took."""
+    by = [one for one in found.proofs if one.prover in found.vouched_by and one.is_accepted]
+    if len(by) > 1:  # sums that take no time say little beside those that searched
+        by = [one for one in by if one.wall_s or not one.is_own] or by
+    by.sort(key=lambda one: one.is_own)  # solvers first
+    refused = [one for one in found.proofs if not one.is_accepted]
+    vouching = {one.prover for one in found.proofs if one.prover in found.vouched_by}
+    rest = [one for one in found.proofs if one.prover not in vouching and one not in refused]
+    rest = [one for one in rest if one.wall_s or not one.is_own]
+    rows = []
+    if by:
+        rows.append(("proved by", ", ".join(f"{_took(one)}" for one in _each_once(by))))
+    if rest:
+        rows.append(("besides", "; ".join(_word(one) for one in _each_once(rest))))
+    if refused:
+        rows.append(("refused", "; ".join(_refusal(one) for one in refused)))
+    rows.append(("time", f"{show(found.solve_s, 's')} of {show(found.wall_s, 's')} in provers"))
+    return rows
+
+
+def _each_once(proofs: Sequence[Proof]) -> list[Proof]:
+    """The last word of each prover."""
+    return list({one.prover: one for one in proofs}.values())
+
+
+_NAMES = {"highs": "HiGHS", "cpsat": "CP-SAT", "scip": "SCIP"}
+
+
+def prover_line(found: Proven) -> str:
+    """Who vouches, in one line of prose."""
+    rows = [f"{label} {text}" for label, text in prover_rows(found) if label != "time"]
+    return "; ".join(rows)
+
+
+def prover_name(prover: str) -> str:
+    """A prover as people call it: `HiGHS 1.13.1`, `CP-SAT (ortools 9.15)`."""
+    word, _, rest = prover.partition(" ")
+    return f"{_NAMES.get(word, word)} {rest}".strip()
+
+
+def _took(one: Proof) -> str:
+    name = prover_name(one.prover)
+    return f"{name} in {show(one.wall_s, 's')}" if one.wall_s else name
+
+
+def _word(one: Proof) -> str:
+    if one.bound == -math.inf:
+        return f"{_took(one)}: nothing{f', {one.note}' if one.note else ''}"
+    if one.bound == math.inf:
+        return f"{_took(one)}: nothing is feasible"
+    note = f", {one.note}" if one.note else ""
+    weaker = "a weaker bound" if one.outcome == "stopped" else "the same alone"
+    return f"{_took(one)}: {weaker}{note}"
+
+
+def _refusal(one: Proof) -> str:
+    return f"{prover_name(one.prover)}: {one.note}"
+
+
+def status_text(
+    proof: Certificate, best: str = "no plan with the batches offered is better"
+) -> str:
+    """What may be said of an answer.
+
+    Args:
+        best: what an optimal one means.
+    """
     if proof.status == LEAST_MOVED:
         return "least moved: no plan within the loss asked for moves fewer bytes"
+    if proof.status == UNCONFIRMED:
+        return f"bound by {alone(proof)} alone, so it is not called optimal: {_why_alone(proof)}"
     if proof.status != "optimal":
         return f"{proof.status}: not proven to be the best"
     if proof.gap > _NO_GAP:
         return f"within {percent(proof.gap)} of the best, as the gap allows"
-    return "optimal: no plan with the batches offered is better"
+    return f"optimal: {best}"
+
+
+def alone(found: Proven) -> str:
+    """The prover whose bound nobody vouches for."""
+    words = [one for one in found.proofs if one.is_accepted and one.outcome != "stopped"]
+    return prover_name(words[-1].prover) if words else "one solver"
+
+
+def _why_alone(found: Proven) -> str:
+    if any(not one.is_accepted for one in found.proofs):
+        return "another prover was refused"
+    if any(one.outcome == "stopped" for one in found.proofs):
+        return "the second prover ran out of time"
+    return "a second proof was not asked for"
 
 
 def _screen_lines(proof: Certificate, width: int) -> list[str]:

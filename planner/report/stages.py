@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.certificates import OPTIMAL, Certificate
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.proof import prover_rows, status_text
 from planner.report.words import plural
-from planner.staging_results import StageLine, StagePlan, StagingCertificate, StagingConflict
+from planner.staging_results import StageLine, StagePlan, StagingConflict
 from planner.units import show
 
 _BAR = 16
@@ -113,7 +115,9 @@ def _proof_lines(plan: StagePlan, width: int) -> list[str]:
     ]
     rows = (
         ("objective", f"least {plan.objective}: {whole} {show(found.objective, 's')}"),
-        ("bound", f"{show(found.bound, 's')}, {gap_text(found)}; {found.proof}"),
+        ("status", status_text(found, best="no cut is better")),
+        ("bound", f"{show(found.bound, 's')}, {gap_text(found)}{_why(found)}"),
+        *prover_rows(found),
         ("even cut", _even_text(plan, value)),
         ("unused", ", ".join(idle)),
         ("verified", "; ".join(found.verified)),
@@ -125,17 +129,23 @@ def _proof_lines(plan: StagePlan, width: int) -> list[str]:
             f"{plan.n_output_tokens} out; {_formats(plan)}",
         ),
         (
-            "solver",
-            f"{found.solver}, {plural(found.n_solves, 'program')} of up to "
-            f"{found.n_columns:,} stages",
+            "solved",
+            f"{plural(found.n_programs, 'program')} of up to {found.n_solved:,} stages",
         ),
     )
     return labelled(rows, width - 2)
 
 
-def gap_text(found: StagingCertificate) -> str:
+def gap_text(found: Certificate) -> str:
     """`optimal`, or how far from it at most."""
-    return "optimal" if found.gap < _LEAST_GAP else f"gap {percent(found.gap)}"
+    is_optimal = found.status == OPTIMAL and found.gap < _LEAST_GAP
+    return "optimal" if is_optimal else f"gap {percent(found.gap)}"
+
+
+def _why(found: Certificate) -> str:
+    """What the bound rests on, where it is of another program than the cut."""
+    said = next((one.program for one in found.proofs if one.program), "")
+    return f": {said}" if said else ""
 
 
 def _kernels_text(plan: StagePlan) -> str:

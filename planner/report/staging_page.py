@@ -12,6 +12,7 @@ from html import escape
 
 from planner.report.layers import layers_line, layers_span, machines_text, rows_of
 from planner.report.lines import percent
+from planner.report.proof import prover_line
 from planner.report.stages import gap_text, holds, stages_line
 from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
@@ -66,7 +67,7 @@ def stages_page(plan: StagePlan) -> str:
         "<h2>Proof</h2>",
         f"<p>least {plan.objective}: {show(found.objective, 's')}, bound {show(found.bound, 's')}, "
         f"{gap_text(found)}</p>",
-        f"<p>{escape(found.proof)}</p>",
+        f"<p>{escape(prover_line(found))}</p>",
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
     return _page(f"{plan.model} in {len(plan.stages)} stages", body)
@@ -95,7 +96,7 @@ def layers_page(one: LayerPlacement) -> str:
         ),
         "<h2>Proof</h2>",
         f"<p>{found.objective:.2f} token/s, bound {found.bound:.2f} token/s by "
-        f"{escape(found.proof)}, {gap_text(found)}</p>",
+        f"{escape(prover_line(found))}, {gap_text(found)}</p>",
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
     return _page(one.title, body)

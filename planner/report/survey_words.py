@@ -8,9 +8,10 @@ from planner.estimates.serving.request import EngineRequest
 from planner.report.engine_requests import engine_rows
 from planner.report.lines import percent
 from planner.report.outlines import speed_text
+from planner.report.proof import alone, prover_name
 from planner.report.words import PREFILL_WORDS, plural
 from planner.specs.spans import span_text
-from planner.surveys import OWN, RATES, Case, Frontier, FrontierPoint
+from planner.surveys import OWN, RATES, Case, Frontier, FrontierPoint, FrontierProof
 from planner.units import show
 
 AXIS_WORDS = {
@@ -134,6 +135,14 @@ def proof_text(frontier: Frontier) -> str:
     if isinstance(frontier.request, EngineRequest):
         recounted = "evaluated again by itself"
     return (
-        f"{counted}; no deployment lies below the staircase, as {proof.solver} proves on the "
+        f"{counted}; no deployment lies below the staircase, as {_by(proof)} on the "
         f"{plural(proof.n_solved, 'candidate')} that the screens left; every point {recounted}"
     )
+
+
+def _by(proof: FrontierProof) -> str:
+    """`HiGHS 1.13.1 and enumeration of 12 prove`; or who says so alone."""
+    if not proof.vouched_by:
+        return f"{alone(proof)} alone says"
+    names = [prover_name(one) for one in proof.vouched_by]
+    return f"{' and '.join(names)} {'prove' if len(names) > 1 else 'proves'}"

@@ -1,4 +1,4 @@
-"""What happens between a solver's raw answer and a `Solution`: run, settle, verify."""
+"""What happens between a solver's raw answer and its word: run, verify; and ties settled."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from planner.errors import SolverError
 from planner.programs.layout import (
-    RELATIVE_TOLERANCE,
     Assignment,
     BoolArray,
     IntArray,
@@ -20,7 +20,9 @@ from planner.programs.layout import (
     objective,
     violations,
 )
-from planner.solvers.solution import Effort, Progress, Solution, Status, Stop, relative_gap
+from planner.programs.proofs import refusal
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort, Progress
 
 TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
 
@@ -165,49 +167,22 @@ def _last_fits(
     return fits
 
 
-def answer(
-    program: LayoutProgram,
-    assignment: Assignment | None,
-    *,
-    status: Status,
-    bound: float,
-    solver: tuple[str, str],
-    clock: Clock,
-    n_nodes: int = 0,
-    stopped_by: Stop = "",
-) -> Solution:
-    """Settle ties, verify, recompute the objective, and keep the bound honest.
+def judged(
+    program: LayoutProgram, word: Word[Any], chosen: Assignment | None, *, wall_s: float
+) -> Word[Assignment]:
+    """A solver's word of the program's rows as one of the program: an answer only if it is one.
 
-    Raises:
-        SolverError: the assignment breaks a constraint, or the bound is beyond it.
+    Args:
+        word: of the rows, or of whatever else the solver read.
+        chosen: what its answer means; None without one.
+        wall_s: that building and solving took.
     """
-    name, version = solver
-    value = math.inf
-    if assignment is not None:
-        if status is Status.OPTIMAL:
-            assignment = settle(program, assignment)
-        broken = violations(program, assignment)
-        if broken:
-            raise SolverError(f"{name} {version} broke what it promised: {broken}")
-        value = objective(program, assignment)
-        _check_bound(value, bound, name=name)
-        bound = min(bound, value)
-    return Solution(
-        status=status,
-        assignment=assignment,
-        objective=value,
-        bound=math.inf if status is Status.INFEASIBLE else bound,
-        gap=math.inf if assignment is None else relative_gap(value, bound),
-        solver=name,
-        version=version,
-        wall_s=clock.elapsed_s(),
-        n_nodes=n_nodes,
-        stopped_by=stopped_by,
-    )
-
-
-def _check_bound(value: float, bound: float, *, name: str) -> None:
-    """A bound beyond the objective by more than solvers' arithmetic is a wrong proof."""
-    slack = max(1e3 * RELATIVE_TOLERANCE * abs(value), RELATIVE_TOLERANCE)
-    if bound > value + slack:
-        raise SolverError(f"{name} claims that nothing is below {bound!r}, and found {value!r}")
+    proof = replace(word.proof, wall_s=wall_s)
+    if chosen is None:
+        return replace(word, answer=None, proof=replace(proof, value=math.inf))
+    broken = violations(program, chosen)
+    if broken:
+        row, excess = max(broken.items(), key=lambda item: item[1])
+        proof = refusal(proof.prover, f"its answer breaks `{row}` by {excess:.3g}", wall_s)
+        return replace(word, answer=None, proof=proof)
+    return replace(word, answer=chosen, proof=replace(proof, value=objective(program, chosen)))

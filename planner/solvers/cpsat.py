@@ -24,18 +24,14 @@ from importlib.metadata import version
 import numpy as np
 from ortools.sat.python import cp_model
 
+from planner.certificates import Outcome, Proof
+from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.programs.layout import (
-    Assignment,
-    FloatArray,
-    IntArray,
-    LayoutProgram,
-    ceiling,
-    choosable,
-    lower_bounds,
-)
-from planner.solvers.answers import Clock, Listener, answer, run_interruptibly
-from planner.solvers.solution import Effort, Solution, Status, Stop
+from planner.programs.layout import Assignment, LayoutProgram, ceiling
+from planner.programs.proofs import refusal
+from planner.solvers.answers import Clock, Listener, judged, run_interruptibly
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort, Stop
 
 ROW_BITS = 40
 OBJECTIVE_BITS = 52  # of the sum of all coefficients: int64, and exact as a float
@@ -113,36 +109,50 @@ def _split(place: IntArray, n_places: int) -> list[list[int]]:
     return [part.tolist() for part in np.split(order, ends)]
 
 
-def solve(program: LayoutProgram, effort: Effort) -> Solution:
-    """Solve with CP-SAT; see `planner.solvers.solve`.
+def prover() -> str:
+    return f"cpsat (ortools {version('ortools')})"
+
+
+def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
+    """What CP-SAT says of the program; that it failed is said as a refusal."""
+    clock = Clock()
+    try:
+        model, variables, scale = build(program)
+        solver = cp_model.CpSolver()
+        set_parameters(solver, effort, spent_s=clock.elapsed_s())
+        ended, interrupted = run(solver, model, effort, scale=scale, clock=clock)
+        word = word_of(solver, ended, scale=scale, interrupted=interrupted, clock=clock)
+    except SolverError as error:
+        return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
+    chosen = None if word.answer is None else _chosen(program, solver, variables)
+    return judged(program, word, chosen, wall_s=clock.elapsed_s())
+
+
+def word_of(
+    solver: cp_model.CpSolver, ended: str, *, scale: float, interrupted: bool, clock: Clock
+) -> Word[bool]:
+    """CP-SAT's word; its answer is True where it has one, which the solver then holds.
 
     Raises:
-        SolverError: CP-SAT failed, or its answer fails verification.
+        SolverError: CP-SAT does not take the model.
     """
-    clock = Clock()
-    name = ("cpsat", version("ortools"))
-    if not choosable(program).any():
-        return answer(
-            program, None, status=Status.INFEASIBLE, bound=math.inf, solver=name, clock=clock
-        )
-    model, variables, scale = build(program)
-    solver = cp_model.CpSolver()
-    set_parameters(solver, effort, spent_s=clock.elapsed_s())
-    word, interrupted = run(solver, model, effort, scale=scale, clock=clock)
-    status, stopped_by = status_of(word, interrupted=interrupted)
-    chosen = None
-    if status in (Status.OPTIMAL, Status.FEASIBLE):
-        chosen = _chosen(program, solver, variables)
-    bound = float(lower_bounds(program).min())
-    if status is not Status.INFEASIBLE:
-        bound = max(bound, solver.best_objective_bound / scale)
-    return answer(
-        program,
-        chosen,
-        status=status,
+    outcome, stopped_by = outcome_of(ended, interrupted=interrupted)
+    if outcome == "infeasible":
+        bound = math.inf
+    else:  # where it came to nothing, what it calls a bound is not set
+        bound = -math.inf if ended == "UNKNOWN" else solver.best_objective_bound / scale
+    proof = Proof(
+        prover=prover(),
+        outcome=outcome,
+        value=math.inf,
         bound=bound,
-        solver=name,
-        clock=clock,
+        wall_s=clock.elapsed_s(),
+        note="out of time" if stopped_by == "time limit" else stopped_by,
+    )
+    has_answer = ended in ("OPTIMAL", "FEASIBLE")
+    return Word(
+        answer=True if has_answer else None,
+        proof=proof,
         n_nodes=int(solver.num_branches),
         stopped_by=stopped_by,
     )
@@ -192,20 +202,19 @@ def run(
     return status[0], interrupted
 
 
-def status_of(status: str, *, interrupted: bool) -> tuple[Status, Stop]:
+def outcome_of(ended: str, *, interrupted: bool) -> tuple[Outcome, Stop]:
     """CP-SAT's own status in our words.
 
     Raises:
         SolverError: CP-SAT does not take the model.
     """
-    if status == "OPTIMAL":
-        return Status.OPTIMAL, ""
-    if status == "INFEASIBLE":
-        return Status.INFEASIBLE, ""
-    if status not in ("FEASIBLE", "UNKNOWN"):
-        raise SolverError(f"cpsat ended with: {status}")
-    stopped_by: Stop = "interrupt" if interrupted else "time limit"
-    return (Status.FEASIBLE if status == "FEASIBLE" else Status.UNKNOWN), stopped_by
+    if ended == "OPTIMAL":
+        return "optimal", ""
+    if ended == "INFEASIBLE":
+        return "infeasible", ""
+    if ended not in ("FEASIBLE", "UNKNOWN"):
+        raise SolverError(f"cpsat ended with: {ended}")
+    return "stopped", "interrupt" if interrupted else "time limit"
 
 
 def _chosen(

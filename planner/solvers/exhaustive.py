@@ -10,15 +10,18 @@ from functools import reduce
 
 import numpy as np
 
+from planner.certificates import Proof
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, FloatArray, IntArray, LayoutProgram
-from planner.solvers.answers import Clock, answer
-from planner.solvers.solution import Effort, Solution, Status
+from planner.programs.proofs import ENUMERATION
+from planner.solvers.answers import Clock, judged
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort
 
 MOST_ASSIGNMENTS = 5_000_000
 
 
-def solve(program: LayoutProgram, effort: Effort) -> Solution:
+def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
     """Look at every assignment; the effort is not looked at.
 
     Raises:
@@ -33,15 +36,20 @@ def solve(program: LayoutProgram, effort: Effort) -> Solution:
     values = [_values(program, k, slots) for k, slots in enumerate(groups)]
     best = min((float(array.min()) for array in values if array.size), default=math.inf)
     found = None if best == math.inf else _first(values, groups, best)
-    return answer(
-        program,
-        found,
-        status=Status.INFEASIBLE if found is None else Status.OPTIMAL,
+    proof = Proof(
+        prover=f"{ENUMERATION} of {n_points:,}",
+        outcome="infeasible" if found is None else "optimal",
+        value=best,
         bound=best,
-        solver=("exhaustive", np.__version__),
-        clock=clock,
-        n_nodes=n_points,
+        wall_s=clock.elapsed_s(),
     )
+    word = Word(answer=found, proof=proof, n_nodes=n_points)
+    return judged(program, word, found, wall_s=clock.elapsed_s())
+
+
+def is_small(program: LayoutProgram, most: int = MOST_ASSIGNMENTS) -> bool:
+    """Whether every assignment can be looked at."""
+    return n_assignments(program) <= most
 
 
 def n_assignments(program: LayoutProgram) -> int:

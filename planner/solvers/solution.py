@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from planner.programs.layout import Assignment
-
 Stop = Literal["", "time limit", "interrupt"]
 
 
 class Status(Enum):
     """How far a solver came."""
 
-    OPTIMAL = "optimal"  # proven, within the gap asked for
+    OPTIMAL = "optimal"  # vouched for by two, or by our own arithmetic, within the gap asked for
+    UNCONFIRMED = "unconfirmed"  # one solver calls it optimal, and nobody vouches for it
     FEASIBLE = "feasible"  # stopped early, with an assignment and a true bound
-    INFEASIBLE = "infeasible"  # proven
+    INFEASIBLE = "infeasible"  # vouched for, unless one prover was all that was wanted
     UNKNOWN = "unknown"  # stopped early, with nothing in hand
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a solver ended by itself, and a longer search would change nothing."""
+        return self in (Status.OPTIMAL, Status.UNCONFIRMED, Status.INFEASIBLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,35 +51,6 @@ class Effort:
     threads: int = 1
     seed: int = 0
     on_progress: Callable[[Progress], None] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solution:
-    """A verified answer, or the proof or the reason that there is none.
-
-    Args:
-        status: how far the solver came.
-        assignment: the choice, verified by `programs.layout.violations`; None without one.
-        objective: recomputed from the arrays, never the solver's own sum; inf without one.
-        bound: no assignment is better than this; never beyond `objective`.
-        gap: relative distance between the two; inf without an assignment.
-        solver: name in the registry.
-        version: of the solver.
-        wall_s: time of building and solving.
-        n_nodes: nodes of the search, branches or points, as the solver counts them.
-        stopped_by: what ended the search early, "" when nothing did.
-    """
-
-    status: Status
-    assignment: Assignment | None
-    objective: float
-    bound: float
-    gap: float
-    solver: str
-    version: str
-    wall_s: float
-    n_nodes: int = 0
-    stopped_by: Stop = ""
 
 
 def relative_gap(objective: float, bound: float) -> float:

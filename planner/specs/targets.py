@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Literal
 
 from planner.specs.models import ModelSpec
 
@@ -90,12 +91,23 @@ class Speculation:
     convention: str = CONVENTIONS[0]
 
 
+Wanted = Literal["two", "one"]
+PROOFS: tuple[Wanted, ...] = ("two", "one")
+"""How many provers have to vouch for an answer before it is called optimal."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolverOptions:
-    """How to solve: backend, limits, reproducibility."""
+    """How to solve and to prove: backend, limits, reproducibility.
+
+    Args:
+        time_limit_s: wall time of the whole answer, second proof included; None is no limit.
+        proof: `two` provers, or `one`, whose word is then not called optimal.
+    """
 
     solver: str = "highs"
     time_limit_s: float | None = None
     gap: float = 0.0
     threads: int = 1
     seed: int = 0
+    proof: Wanted = "two"

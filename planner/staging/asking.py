@@ -21,6 +21,7 @@ from planner.specs.kernel_files import kernel_table, load_engine
 from planner.specs.kernels import EngineSpec
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
+from planner.specs.targets import Wanted
 from planner.staging.cutting import cut_groups
 from planner.staging_results import StagePlan
 
@@ -47,6 +48,7 @@ def cut_stages(
     objective: Objective = "bottleneck",
     solver: str = "highs",
     time_limit_s: float | None = None,
+    proof: Wanted = "two",
 ) -> StagePlan:
     """Cut a model into pipeline stages on groups of unequal kinds, exactly.
 
@@ -61,6 +63,7 @@ def cut_stages(
         phase: `decode` or `prefill`.
         weights_format, experts_format: as the model is published if None.
         objective: `latency` of one pass through all stages, or `bottleneck`: the slowest.
+        proof: how many provers have to vouch: `two`, or `one`.
 
     Raises:
         RequestError: what is asked cannot be read; all reasons are listed.
@@ -91,7 +94,14 @@ def cut_stages(
         raise RequestError(problems)
     effort = Effort(time_limit_s=time_limit_s)
     return cut_groups(
-        model, chosen, work, formats=formats, objective=objective, solver=solver, effort=effort
+        model,
+        chosen,
+        work,
+        formats=formats,
+        objective=objective,
+        solver=solver,
+        effort=effort,
+        proof=proof,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
 
+from planner.certify import certified
 from planner.equations.arrays import FloatArray
 from planner.errors import NoPlanError, OutOfTimeError, SolverError
 from planner.estimates.serving.deployments import ServedFormats
@@ -28,14 +30,14 @@ from planner.programs.stages import (
     violations,
 )
 from planner.solvers.solution import Effort, Status
-from planner.solvers.stages import CutSolution, cut
+from planner.solvers.stages import cut
 from planner.specs.architecture import Architecture
+from planner.specs.targets import Wanted
 from planner.staging.shortage import stage_conflict
 from planner.staging_results import (
     GroupUse,
     StageLine,
     StagePlan,
-    StagingCertificate,
 )
 
 MS_PER_S = 1e3
@@ -53,6 +55,7 @@ def cut_groups(
     objective: Objective = "bottleneck",
     solver: str = "highs",
     effort: Effort | None = None,
+    proof: Wanted = "two",
 ) -> StagePlan:
     """Cut a model into pipeline stages on groups of unequal kinds, exactly.
 
@@ -63,25 +66,28 @@ def cut_groups(
         work: what flows through the stages.
         objective: `latency` or `bottleneck`.
         solver: `highs`, `cpsat` or `exhaustive`.
+        proof: how many provers have to vouch: `two`, or `one`.
 
     Raises:
         NoPlanError: nothing fits; its `conflict` says what is missing (`StagingConflict`).
         OutOfTimeError: the time limit came before any cut.
         SolverError: an answer fails its verification.
     """
+    began_s = time.perf_counter()
     units = unit_table(model, formats, groups, work)
     program = stage_program(units, groups)
     effort = effort or Effort()
-    found = cut(program, objective, solver=solver, effort=effort)
-    if found.cut is None:
-        if found.status is Status.INFEASIBLE:
+    found = cut(program, objective, solver=solver, effort=effort, proof=proof)
+    chosen = found.found.answer
+    if chosen is None:
+        if found.found.status is Status.INFEASIBLE:
             raise NoPlanError(stage_conflict(model, groups, units))
         limit_s = effort.time_limit_s or 0.0
-        bound_s = found.bound / MS_PER_S
+        bound_s = max(found.found.bound, 0.0) / MS_PER_S
         raise OutOfTimeError(time_limit_s=limit_s, bound=bound_s, dimension="s")
-    verified = _verified(model, formats, groups, work, program, found.cut)
-    lines = tuple(_line(model, groups, units, program, found.cut, i) for i in range(len(found.cut)))
-    slowest = bottleneck_ms(program, found.cut) / MS_PER_S
+    verified = _verified(model, formats, groups, work, program, chosen)
+    lines = tuple(_line(model, groups, units, program, chosen, i) for i in range(len(chosen)))
+    slowest = bottleneck_ms(program, chosen) / MS_PER_S
     return StagePlan(
         model=model.name,
         title=model.title,
@@ -96,12 +102,24 @@ def cut_groups(
         classes=tuple(layer.name for layer in model.layers),
         order=model.order,
         stages=lines,
-        latency_s=latency_ms(program, found.cut) / MS_PER_S,
+        latency_s=latency_ms(program, chosen) / MS_PER_S,
         bottleneck_s=slowest,
-        tokens_per_s=_tokens_per_s(work, units, program, found.cut),
+        tokens_per_s=_tokens_per_s(work, units, program, chosen),
         even_s=_even_s(program, objective),
-        groups=tuple(_use(group, t, found.cut) for t, group in enumerate(groups)),
-        certificate=_certificate(found, verified),
+        groups=tuple(_use(group, t, chosen) for t, group in enumerate(groups)),
+        certificate=certified(
+            found.found,
+            objective_name=objective,
+            to_si=lambda milliseconds: milliseconds / MS_PER_S,
+            dimension="s",
+            n_candidates=found.n_columns,
+            n_contexts=len(groups),
+            screens=(),
+            n_solved=found.n_columns,
+            verified=verified,
+            wall_s=time.perf_counter() - began_s,
+            n_programs=found.n_solves,
+        ),
         provenance=groups[0].clock.engine.provenance,
     )
 
@@ -219,18 +237,4 @@ def _verified(
     return (
         "every layer once, in order, on groups that there are",
         "every stage recounted as a model of its own layers",
-    )
-
-
-def _certificate(found: CutSolution, verified: tuple[str, ...]) -> StagingCertificate:
-    return StagingCertificate(
-        objective=found.objective / MS_PER_S,
-        bound=found.bound / MS_PER_S,
-        gap=found.gap,
-        proof=found.proof,
-        solver=found.solver,
-        n_solves=found.n_solves,
-        n_columns=found.n_columns,
-        wall_s=found.wall_s,
-        verified=verified,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.certificates import Certificate, Proof
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.programs.machines import Pool
 from planner.solvers.machines import place
@@ -12,7 +13,6 @@ from planner.specs.layer_files import LayersSpec
 from planner.staging_results import (
     LayerPlacement,
     MachineLine,
-    StagingCertificate,
     StagingConflict,
 )
 
@@ -68,16 +68,31 @@ def place_layers(
         n_stages=found.n_stages,
         n_regions=found.n_regions,
         published_tokens_per_s=layers.published_tokens_per_s,
-        certificate=StagingCertificate(
+        certificate=Certificate(
+            status="optimal" if found.gap <= gap else "feasible",
+            objective_name="throughput",
             objective=found.rate,
             bound=found.bound,
             gap=found.gap,
-            proof=found.proof,
-            solver="cpsat, highs",
-            n_solves=found.n_rates + found.n_rounds,
-            n_columns=found.n_patterns,
-            wall_s=found.wall_s,
+            dimension="token/s",
+            proofs=(
+                Proof(
+                    prover=found.proof,
+                    outcome="stopped",
+                    value=found.rate,
+                    bound=found.bound,
+                    wall_s=found.wall_s,
+                ),
+            ),
+            vouched_by=(found.proof,),
+            n_candidates=found.n_patterns,
+            n_contexts=found.n_regions,
+            screens=(),
+            n_solved=found.n_patterns,
             verified=("every layer held within what machines can hold", "replayed by maximum flow"),
+            wall_s=found.wall_s,
+            solve_s=found.wall_s,
+            n_programs=found.n_rates + found.n_rounds,
         ),
     )
 

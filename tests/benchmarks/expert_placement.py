@@ -81,13 +81,13 @@ def main(step: int) -> None:
         took_s = time.perf_counter() - began_s
         assert plan.max_load <= plan.greedy.max_load
         mean = plan.mean_load
-        values = (plan.greedy.max_load / mean, plan.max_load / mean, plan.bound / mean)
+        values = (plan.greedy.max_load / mean, plan.max_load / mean, plan.certificate.bound / mean)
         figures = "".join(f"{value:9.4f}" for value in values)
         mark = "" if plan.is_proven else f"  {plan.proof}"
-        print(f"{case.name:34}{figures}{plan.gap:9.2%}{took_s:7.1f}{mark}", flush=True)
+        print(f"{case.name:34}{figures}{plan.certificate.gap:9.2%}{took_s:7.1f}{mark}", flush=True)
         gains.append(1.0 - plan.max_load / plan.greedy.max_load)
         times.append(took_s)
-        gaps.append(plan.gap)
+        gaps.append(plan.certificate.gap)
     n, proven = len(gains), sum(gap <= 1e-3 for gap in gaps)
     excess = [gain for gain in gains if gain > 0.0]
     print(

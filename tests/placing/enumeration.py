@@ -275,4 +275,4 @@ def _layout_output(cluster: ClusterSpec, reach: Reach, targets: Targets) -> floa
     if not program.n_contexts:
         return 0.0
     best = solve(program, solver="exhaustive")
-    return 0.0 if best.assignment is None else 1e3 / best.objective
+    return 0.0 if best.answer is None else 1e3 / best.objective

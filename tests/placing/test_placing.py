@@ -66,7 +66,7 @@ def compare(seed: int, replicas: int | None) -> tuple[float, float, float]:
     search = _searched(pool, graph, replicas)
     other = solve_placement(replace(search.posed.program, ties=()), solver="cpsat")
     found = [
-        0.0 if one.counts is None else -one.objective * 1e3 for one in (search.solution, other)
+        0.0 if one.answer is None else -one.objective * 1e3 for one in (search.solution, other)
     ]
     looked = Enumeration(pool, graph)
     best = looked.most_output(

@@ -132,7 +132,7 @@ def test_a_ring_whose_link_failed_is_a_line_that_begins_behind_it():
     (column,) = whole
     copies = np.zeros(posed.program.n_columns, int)
     copies[column] = 1
-    counts = solve_placement(replace(posed.program, least=np.array([0]))).counts
+    counts = solve_placement(replace(posed.program, least=np.array([0]))).answer
     (one,) = locate_slices(posed, replace(counts, copies=tuple(copies.tolist())))
     assert one.way.label == "4×4×8 closed along 4, 4"
     assert one.devices[:8] == tuple(f"0,0,{(3 + i) % 8}" for i in range(8))
@@ -142,7 +142,7 @@ def test_a_ring_whose_link_failed_is_a_line_that_begins_behind_it():
 def test_the_judge_refuses_what_is_not_so():
     graph, posed = _posed(State())
     solution = solve_placement(posed.program, solver="narrowing")
-    one = locate_slices(posed, solution.counts)[0]
+    one = locate_slices(posed, solution.answer)[0]
     fabric = _pool().fabric
     check_slices(graph, [one])
     with pytest.raises(SolverError, match="two ranks"):

@@ -31,7 +31,7 @@ def test_a_plan_adds_up():
     assert sum(rank.load for rank in plan.ranks) == pytest.approx(78.0)
     assert plan.max_load == max(rank.load for rank in plan.ranks)
     assert plan.mean_load == 19.5
-    assert plan.bound <= plan.max_load <= plan.greedy.max_load
+    assert plan.certificate.bound <= plan.max_load <= plan.greedy.max_load
     assert [rank.node for rank in plan.ranks] == [0, 0, 1, 1]
 
 
@@ -66,7 +66,7 @@ def test_a_higher_price_moves_less():
 
 def test_a_slot_more_never_hurts():
     loads = 1.0 / np.arange(1, 33)
-    peaks = [place_experts(loads, n_ranks=8, n_slots=s).bound for s in (4, 5, 6)]
+    peaks = [place_experts(loads, n_ranks=8, n_slots=s).certificate.bound for s in (4, 5, 6)]
     assert peaks == sorted(peaks, reverse=True)
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from functools import partial
+from math import inf
 
+import numpy as np
 import pytest
 
-from planner import SolverError, search
-from planner.programs.layout import objective
+from planner import search
+from planner.certificates import Proof
+from planner.programs import reduction
+from planner.programs.layout import objective, restrict
 from planner.programs.posed import InMemory
 from planner.programs.reduction import reduced
 from planner.programs.screens import screen
-from planner.solvers import solve
+from planner.solvers import enumerated, provers_of, solve
+from planner.solvers.proving import Word
 from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
-from tests.programs.instances import INFINITE, posed, program, random_program
+from tests.programs.instances import INFINITE, in_order, posed, program, random_program
 
 
 def source(layout, tie=None):
@@ -32,13 +37,27 @@ TWO = program(
 )
 
 
-def answers(monkeypatch, change):
-    """Let `search` see changed answers of the solver."""
+SECOND = np.array([1, 3])
+"""The columns of the second context, where those of one slot come before those of the other."""
 
-    def changed(layout, **effort):
-        return change(layout, solve(layout, **effort))
 
-    monkeypatch.setattr(search, "solve", changed)
+def words(monkeypatch, change):
+    """Let `search` hear changed words of the solver, and of nobody else."""
+
+    def changed(layout, solver):
+        prover = provers_of(layout, solver)[0]
+        return [lambda effort: change(layout, prover(effort))]
+
+    monkeypatch.setattr(search, "provers_of", changed)
+    monkeypatch.setattr(search, "enumerated", lambda *_: [])
+
+
+def content_with_eleven(layout, word):
+    """Within a gap of a half, the solver is content with the context at 11."""
+    if layout.n_contexts < 2:
+        return word
+    worse = replace(word.answer, context=1, columns=(1, 3))
+    return replace(word, answer=worse, proof=replace(word.proof, value=11.0, bound=5.5))
 
 
 def meeting_nothing(monkeypatch):
@@ -62,50 +81,39 @@ def test_of_tied_plans_the_cheaper_one_is_chosen_even_below_zero():
 
 
 def test_what_the_screens_met_is_kept_when_the_solver_stops_at_something_worse(monkeypatch):
-    """Within a gap of a half, the solver is content with the context at 11."""
-
-    def content(layout, solution):
-        if layout.n_contexts < 2 or solution.assignment is None:
-            return solution
-        worse = replace(solution.assignment, context=1, columns=(1, 3))
-        return replace(solution, assignment=worse, objective=11.0, bound=5.5, gap=0.5)
-
-    answers(monkeypatch, content)
+    words(monkeypatch, content_with_eleven)
     found = search.search(source(TWO), SolverOptions(gap=0.5))
     assert (found.solution.objective, found.solution.bound) == (10.0, 10.0)
-    assert found.assignment is not None
     assert objective(found.posed.program, found.assignment) == 10.0
     assert [value for _, value in found.alternatives] == [11.0]
 
 
 def test_no_runner_up_is_better_than_the_plan(monkeypatch):
     """The screens meet nothing; the solver gives 11 first, and 10 among the runners-up."""
-
-    def content(layout, solution):
-        if layout.n_contexts < 2:
-            return solution
-        worse = replace(solution.assignment, context=1, columns=(1, 3))
-        return replace(solution, assignment=worse, objective=11.0, bound=5.5, gap=0.5)
-
     meeting_nothing(monkeypatch)
-    answers(monkeypatch, content)
-    found = search.search(source(TWO), SolverOptions(gap=0.5))
+    words(monkeypatch, content_with_eleven)
+    monkeypatch.setattr(search, "counted", unknown)
+    found = search.search(source(TWO), SolverOptions(gap=0.5, proof="one"))
     assert found.solution.objective == 10.0
-    assert found.assignment is not None
     assert objective(found.posed.program, found.assignment) == 10.0
     assert [value for _, value in found.alternatives] == [11.0]
+
+
+def unknown(_layout):
+    """Arithmetic that says nothing."""
+    proof = Proof(prover="nobody", outcome="stopped", value=inf, bound=-inf, wall_s=0.0)
+    return Word(answer=None, proof=proof)
 
 
 def test_out_of_time_gives_what_the_screens_met_and_a_bound_below_it(monkeypatch):
     """Of the columns at 1, only one fits beside one at 3: 4 in all, and no less than 1 + 1."""
     layout = program([(0, 0, 10)], [(0, s, cost, 11 - 3 * cost) for s in (0, 1) for cost in (1, 3)])
 
-    def late(layout, solution):
-        return replace(
-            solution, status=Status.UNKNOWN, assignment=None, objective=math.inf, bound=-math.inf
-        )
+    def late(_layout, word):
+        proof = replace(word.proof, outcome="stopped", value=inf, bound=-inf)
+        return replace(word, answer=None, proof=proof, stopped_by="time limit")
 
-    answers(monkeypatch, late)
+    words(monkeypatch, late)
     found = search.search(source(layout), SolverOptions(time_limit_s=1.0))
     assert found.solution.status is Status.FEASIBLE
     assert (found.solution.objective, found.solution.bound) == (4.0, 2.0)
@@ -114,33 +122,67 @@ def test_out_of_time_gives_what_the_screens_met_and_a_bound_below_it(monkeypatch
 
 @pytest.mark.parametrize("incumbent", [True, False])
 def test_a_solver_that_calls_infeasible_what_has_a_plan_is_not_believed(monkeypatch, incumbent):
-    def denies(layout, solution):
-        if solution.solver == "exhaustive":
-            return solution
-        return replace(solution, status=Status.INFEASIBLE, assignment=None, objective=math.inf)
+    def denies(_layout, word):
+        proof = replace(word.proof, outcome="infeasible", value=inf, bound=inf)
+        return replace(word, answer=None, proof=proof)
 
     if not incumbent:
         meeting_nothing(monkeypatch)
-    answers(monkeypatch, denies)
-    with pytest.raises(SolverError, match="calls infeasible"):
-        search.search(source(TWO), SolverOptions())
+    words(monkeypatch, denies)
+    if not incumbent:  # somebody else has to find it
+        monkeypatch.setattr(search, "enumerated", enumerated)
+    found = search.search(source(TWO), SolverOptions())
+    assert found.solution.objective == 10.0
+    refused = [one.lineage for one in found.solution.vouched.proofs if not one.is_accepted]
+    assert refused == ["highs"]
+
+
+def test_a_screen_that_loses_the_optimum_is_seen_on_small_programs(monkeypatch):
+    """The screen drops the context at 10; all four columns are looked at before it too."""
+
+    def loses(*args, **choices):
+        right = screen(*args, **choices)
+        left = restrict(in_order(posed(TWO)).program, contexts=np.array([1]), columns=SECOND)
+        return replace(
+            right,
+            program=left,
+            contexts=np.array([1]),
+            columns=SECOND,
+            incumbent=None,
+        )
+
+    monkeypatch.setattr(reduction, "screen", loses)
+    found = search.search(source(TWO), SolverOptions())
+    assert found.solution.objective == 10.0
+    refused = {one.lineage for one in found.solution.vouched.proofs if not one.is_accepted}
+    assert "highs" in refused
 
 
 def test_all_solves_of_a_search_share_one_time_limit(monkeypatch):
     """Each is given what those before it have left, never the whole limit again."""
     given = []
 
-    def noted(layout, **effort):
+    def noted(layout, solver):
+        def ask(effort, prover):
+            given.append(effort.time_limit_s)
+            return prover(effort)
+
+        return [partial(ask, prover=prover) for prover in provers_of(layout, solver)]
+
+    def noted_solve(layout, **effort):
         given.append(effort["time_limit_s"])
         return solve(layout, **effort)
 
-    monkeypatch.setattr(search, "solve", noted)
+    monkeypatch.setattr(search, "provers_of", noted)
+    monkeypatch.setattr(search, "solve", noted_solve)
     layout = random_program(12, 15)
     search.search(source(layout, tie=layout.column_bytes), SolverOptions(time_limit_s=60.0))
-    assert len(given) == 5
-    assert given[0] < 60.0
-    assert given == sorted(given, reverse=True)
-    assert len(set(given)) == 5
+    first, *others = given
+    assert first < 60.0
+    assert len(others) == 4
+    assert others[0] < 60.0
+    assert others == sorted(others, reverse=True)
+    assert len(set(others)) == 4
 
 
 def test_a_sum_that_cancels_does_not_screen_its_own_plan_away():

@@ -42,7 +42,7 @@ def test_each_contexts_optimum_is_the_exhaustive_one(targets: Targets, objective
         columns = np.flatnonzero(program.column_context == k)
         alone = restrict(program, contexts=np.array([k]), columns=columns)
         best = solve(alone, solver="exhaustive")
-        if best.assignment is None:
+        if best.answer is None:
             assert value[k] == np.inf
             continue
         assert value[k] == pytest.approx(best.objective, rel=1e-12)

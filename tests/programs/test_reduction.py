@@ -32,11 +32,13 @@ def optimum(layout):
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
-@given(programs(max_contexts=6, max_columns=5), BLOCKS, st.integers(1, 3))
-def test_blocks_leave_and_reject_what_the_whole_does(layout, blocks, n_best):
+@given(programs(max_contexts=6, max_columns=5), BLOCKS, st.integers(1, 3), st.sampled_from([0, 30]))
+def test_blocks_leave_and_reject_what_the_whole_does(layout, blocks, n_best, most_whole):
     whole = in_order(posed(layout))
     expected = screen(whole.program, n_best=n_best)
-    left = reduced(InBlocks(whole, blocks[: layout.n_contexts]), n_best=n_best)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planner.programs.reduction, "MOST_WHOLE", most_whole)
+        left = reduced(InBlocks(whole, blocks[: layout.n_contexts]), n_best=n_best)
     assert left.screening.rejected == expected.rejected
     assert left.screening.bound == expected.bound
     assert (left.n_columns, left.n_contexts) == (layout.n_columns, layout.n_contexts)
@@ -79,6 +81,7 @@ def test_a_plan_known_elsewhere_leaves_only_what_is_as_good():
 
 def test_what_blocks_left_is_looked_through_as_soon_as_it_is_much(monkeypatch):
     """The dearest contexts come first: what they left goes once something better is known."""
+    monkeypatch.setattr(planner.programs.reduction, "MOST_WHOLE", 0)
     monkeypatch.setattr(planner.programs.reduction, "MOST_KEPT", 20)
     layout = random_program(60, 12, seed=5)
     whole = in_order(posed(layout))

@@ -25,7 +25,7 @@ def test_any_prices_bound_the_optimum_and_the_columns(seed):
             continue
         assert found.bound <= best.objective + 1e-7
         falls_behind = (
-            max(found.reduced[j] for j, _ in best.counts.chosen) if best.counts.chosen else 0
+            max(found.reduced[j] for j, _ in best.answer.chosen) if best.answer.chosen else 0
         )
         assert found.bound + max(falls_behind, 0.0) <= best.objective + 1e-7
 

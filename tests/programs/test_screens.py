@@ -26,7 +26,7 @@ def best_of_each_context(layout):
             layout, contexts=np.array([k]), columns=np.flatnonzero(layout.column_context == k)
         )
         solution = solve(alone, solver="exhaustive")
-        if solution.assignment is not None:
+        if solution.answer is not None:
             bests.append(solution.objective)
     return sorted(bests)
 
@@ -48,10 +48,10 @@ def test_the_best_of_the_best_contexts_survives_and_infeasible_stays_so(layout, 
 def test_an_answer_to_the_screened_program_is_verified_by_the_original(layout):
     screening = screen(layout)
     solution = solve(screening.program, solver="exhaustive")
-    if solution.assignment is None:
+    if solution.answer is None:
         assert screening.incumbent is None
         return
-    original = screening.original(solution.assignment)
+    original = screening.original(solution.answer)
     assert violations(layout, original) == {}
     assert objective(layout, original) == pytest.approx(solution.objective, rel=1e-12, abs=1e-12)
     assert solution.objective <= screening.bound + 1e-9 * abs(screening.bound)

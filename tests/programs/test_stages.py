@@ -110,7 +110,7 @@ def test_arrays_that_differ_in_shape_are_refused():
 
 
 def lp_text(path):
-    from planner.solvers.stages.highs import write_lp
+    from planner.solvers.stages.rows import write_lp
 
     write_lp(TWO, columns(TWO), path)
     return path.read_text(encoding="utf-8")

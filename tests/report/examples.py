@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.certificates import Certificate, Proof, Screen
 from planner.results import (
     Alternative,
-    Certificate,
     Conflict,
     Deployment,
     LimitUse,
@@ -15,7 +15,6 @@ from planner.results import (
     Obstacle,
     PhasePlan,
     Plan,
-    Screen,
     StepTime,
 )
 from planner.specs.records import (
@@ -176,7 +175,13 @@ CERTIFICATE = Certificate(
     bound=40e-6,
     gap=0.0,
     dimension="USD/token",
-    solver="highs 1.13.1",
+    proofs=(
+        Proof(prover="highs 1.13.1", outcome="optimal", value=40e-6, bound=40e-6, wall_s=0.049),
+        Proof(
+            prover="enumeration of 45", outcome="optimal", value=40e-6, bound=40e-6, wall_s=0.001
+        ),
+    ),
+    vouched_by=("highs 1.13.1", "enumeration of 45"),
     n_candidates=12_345,
     n_contexts=27,
     screens=(

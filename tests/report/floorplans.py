@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.certificates import Proof
 from planner.floorplans import Box, FloorPlan, Spot
 from planner.placement_results import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
 from planner.repair_results import Change, Move, Repair, RepairPoint
@@ -118,5 +119,10 @@ REPAIR = Repair(
         RepairPoint(moved_bytes=9e9, objective=110.0, loss_fraction=0.0),
     ),
     is_whole=True,
+    moved_proofs=(
+        Proof(prover="highs 1.13.1", outcome="optimal", value=4e9, bound=4e9, wall_s=0.01),
+        Proof(prover="enumeration of 9", outcome="optimal", value=4e9, bound=4e9, wall_s=0.001),
+    ),
+    moved_vouched_by=("highs 1.13.1", "enumeration of 9"),
     load_s=0.08,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.audit_results import Audit, AuditedChange, Observation
-from planner.results import Screen
+from planner.certificates import Proof, Screen
 from planner.specs.request import Targets
 from planner.surveys import Case, Comparison, Curve, Frontier, FrontierPoint, FrontierProof, Row
 from tests.report.examples import DECODE, DEPLOYMENT, PLAN, PROVENANCE, REQUEST, SECOND
@@ -14,7 +14,13 @@ CASE = Case(model="tiny-7b", topology="toy-4x4x4", weights="")
 
 PROOF = FrontierProof(
     status="optimal",
-    solver="highs 1.13.1",
+    proofs=(
+        Proof(prover="highs 1.13.1", outcome="optimal", value=40e-6, bound=40e-6, wall_s=0.049),
+        Proof(
+            prover="enumeration of 45", outcome="optimal", value=40e-6, bound=40e-6, wall_s=0.001
+        ),
+    ),
+    vouched_by=("highs 1.13.1", "enumeration of 45"),
     n_candidates=12_345,
     n_contexts=27,
     screens=(Screen(name="bound", n_candidates=12_300, reason="dearer than one in hand"),),

@@ -37,11 +37,16 @@ def test_the_line_names_the_moves_only_where_something_is_in_place():
 
 
 def test_the_status_is_what_was_proved():
-    proven = replace(EXPERT_PLAN, gap=0.0)
-    near = replace(EXPERT_PLAN, gap=5e-4)
-    far = replace(EXPERT_PLAN, gap=0.02, is_cut_short=True)
+    def within(gap, status="optimal", **changes):
+        certificate = replace(EXPERT_PLAN.certificate, gap=gap, status=status)
+        return replace(EXPERT_PLAN, certificate=certificate, **changes)
+
+    proven, near = within(0.0), within(5e-4)
+    far = within(0.02, "feasible", is_cut_short=True)
+    alone = within(0.0, "unconfirmed")
     assert status_text(proven) == "optimal: no placement is better"
     assert status_text(near) == "optimal within 0.05 %, as the gap allows"
+    assert status_text(alone).startswith("bound by one solver alone, so it is not called optimal")
     assert status_text(far) == "within 2 % of the best: the time limit ended the search"
 
 

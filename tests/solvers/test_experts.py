@@ -20,10 +20,11 @@ from planner.programs.experts import (
 from planner.solvers.experts.exhaustive import solve_exhaustive
 from planner.solvers.experts.flat import race
 from planner.solvers.experts.greedy import greedy, replicate
-from planner.solvers.experts.joint import solve_cpsat, solve_highs
-from planner.solvers.experts.pairs import paired, pairs_within
+from planner.solvers.experts.joint import rows_word, solve_cpsat
+from planner.solvers.experts.pairs import pair_rows, pair_slots, paired, pairs_refuted, pairs_within
 from planner.solvers.experts.patterns import refutes
 from planner.solvers.experts.solving import greedy_placement, solve_experts
+from planner.solvers.solution import Effort
 from planner.specs.expert_loads import zipf_loads
 
 
@@ -44,15 +45,19 @@ def present_of(program: ExpertProgram, seed: int) -> np.ndarray:
     return copies
 
 
+def by_rows(program):
+    """The least objective as HiGHS proves it, in units of load."""
+    return rows_word("highs", program, Effort()).proof.bound * program.mean_load
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_enumeration_and_both_solvers_agree_on_equal_shares(seed):
     program = tiny(seed)
     _, least = solve_exhaustive(program)
-    _, by_highs = solve_highs(program)
-    copies, bound = solve_cpsat(program)
-    assert by_highs == pytest.approx(least, rel=1e-7)
-    assert max_load(program, equal_placement(copies)) == pytest.approx(least, rel=1e-9)
-    assert bound == pytest.approx(least, rel=1e-8)
+    by_cpsat = solve_cpsat(program)
+    assert by_rows(program) == pytest.approx(least, rel=1e-7)
+    assert max_load(program, equal_placement(by_cpsat.answer)) == pytest.approx(least, rel=1e-9)
+    assert by_cpsat.proof.bound * program.mean_load == pytest.approx(least, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -64,11 +69,10 @@ def test_the_search_finds_what_enumeration_finds(seed):
         asked = replace(program, split=split)
         _, least[split] = solve_exhaustive(asked)
         found = solve_experts(asked, gap=0.0)
-        assert found.objective == pytest.approx(least[split], rel=1e-7), split
-        assert found.bound <= least[split] * (1 + 1e-9)
+        assert found.proved.objective == pytest.approx(least[split], rel=1e-7), split
+        assert found.proved.bound <= least[split] * (1 + 1e-9)
     assert least["weighted"] <= least["equal"] * (1 + 1e-9)
-    _, by_highs = solve_highs(replace(program, split="weighted"))
-    assert by_highs == pytest.approx(least["weighted"], rel=1e-7)
+    assert by_rows(replace(program, split="weighted")) == pytest.approx(least["weighted"], rel=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -77,11 +81,10 @@ def test_priced_moves_cost_what_enumeration_says(seed, price):
     bare = tiny(seed)
     program = replace(bare, present=present_of(bare, seed), move_price=price)
     _, least = solve_exhaustive(program)
-    _, by_highs = solve_highs(program)
     found = solve_experts(program, gap=0.0)
-    assert by_highs == pytest.approx(least, rel=1e-7)
-    assert found.objective == pytest.approx(least, rel=1e-7)
-    assert found.bound <= least * (1 + 1e-9)
+    assert by_rows(program) == pytest.approx(least, rel=1e-7)
+    assert found.proved.objective == pytest.approx(least, rel=1e-7)
+    assert found.proved.bound <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -91,10 +94,9 @@ def test_groups_stay_on_their_nodes_at_the_least_load(seed):
     load, group = rng.integers(1, 30, 4).astype(float), np.array([0, 0, 1, 1])
     program = ExpertProgram(load=load, n_ranks=2, n_slots=4, n_nodes=2, group=group)
     _, least = solve_exhaustive(program)
-    _, by_highs = solve_highs(program)
     found = solve_experts(program, gap=0.0)
-    assert found.objective == pytest.approx(least)
-    assert by_highs == pytest.approx(least)
+    assert found.proved.objective == pytest.approx(least)
+    assert by_rows(program) == pytest.approx(least)
     assert not violations(program, found.placement)
 
 
@@ -102,8 +104,8 @@ def test_a_hot_expert_is_copied_as_often_as_it_must():
     """Loads 6, 1, 1, 1, 1 on two ranks of three slots: the mean is 5, and 6/2 + 1 + 1 is it."""
     program = ExpertProgram(load=np.array([6.0, 1, 1, 1, 1]), n_ranks=2, n_slots=3)
     found = solve_experts(program, gap=0.0)
-    assert found.objective == pytest.approx(5.0)
-    assert found.bound == pytest.approx(5.0)
+    assert found.proved.objective == pytest.approx(5.0)
+    assert found.proved.bound == pytest.approx(5.0)
     assert found.placement.n_copies.tolist() == [2, 1, 1, 1, 1]
 
 
@@ -192,9 +194,15 @@ def test_pairs_are_exact(seed):
     load = rng.integers(1, 40, 4).astype(float)
     program = ExpertProgram(load=load, n_ranks=3, n_slots=2)
     _, least = solve_exhaustive(program)
-    found = pairs_within(load, least * (1 + 1e-9), n_ranks=3)
+    posed = pair_rows(load, least * (1 + 1e-9), n_ranks=3)
+    found = pair_slots(posed, pairs_within(posed).answer, load, 3)
     assert float(found.loads(load).max()) == pytest.approx(least)
-    assert pairs_within(load, least * (1 - 1e-6), n_ranks=3) is False
+    below = pair_rows(load, least * (1 - 1e-6), n_ranks=3)
+    if below is None:  # by counting
+        return
+    word = pairs_within(below)
+    assert word.proof.outcome == "infeasible"
+    assert len(pairs_refuted(below, word, wanted="two").vouched.by) > 1
 
 
 def test_the_heaviest_copy_pairs_with_the_lightest():
@@ -224,15 +232,15 @@ def test_weighted_shares_are_no_worse_at_size():
     program = ExpertProgram(load=zipf_loads(48, 0.5), n_ranks=27, n_slots=2)
     equal = solve_experts(program, gap=0.005)
     weighted = solve_experts(replace(program, split="weighted"), gap=0.005)
-    assert weighted.bound <= weighted.objective <= equal.objective * (1 + 1e-9)
-    assert weighted.objective <= max_load(program, greedy_placement(program))
+    assert weighted.proved.bound <= weighted.proved.objective <= equal.proved.objective * (1 + 1e-9)
+    assert weighted.proved.objective <= max_load(program, greedy_placement(program))
 
 
 def test_the_same_program_and_seed_give_the_same_placement():
     program = ExpertProgram(load=zipf_loads(48, 0.7), n_ranks=16, n_slots=4)
     first, second = solve_experts(program), solve_experts(program)
     assert (first.placement.copies == second.placement.copies).all()
-    assert first.bound == second.bound
+    assert first.proved.bound == second.proved.bound
 
 
 def test_a_placement_that_is_good_enough_stays():
@@ -271,8 +279,8 @@ def test_slack_buys_less_traffic():
         load=np.array([4.0, 2.0, 3.0, 3.0]), n_ranks=2, n_slots=2, n_nodes=2, coactivation=pairs
     )
     strict, loose = solve_experts(program), solve_experts(program, slack=0.2)
-    assert (strict.objective, traffic(program, strict.placement)) == (6.0, 2.0)
-    assert (loose.objective, traffic(program, loose.placement)) == (7.0, 0.0)
+    assert (strict.proved.objective, traffic(program, strict.placement)) == (6.0, 2.0)
+    assert (loose.proved.objective, traffic(program, loose.placement)) == (7.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Published models that HiGHS 1.14.0 answers wrongly with presolve on.
 
-The planner turns presolve off and pins HiGHS below 1.14; these keep watch over the pin.
+The planner pins HiGHS below 1.14; these keep watch over the pin.
 Each is solved through highspy itself, as published, presolve on.
 """
 

@@ -22,14 +22,15 @@ N_CHAINS = {"latency": 150, "bottleneck": 25}
 
 def agrees(program, objective, solver, best):
     """Whether a solver's answer is verified, has this value, and proves it."""
-    found = cut(program, objective, solver=solver)
+    found = cut(program, objective, solver=solver).found
     if not np.isfinite(best):
-        return found.status is Status.INFEASIBLE and found.cut is None
-    assert found.cut is not None
+        return found.status is Status.INFEASIBLE and found.answer is None
+    assert found.answer is not None
     return (
-        violations(program, found.cut) == {}
+        found.status is Status.OPTIMAL
+        and violations(program, found.answer) == {}
         and found.objective == pytest.approx(best, rel=1e-9)
-        and value_ms(program, found.cut, objective) == found.objective
+        and value_ms(program, found.answer, objective) == found.objective
         and found.bound == pytest.approx(best, rel=1e-6)
         and found.bound <= found.objective
     )
@@ -83,23 +84,23 @@ def test_of_equal_bottlenecks_the_least_latency_is_returned():
     b hands over at once, a in half a millisecond: the only bottleneck of 1 ms is b, then a.
     """
     program = replace(line(2, n_groups=(3, 1)), hand_ms=np.array([[0.5, 0.5], [0.0, 0.0]]))
-    found = cut(program, "bottleneck")
-    assert [stage.kind for stage in found.cut] == [1, 0]
+    found = cut(program, "bottleneck").found
+    assert [stage.kind for stage in found.answer] == [1, 0]
     assert found.objective == 1.0
 
 
 def test_one_group_takes_everything_where_that_is_soonest():
     """Handing over costs 1 ms, so three units stay together for latency, not for a bottleneck."""
     program = line(4, n_groups=(2,), hand=1.0)
-    assert len(cut(program, "latency").cut) == 1
-    assert cut(program, "bottleneck").objective == 3.0
+    assert len(cut(program, "latency").found.answer) == 1
+    assert cut(program, "bottleneck").found.objective == 3.0
 
 
 def test_out_of_time_is_no_proof():
     program = chain(np.random.default_rng(1), n_units=40, n_groups=(4, 4), room=3.0)
-    found = cut(program, "bottleneck", effort=Effort(time_limit_s=1e-9))
+    found = cut(program, "bottleneck", effort=Effort(time_limit_s=1e-9)).found
     assert found.status is Status.UNKNOWN
-    assert found.cut is None
+    assert found.answer is None
 
 
 def test_a_solver_that_is_none_is_refused():
@@ -109,7 +110,7 @@ def test_a_solver_that_is_none_is_refused():
 
 def test_the_same_request_gives_the_same_cut():
     program = chain(np.random.default_rng(5), n_units=30, n_groups=(4, 3), room=3.0)
-    assert cut(program, "bottleneck").cut == cut(program, "bottleneck").cut
+    assert cut(program, "bottleneck").found.answer == cut(program, "bottleneck").found.answer
 
 
 def test_a_chain_of_sixty_units_on_eighteen_groups_takes_seconds():
@@ -117,6 +118,6 @@ def test_a_chain_of_sixty_units_on_eighteen_groups_takes_seconds():
     program = chain(np.random.default_rng(1), n_units=61, n_groups=(8, 6, 4), room=4.0)
     began_s = time.process_time()
     found = cut(program, "bottleneck")
-    assert found.status is Status.OPTIMAL
+    assert found.found.status is Status.OPTIMAL
     assert found.n_solves < 25
     assert time.process_time() - began_s < 10

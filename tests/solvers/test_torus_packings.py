@@ -145,12 +145,12 @@ def test_all_backends_pack_as_well_as_all_sets_of_slices(seed: int) -> None:
             if solver == "exhaustive" and len(table) > 30:
                 continue
             found = solve_placement(program, solver=solver, effort=Effort())
-            if found.counts is None:
+            if found.answer is None:
                 assert (found.status, expected) == (Status.INFEASIBLE, np.inf)
                 continue
             assert found.objective == pytest.approx(expected, abs=1e-7)
             assert found.bound == pytest.approx(expected, abs=1e-6)
-            assert violations(program, found.counts) == {}
+            assert violations(program, found.answer) == {}
 
 
 def test_rows_left_out_are_implied_by_those_that_stay() -> None:

@@ -13,6 +13,7 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 
+from planner.certificates import Proof
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import (
@@ -22,6 +23,9 @@ from planner.programs.experts import (
     n_moves,
     violations,
 )
+from planner.programs.proofs import ENUMERATION
+from planner.solvers.answers import Clock
+from planner.solvers.proving import Word
 
 MOST_PLACEMENTS = 2_000_000
 
@@ -32,11 +36,7 @@ def solve_exhaustive(program: ExpertProgram) -> tuple[IntArray, float]:
     Raises:
         SolverError: there are too many placements to look at.
     """
-    contents = [
-        held
-        for n in range(program.n_slots + 1)
-        for held in combinations_with_replacement(range(program.n_experts), n)
-    ]
+    contents = _contents(program)
     if len(contents) ** program.n_ranks > 50 * MOST_PLACEMENTS:
         raise SolverError(f"too many placements: {len(contents)} contents of each rank")
     best, least = None, math.inf
@@ -62,6 +62,38 @@ def solve_exhaustive(program: ExpertProgram) -> tuple[IntArray, float]:
     if best is None:
         raise SolverError("no placement keeps every constraint")
     return best, least
+
+
+def enumerated(program: ExpertProgram) -> Word[IntArray]:
+    """The same as a word: copies [E, G], values in mean loads."""
+    clock = Clock()
+    copies, least = solve_exhaustive(program)
+    value = least / program.mean_load
+    proof = Proof(
+        prover=f"{ENUMERATION} of {n_placements(program):,}",
+        outcome="optimal",
+        value=value,
+        bound=value,
+        wall_s=clock.elapsed_s(),
+    )
+    return Word(answer=copies, proof=proof)
+
+
+def n_placements(program: ExpertProgram) -> int:
+    """Placements that there are to look at."""
+    n_contents = sum(math.comb(program.n_experts + n - 1, n) for n in range(program.n_slots + 1))
+    if program.present is None and program.group is None:
+        return math.comb(n_contents + program.n_ranks - 1, program.n_ranks)
+    return int(n_contents**program.n_ranks)
+
+
+def _contents(program: ExpertProgram) -> list[tuple[int, ...]]:
+    """What one rank may hold."""
+    return [
+        held
+        for n in range(program.n_slots + 1)
+        for held in combinations_with_replacement(range(program.n_experts), n)
+    ]
 
 
 def _placements(

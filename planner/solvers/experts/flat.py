@@ -12,17 +12,27 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
 from planner.programs.expert_bounds import copies_bound, mean_bound
 from planner.programs.experts import ExpertProgram
 from planner.solvers.experts.choosing import placed_within
 from planner.solvers.experts.greedy import greedy
-from planner.solvers.experts.pairs import pairs_within
+from planner.solvers.experts.pairs import (
+    PairRows,
+    pair_rows,
+    pair_slots,
+    pairs_refuted,
+    pairs_within,
+)
 from planner.solvers.experts.patterns import refutes
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.slots import Slots
+from planner.solvers.proving import Word
+from planner.solvers.solution import Status
+from planner.specs.targets import Wanted
 
 CLOSE = 2e-4  # the grid of the patterns is no finer: nearer they cannot tell
 MOST_HALVINGS = 8
@@ -42,6 +52,8 @@ class Race:
         gap: distance that is good enough, as a share of the bound.
         seed: of shakes and of CP-SAT.
         until_s: `time.perf_counter()` to stop at.
+        wanted: how many provers have to vouch for a bound.
+        words: what provers said of pairs, in units of load.
     """
 
     load: FloatArray
@@ -51,6 +63,8 @@ class Race:
     gap: float
     seed: int
     until_s: float
+    wanted: Wanted = "two"
+    words: list[Proof] = field(default_factory=list)
 
     @property
     def least(self) -> float:
@@ -80,6 +94,7 @@ def race(
     seed: int = 0,
     until_s: float = math.inf,
     starts: tuple[Slots, ...] = (),
+    wanted: Wanted = "two",
 ) -> Race:
     """Find a placement on ranks that are all alike, and a bound.
 
@@ -89,6 +104,7 @@ def race(
         seed: of shakes and of CP-SAT.
         until_s: `time.perf_counter()` to stop at.
         starts: placements to improve besides the greedy one.
+        wanted: how many provers have to vouch for a bound.
     """
     mean, copies = mean_bound(program), copies_bound(program)
     bound, proof = (mean, "mean") if mean >= copies else (copies, "copies")
@@ -100,6 +116,7 @@ def race(
         gap=gap,
         seed=seed,
         until_s=until_s,
+        wanted=wanted,
     )
     begins = (*starts, at.slots)
     at.slots = min(begins, key=lambda one: float(one.loads(program.load).max()))
@@ -158,21 +175,59 @@ def _lower_placement(at: Race, program: ExpertProgram) -> None:
 
 
 def _settle_pairs(at: Race, program: ExpertProgram) -> None:
-    """Ask just below the placement, which may prove it; where that is too hard, lower."""
+    """Ask just below the placement, which may prove it; where that is too hard, lower.
+
+    CP-SAT's word that there are no pairs leads the search; the last such word is the bound, if
+    others say so too.
+    """
+    sure, refuted = (at.bound, at.proof), None
     share = _NEAREST
     for _ in range(2 * MOST_HALVINGS):
         if at.is_over:
-            return
+            break
         nearest = at.least / (1.0 + 0.9 * max(at.gap, CLOSE))
         middle = max(nearest * share + at.bound * (1.0 - share), at.bound)
-        found = pairs_within(
-            at.load, middle, n_ranks=program.n_ranks, seed=at.seed, until_s=at.until_s
-        )
-        if found is True and share <= _NEAREST / 4.0:
-            return
-        if found is True:
-            share /= 2.0
-        elif found is False:
+        posed = pair_rows(at.load, middle, n_ranks=program.n_ranks)
+        if posed is None:
+            at.bound, at.proof = sure = middle, "copies"
+            continue
+        word = pairs_within(posed, seed=at.seed, until_s=at.until_s)
+        if word.answer is not None:
+            found = pair_slots(posed, word.answer, at.load, program.n_ranks)
+            if float(found.loads(at.load).max()) < at.least:
+                at.slots = found
+        elif word.proof.outcome == "infeasible":
+            refuted = middle, posed, word
             at.bound, at.proof = middle, "pairs"
-        elif float(found.loads(at.load).max()) < at.least:
-            at.slots = found
+        elif share <= _NEAREST / 4.0:
+            break
+        else:
+            share /= 2.0
+    if refuted is not None:
+        _confirm_pairs(at, program, refuted, sure)
+
+
+def _confirm_pairs(
+    at: Race,
+    program: ExpertProgram,
+    refuted: tuple[float, PairRows, Word[FloatArray]],
+    sure: tuple[float, str],
+) -> None:
+    """Keep the bound by pairs only if it is vouched for, as far as that is wanted."""
+    middle, posed, word = refuted
+    found = pairs_refuted(posed, word, wanted=at.wanted, until_s=at.until_s)
+    at.words += [
+        replace(
+            one,
+            bound=middle if one.bound == math.inf else -math.inf,
+            outcome="stopped" if one.is_accepted else one.outcome,
+            program="pairs",
+        )
+        for one in found.vouched.proofs
+    ]
+    if found.answer is not None:
+        slots = pair_slots(posed, found.answer, at.load, program.n_ranks)
+        if float(slots.loads(at.load).max()) < at.least:
+            at.slots = slots
+    if found.status is not Status.INFEASIBLE:
+        at.bound, at.proof = sure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.programs.experts import Placement
+from planner.solvers.proving import Proved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -13,19 +14,12 @@ class Found:
 
     Args:
         placement: the best that was found.
-        objective: of it, in units of load.
-        bound: no placement has a lower objective.
+        proved: its objective, in units of load, and what provers say of it.
         proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
         is_cut_short: whether the time limit ended the search.
     """
 
     placement: Placement
-    objective: float
-    bound: float
+    proved: Proved[Placement]
     proof: str
     is_cut_short: bool = False
-
-    @property
-    def gap(self) -> float:
-        """Distance to the bound, as a share of it."""
-        return max(0.0, self.objective / self.bound - 1.0) if self.bound > 0.0 else 0.0

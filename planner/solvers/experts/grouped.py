@@ -15,12 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.certificates import Proof
 from planner.equations.arrays import IntArray
 from planner.programs.expert_bounds import simple_bound
 from planner.programs.experts import ExpertProgram
 from planner.solvers.experts.flat import Race, race
 from planner.solvers.experts.greedy import deal_groups
 from planner.solvers.experts.slots import EMPTY, Slots
+from planner.specs.targets import Wanted
 
 MOST_GROUPS = 10
 MOST_DIVISIONS = 60
@@ -36,9 +38,12 @@ class Divided:
         gap, seed, until_s: as of `flat.race`.
     """
 
-    def __init__(self, program: ExpertProgram, *, gap: float, seed: int, until_s: float) -> None:
+    def __init__(
+        self, program: ExpertProgram, *, gap: float, seed: int, until_s: float, wanted: Wanted
+    ) -> None:
         assert program.group is not None
         self.program, self.gap, self.seed, self.until_s = program, gap, seed, until_s
+        self.wanted: Wanted = wanted
         self.n_groups = int(program.group.max()) + 1
         self.solved: dict[int, Race] = {}
         self._bounds: dict[int, float] = {}
@@ -75,7 +80,11 @@ class Divided:
         for groups in filter(None, division):
             if groups not in self.solved:
                 self.solved[groups] = race(
-                    self.node_program(groups), gap=self.gap, seed=self.seed, until_s=self.until_s
+                    self.node_program(groups),
+                    gap=self.gap,
+                    seed=self.seed,
+                    until_s=self.until_s,
+                    wanted=self.wanted,
                 )
         return max(self.solved[groups].least for groups in division if groups)
 
@@ -109,21 +118,27 @@ class Divided:
 
 
 def grouped(
-    program: ExpertProgram, *, gap: float, seed: int = 0, until_s: float = math.inf
-) -> tuple[Slots, float, str]:
+    program: ExpertProgram,
+    *,
+    gap: float,
+    seed: int = 0,
+    until_s: float = math.inf,
+    wanted: Wanted = "two",
+) -> tuple[Slots, float, str, list[Proof]]:
     """Place experts whose groups stay on nodes.
 
     Returns:
-        the slots, a bound of the fullest rank's load, and what proved it.
+        the slots, a bound of the fullest rank's load, what proved it, and what provers said of
+        pairs on the way.
     """
-    state = Divided(program, gap=gap, seed=seed, until_s=until_s)
+    state = Divided(program, gap=gap, seed=seed, until_s=until_s, wanted=wanted)
     node = deal_groups(program)
     best: Division = tuple(
         sum(1 << g for g in np.flatnonzero(node == m).tolist()) for m in range(program.n_nodes)
     )
     least, bound = state.solve(best), simple_bound(program)
     if state.n_groups > MOST_GROUPS:
-        return _slots(state, best), bound, "mean"
+        return _slots(state, best), bound, "mean", []
     for _ in range(MOST_DIVISIONS):
         value, division = state.least()
         bound = max(bound, value)
@@ -134,7 +149,8 @@ def grouped(
         found = state.solve(division)
         if found < least:
             least, best = found, division
-    return _slots(state, best), bound, "groups"
+    words = [word for race in state.solved.values() for word in race.words]
+    return _slots(state, best), bound, "groups", words
 
 
 def _slots(state: Divided, division: Division) -> Slots:

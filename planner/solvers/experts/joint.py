@@ -12,8 +12,8 @@ on rank g. With weighted shares x_eg is what rank g serves of e.
     moves      m_eg ≥ Σ_n y_eng - present_eg                      ∀ e, g
     groups     y_eng ≤ n u_(group of e, node of g),  Σ_node u = 1
 
-Two solvers state it: HiGHS in floats, CP-SAT (equal shares) in integers, its coefficients
-rounded down so that its bound holds.
+It is stated twice: as rows, for HiGHS and SCIP, and (equal shares) for CP-SAT in integers, its
+coefficients rounded down so that its bound holds.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
 from ortools.sat.python import cp_model
 
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram
-from planner.solvers.cpsat_run import run_cpsat
-from planner.solvers.scheduler import use_threads
+from planner.programs.mixed import MixedProgram
+from planner.programs.proofs import refusal
+from planner.solvers.answers import Clock
+from planner.solvers.cpsat import prover, run, set_parameters, word_of
+from planner.solvers.mixed import solver_of
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
 _SCALE = 2.0**34
-_GAP = 1e-9
-_FEASIBLE_POINT = 2  # kSolutionStatusFeasible
-_Held: TypeAlias = dict[tuple[int, int], Any]
+_Held: TypeAlias = dict[tuple[int, int], list[int]]
 
 
 def n_unknowns(program: ExpertProgram) -> int:
@@ -45,87 +47,123 @@ def n_unknowns(program: ExpertProgram) -> int:
     return program.n_experts * program.n_ranks * n_counts
 
 
-def solve_highs(
-    program: ExpertProgram, *, time_limit_s: float = math.inf
-) -> tuple[IntArray | None, float]:
-    """Copies [E, G] of the best placement found, or None, and a bound in units of load.
+def joint_rows(program: ExpertProgram) -> MixedProgram:
+    """The program as rows, in mean loads, for solvers of rows.
 
     Args:
         program: with either way to split.
-        time_limit_s: wall time.
-
-    Raises:
-        SolverError: HiGHS failed.
     """
-    use_threads(1)
-    highs = highspy.Highs()
-    options = {"output_flag": False, "threads": 1, "presolve": "off", "mip_rel_gap": _GAP}
-    for name, value in (options | {"time_limit": time_limit_s}).items():
-        highs.setOptionValue(name, value)
-    unit = program.mean_load
-    peak = highs.addVariable(obj=1.0)
-    held = (
-        _add_equal(highs, program, peak)
-        if program.split == "equal"
-        else _add_weighted(highs, program, peak)
-    )
-    for g in range(program.n_ranks):
-        highs.addConstr(sum(held[e, g] for e in range(program.n_experts)) <= program.n_slots)
-    price = program.move_price
-    if program.present is not None and price:
-        for (e, g), total in held.items():
-            move = highs.addVariable(lb=0, obj=price)
-            highs.addConstr(total - move <= int(program.present[e, g]))
-    for pairs, rows in _group_rows(program):
-        u = {key: highs.addBinary() for key in pairs}
-        for members in rows:
-            highs.addConstr(sum(u[key] for key in members) == 1)
-        for (e, g), total in held.items():
-            highs.addConstr(total - program.n_slots * u[_pair(program, e, g)] <= 0)
-    highs.run()
-    ends = highspy.HighsModelStatus
-    if highs.getModelStatus() not in (ends.kOptimal, ends.kTimeLimit):
-        raise SolverError(f"highs ended with: {highs.getModelStatus()}")
-    bound = max(0.0, float(highs.getInfo().mip_dual_bound)) * unit * (1.0 - _GAP)
-    if highs.getInfo().primal_solution_status != _FEASIBLE_POINT:
-        return None, bound
-    copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
-    for (e, g), total in held.items():
-        copies[e, g] = round(float(highs.val(total)))
-    return copies, bound
-
-
-def _add_equal(highs: highspy.Highs, program: ExpertProgram, peak: Any) -> _Held:  # noqa: ANN401
-    """Counts and copies of equal shares, the fullest rank in mean loads; copies by rank."""
+    posed = _Rows()
     load = (program.load / program.mean_load).tolist()
-    ranks, counts = range(program.n_ranks), range(1, _most_copies(program) + 1)
-    y: dict[tuple[int, int, int], Any] = {}
-    for e in range(program.n_experts):
-        z = {n: highs.addBinary() for n in counts}
-        highs.addConstr(sum(z.values()) == 1)
-        for n in counts:
-            for g in ranks:
-                y[e, n, g] = highs.addIntegral(lb=0, ub=min(n, program.n_slots))
-            highs.addConstr(sum(y[e, n, g] for g in ranks) - n * z[n] == 0)
-    for g in ranks:
-        terms = [load[e] / n * v for (e, n, rank), v in y.items() if rank == g]
-        highs.addConstr(sum(terms) - peak <= 0)
-    return _held(program, y)
-
-
-def _add_weighted(highs: highspy.Highs, program: ExpertProgram, peak: Any) -> _Held:  # noqa: ANN401
-    """Copies and what they serve, in mean loads; a second copy on a rank would serve no more."""
-    load = (program.load / program.mean_load).tolist()
+    peak = posed.column("T", upper=float(sum(load)), cost=1.0)
+    held = (_equal_rows if program.split == "equal" else _weighted_rows)(posed, program, load, peak)
     experts, ranks = range(program.n_experts), range(program.n_ranks)
-    held = {(e, g): highs.addBinary() for e in experts for g in ranks}
-    x = {key: highs.addVariable(lb=0) for key in held}
-    for e in experts:
-        highs.addConstr(sum(x[e, g] for g in ranks) == load[e])
-        highs.addConstr(sum(held[e, g] for g in ranks) >= 1)
-        for g in ranks:
-            highs.addConstr(x[e, g] - load[e] * held[e, g] <= 0)
     for g in ranks:
-        highs.addConstr(sum(x[e, g] for e in experts) - peak <= 0)
+        copies = {j: 1.0 for e in experts for j in held[e, g]}
+        posed.row(f"slots({g})", copies, -math.inf, program.n_slots)
+    if program.present is not None and program.move_price:
+        for (e, g), mine in held.items():
+            there = int(program.present[e, g])
+            move = posed.column(f"m({e},{g})", upper=program.n_slots, cost=program.move_price)
+            terms = dict.fromkeys(mine, 1.0) | {move: -1.0}
+            posed.row(f"moves({e},{g})", terms, -math.inf, there)
+    for pairs, rows in _group_rows(program):
+        u = {key: posed.column(f"u{key}", upper=1.0, is_whole=True) for key in pairs}
+        for index, members in enumerate(rows):
+            posed.row(f"group({index})", {u[key]: 1.0 for key in members}, 1.0, 1.0)
+        for (e, g), mine in held.items():
+            terms = dict.fromkeys(mine, 1.0) | {u[_pair(program, e, g)]: -float(program.n_slots)}
+            posed.row(f"groups({e},{g})", terms, -math.inf, 0.0)
+    return posed.program()
+
+
+def rows_word(name: str, program: ExpertProgram, effort: Effort) -> Word[IntArray]:
+    """What a solver of rows, of `MIXED_SOLVERS`, says: copies [E, G], values in mean loads."""
+    rows = joint_rows(program)
+    word = solver_of(name)(rows, effort)
+    copies = None
+    if word.answer is not None:
+        copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
+        for column, value in zip(rows.columns, word.answer.tolist(), strict=True):
+            if column.startswith("y("):
+                *_, e, g = column[2:-1].split(",")
+                copies[int(e), int(g)] += round(value)
+    return Word(answer=copies, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
+
+
+class _Rows:
+    """A program in parts, as they come."""
+
+    def __init__(self) -> None:
+        self.columns: list[tuple[str, float, float, bool]] = []
+        self.rows: list[tuple[str, float, float]] = []
+        self.entries: list[tuple[int, int, float]] = []
+
+    def column(self, name: str, *, upper: float, cost: float = 0.0, is_whole: bool = False) -> int:
+        self.columns.append((name, float(upper), cost, is_whole))
+        return len(self.columns) - 1
+
+    def row(self, name: str, terms: dict[int, float], low: float, high: float) -> None:
+        self.entries += [(len(self.rows), j, value) for j, value in terms.items()]
+        self.rows.append((name, low, high))
+
+    def program(self) -> MixedProgram:
+        names, upper, cost, is_whole = zip(*self.columns, strict=True)
+        rows, low, high = zip(*self.rows, strict=True)
+        row, column, value = zip(*self.entries, strict=True)
+        return MixedProgram(
+            name="experts",
+            cost=np.array(cost),
+            row=np.array(row, dtype=np.int64),
+            column=np.array(column, dtype=np.int64),
+            value=np.array(value, dtype=float),
+            low=np.array(low, dtype=float),
+            high=np.array(high, dtype=float),
+            lower=np.zeros(len(names)),
+            upper=np.array(upper),
+            is_whole=np.array(is_whole, dtype=np.bool_),
+            columns=names,
+            rows=rows,
+        )
+
+
+def _equal_rows(posed: _Rows, program: ExpertProgram, load: list[float], peak: int) -> _Held:
+    """Counts and copies of equal shares; the columns of each expert's copies on each rank."""
+    ranks, counts = range(program.n_ranks), range(1, _most_copies(program) + 1)
+    held: _Held = {}
+    loads: dict[int, dict[int, float]] = {g: {} for g in ranks}
+    for e in range(program.n_experts):
+        z = {n: posed.column(f"z({e},{n})", upper=1.0, is_whole=True) for n in counts}
+        posed.row(f"count({e})", dict.fromkeys(z.values(), 1.0), 1.0, 1.0)
+        for n in counts:
+            most = min(n, program.n_slots)
+            y = {g: posed.column(f"y({n},{e},{g})", upper=most, is_whole=True) for g in ranks}
+            terms = dict.fromkeys(y.values(), 1.0) | {z[n]: -float(n)}
+            posed.row(f"placed({e},{n})", terms, 0.0, 0.0)
+            for g, j in y.items():
+                held.setdefault((e, g), []).append(j)
+                loads[g][j] = load[e] / n
+    for g in ranks:
+        posed.row(f"load({g})", {**loads[g], peak: -1.0}, -math.inf, 0.0)
+    return held
+
+
+def _weighted_rows(posed: _Rows, program: ExpertProgram, load: list[float], peak: int) -> _Held:
+    """Copies and what they serve; a second copy on a rank would serve no more."""
+    experts, ranks = range(program.n_experts), range(program.n_ranks)
+    held: _Held = {}
+    loads: dict[int, dict[int, float]] = {g: {} for g in ranks}
+    for e in experts:
+        y = {g: posed.column(f"y({e},{g})", upper=1.0, is_whole=True) for g in ranks}
+        x = {g: posed.column(f"x({e},{g})", upper=load[e]) for g in ranks}
+        posed.row(f"share({e})", dict.fromkeys(x.values(), 1.0), load[e], load[e])
+        posed.row(f"placed({e})", dict.fromkeys(y.values(), 1.0), 1.0, math.inf)
+        for g in ranks:
+            posed.row(f"serves({e},{g})", {x[g]: 1.0, y[g]: -load[e]}, -math.inf, 0.0)
+            held[e, g] = [y[g]]
+            loads[g][x[g]] = 1.0
+    for g in ranks:
+        posed.row(f"load({g})", {**loads[g], peak: -1.0}, -math.inf, 0.0)
     return held
 
 
@@ -135,18 +173,16 @@ def solve_cpsat(
     hint: IntArray | None = None,
     seed: int = 0,
     time_limit_s: float = math.inf,
-) -> tuple[IntArray | None, float]:
-    """Copies [E, G] of equal shares, or None where none were found, and a bound.
+) -> Word[IntArray]:
+    """What CP-SAT says: copies [E, G] of equal shares, the bound in mean loads.
 
     Args:
         program: with equal shares.
         hint: copies [E, G] to begin with.
         seed: of CP-SAT.
         time_limit_s: wall time, beside CP-SAT's own measure of work.
-
-    Raises:
-        SolverError: CP-SAT does not take the model.
     """
+    clock = Clock()
     model = cp_model.CpModel()
     scale = _SCALE / max(float(program.load.sum()), 1e-300)
     peak = model.new_int_var(0, math.ceil(_SCALE), "T")
@@ -159,7 +195,7 @@ def solve_cpsat(
             for g in range(program.n_ranks):
                 y[e, n, g] = model.new_int_var(0, min(n, program.n_slots), f"y{e},{n},{g}")
             model.add(sum(y[e, n, g] for g in range(program.n_ranks)) == n * z[n])
-    held = _held(program, y)
+    held = _totals(program, y)
     for g in range(program.n_ranks):
         model.add(sum(t for (_, rank), t in held.items() if rank == g) <= program.n_slots)
         terms = [
@@ -188,18 +224,21 @@ def solve_cpsat(
         for (e, n, g), v in y.items():
             model.add_hint(v, int(hint[e, g]) if counts_hint[e] == n else 0)
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
+    limit_s = None if time_limit_s == math.inf else time_limit_s
+    effort = Effort(seed=seed, time_limit_s=limit_s)
+    set_parameters(solver, effort, spent_s=0.0)
+    solver.parameters.cp_model_presolve = True
     solver.parameters.max_deterministic_time = CPSAT_EFFORT
-    if time_limit_s < math.inf:
-        solver.parameters.max_time_in_seconds = max(0.0, time_limit_s)
-    status = run_cpsat(solver, model)
-    if status == cp_model.MODEL_INVALID:
-        raise SolverError(f"cpsat does not take the model: {model.validate()}")
-    bound = max(0.0, solver.best_objective_bound / scale) * (1.0 - 1e-12)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None, bound
-    return _copies(program, {key: solver.value(v) for key, v in y.items()}), bound
+    steps = scale * program.mean_load  # of one mean load
+    try:
+        ended, interrupted = run(solver, model, effort, scale=steps, clock=clock)
+        word = word_of(solver, ended, scale=steps, interrupted=interrupted, clock=clock)
+    except SolverError as error:
+        return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
+    copies = None
+    if word.answer is not None:
+        copies = _copies(program, {key: solver.value(v) for key, v in y.items()})
+    return Word(answer=copies, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
 
 
 def _most_copies(program: ExpertProgram) -> int:
@@ -207,7 +246,9 @@ def _most_copies(program: ExpertProgram) -> int:
     return program.n_all_slots - program.n_experts + 1
 
 
-def _held(program: ExpertProgram, y: dict[tuple[int, int, int], Any]) -> _Held:
+def _totals(
+    program: ExpertProgram, y: dict[tuple[int, int, int], Any]
+) -> dict[tuple[int, int], Any]:
     """Copies of each expert on each rank, whatever its count, as expressions."""
     counts = range(1, _most_copies(program) + 1)
     return {

@@ -35,7 +35,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.expert_bounds import least_copies
-from planner.solvers.scheduler import use_threads
+from planner.solvers.highs_run import run_highs
 
 USUAL_STEPS = 2_000
 MOST_ROUNDS = 200
@@ -122,6 +122,8 @@ class PatternProgram:
     def __init__(self, items: Items, *, n_ranks: int, n_slots: int) -> None:
         self.pool = Pool(items=items)
         self._n_ranks, self._n_slots = n_ranks, n_slots
+        # nothing is taken more often than there are copies in all
+        self._most = float(items.counts.sum())
         self._highs = _quiet_highs()
         self._add_rows()
         for e in range(len(items.counts)):
@@ -165,7 +167,7 @@ class PatternProgram:
 
     def _add_column(self, cost: float, rows: list[int], values: list[float]) -> None:
         places, numbers = np.array(rows, dtype=np.int32), np.array(values)
-        self._highs.addCol(cost, 0.0, highspy.kHighsInf, len(rows), places, numbers)
+        self._highs.addCol(cost, 0.0, self._most, len(rows), places, numbers)
 
     def _add_choice(self, e: int, column: int) -> bool:
         if (e, column) in self.pool.choices:
@@ -198,8 +200,7 @@ class PatternProgram:
 
     def _solve(self) -> tuple[float, FloatArray, FloatArray]:
         """Patterns needed, the worth of an item of each class [K], and of each expert [E]."""
-        use_threads(1)
-        self._highs.run()
+        run_highs(self._highs, is_linear=True)
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"highs ended with: {self._highs.getModelStatus()}")
         duals = np.array(self._highs.getSolution().row_dual)
@@ -242,7 +243,6 @@ class PatternProgram:
 
 
 def _quiet_highs() -> highspy.Highs:
-    use_threads(1)
     highs = highspy.Highs()
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("output_flag", False)

@@ -17,7 +17,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram, Placement
-from planner.solvers.scheduler import use_threads
+from planner.solvers.highs_run import run_highs
 
 MOST_EXCHANGES = 150
 
@@ -42,7 +42,6 @@ def best_shares(program: ExpertProgram, copies: IntArray) -> Placement:
 def _solve(expert: IntArray, rank: IntArray, posed: tuple[FloatArray, int]) -> FloatArray:
     """What each copy serves, in mean loads [copies]."""
     load, n_ranks = posed
-    use_threads(1)
     highs, n = highspy.Highs(), len(expert)
     for name, value in (("output_flag", False), ("threads", 1), ("solver", "simplex")):
         highs.setOptionValue(name, value)
@@ -53,11 +52,10 @@ def _solve(expert: IntArray, rank: IntArray, posed: tuple[FloatArray, int]) -> F
         highs.addRow(-highspy.kHighsInf, 0.0, 0, *nothing)
     rows = np.stack([expert, len(load) + rank], axis=1).astype(np.int32)
     starts, ones = np.arange(n, dtype=np.int32) * 2, np.ones(2 * n)
-    free = np.full(n, highspy.kHighsInf)
-    highs.addCols(n, np.zeros(n), np.zeros(n), free, 2 * n, starts, rows.ravel(), ones)
+    highs.addCols(n, np.zeros(n), np.zeros(n), load[expert], 2 * n, starts, rows.ravel(), ones)
     ranks = np.arange(len(load), len(load) + n_ranks, dtype=np.int32)
-    highs.addCol(1.0, 0.0, highspy.kHighsInf, n_ranks, ranks, -np.ones(n_ranks))
-    highs.run()
+    highs.addCol(1.0, 0.0, float(load.sum()), n_ranks, ranks, -np.ones(n_ranks))
+    run_highs(highs, is_linear=True)
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise SolverError(f"highs ended with: {highs.getModelStatus()}")
     return np.array(highs.getSolution().col_value)[:n]

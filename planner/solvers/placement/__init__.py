@@ -1,7 +1,7 @@
 """Placement programs solved: the same backends, for counts of copies instead of one-of-many.
 
 The objective first, then each of the program's ties among its optima, so that the answer of
-one backend is always the same one. That nothing can be placed is asked of a second backend.
+one backend is always the same one.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
 from planner.errors import SolverError
-from planner.programs.placement import PlacementProgram, keeping
-from planner.solvers.placement.answers import PlacementSolution
-from planner.solvers.solution import Effort, Status
+from planner.programs.mixed import MixedProgram
+from planner.programs.placement import Counts, PlacementProgram, keeping, placement_objective
+from planner.programs.proofs import is_closed
+from planner.solvers.placement.answers import PlacementSolution, counted
+from planner.solvers.proving import Prover, Word, prove
+from planner.solvers.solution import Effort
+from planner.specs.targets import Wanted
 
 PLACEMENT_SOLVERS = {
     "highs": "planner.solvers.placement.highs",
@@ -22,17 +27,30 @@ PLACEMENT_SOLVERS = {
     "narrowing": "planner.solvers.placement.narrowing",
     "exhaustive": "planner.solvers.placement.exhaustive",
 }
-_SECOND = {"highs": "cpsat", "cpsat": "highs", "narrowing": "highs"}
+_THEN = {
+    "highs": ("cpsat", "scip"),
+    "cpsat": ("highs", "scip"),
+    "narrowing": ("highs", "scip"),
+    "exhaustive": (),
+}
+"""Whom to ask next: those of another lineage, the quicker one first."""
+
 LEAST_TIME_S = 0.01
 MOST_TIED = 100
+MOST_COUNTED = 100_000
+"""Choices of a program that are all looked at, in place of a second solver."""
 
-Backend = Callable[[PlacementProgram, Effort], PlacementSolution]
+Backend = Callable[[PlacementProgram, Effort], Word[Counts]]
 
 __all__ = ["PLACEMENT_SOLVERS", "PlacementSolution", "solve_placement"]
 
 
 def solve_placement(
-    program: PlacementProgram, *, solver: str = "highs", effort: Effort | None = None
+    program: PlacementProgram,
+    *,
+    solver: str = "highs",
+    effort: Effort | None = None,
+    proof: Wanted = "two",
 ) -> PlacementSolution:
     """Place copies at the least objective, with proof; among optima, at the least ties.
 
@@ -44,28 +62,59 @@ def solve_placement(
         program: what to place, and on what.
         solver: a name in `PLACEMENT_SOLVERS`.
         effort: time limit, gap, threads, seed; of all solves together.
+        proof: how many have to vouch: `two`, or `one`.
 
     Raises:
-        SolverError: no such solver; or the solver failed, its answer fails verification, or
-            a second one disagrees.
+        SolverError: no such solver; or no solver has an answer.
     """
     if solver not in PLACEMENT_SOLVERS:
         raise SolverError(f"no solver `{solver}`: there are {', '.join(PLACEMENT_SOLVERS)}")
     effort = effort or Effort()
     began_s = time.perf_counter()
-    solution = _run(solver, program, effort)
-    if solution.status is Status.INFEASIBLE:
-        return _confirmed(program, solution, solver, effort)
+    at_once = counted(program)
+    if at_once is not None:
+        return prove((), effort, wanted=proof, known=(at_once,))
+    known = [_at_even_prices(program)] if solver == "narrowing" else []
+    if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
+        return prove((), effort, wanted=proof, known=known)
+    provers = _provers(program, solver)
+    solution = prove(provers, effort, wanted=proof, known=known, rows=partial(_rows, program))
     is_tied = bool(program.ties) and program.n_columns <= MOST_TIED
-    if is_tied and solution.counts is not None and solution.status is Status.OPTIMAL:
+    if is_tied and solution.answer is not None and solution.status.is_final:
         left = replace(effort, on_progress=None, gap=0.0)
         solution = _settled(program, solution, (solver, left, began_s))
     return replace(solution, wall_s=time.perf_counter() - began_s)
 
 
-def _run(solver: str, program: PlacementProgram, effort: Effort) -> PlacementSolution:
-    backend: Backend = import_module(PLACEMENT_SOLVERS[solver]).solve
-    return backend(program, effort)
+def _at_even_prices(program: PlacementProgram) -> Word[Counts]:
+    from planner.solvers.placement.greedy import at_even_prices
+
+    return at_even_prices(program)
+
+
+def _rows(program: PlacementProgram) -> MixedProgram:
+    from planner.solvers.placement.highs import build
+    from planner.solvers.pyomo_reading import stated
+
+    return stated(lambda: build(program))
+
+
+def _provers(program: PlacementProgram, solver: str) -> list[Prover[Counts]]:
+    """Whom to ask, in order: the solver, then enumeration, or others where it cannot."""
+    from planner.solvers.placement import exhaustive
+
+    if solver != "exhaustive" and exhaustive.is_small(program, MOST_COUNTED):
+        return [_prover(program, solver), _prover(program, "exhaustive")]
+    return [_prover(program, name) for name in (solver, *_THEN[solver])]
+
+
+def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
+    def ask(effort: Effort) -> Word[Counts]:
+        module = import_module(PLACEMENT_SOLVERS["highs" if name == "scip" else name])
+        backend: Backend = module.solve_by_scip if name == "scip" else module.solve
+        return backend(program, effort)
+
+    return ask
 
 
 def _time_left(effort: Effort, began_s: float) -> Effort:
@@ -78,33 +127,20 @@ def _time_left(effort: Effort, began_s: float) -> Effort:
 def _settled(
     program: PlacementProgram, solution: PlacementSolution, how: tuple[str, Effort, float]
 ) -> PlacementSolution:
-    """The same proof, for the first of the choices that are as good."""
+    """The same proof, for the first of the choices that are as good.
+
+    Nothing is claimed of ties, so one solver's word is enough for them.
+    """
     solver, effort, began_s = how
-    best, counts = program, solution.counts
+    best, counts = program, solution.answer
     assert counts is not None
     while best.ties:
         best = keeping(best, counts)
-        found = _run(solver, best, _time_left(effort, began_s))
-        if found.counts is None or found.status is not Status.OPTIMAL:
+        at_once = counted(best)
+        if at_once is not None:
             break
-        counts = found.counts
-    return replace(solution, counts=counts)
-
-
-def _confirmed(
-    program: PlacementProgram, solution: PlacementSolution, solver: str, effort: Effort
-) -> PlacementSolution:
-    """That nothing can be placed, said by a second solver too.
-
-    Raises:
-        SolverError: the second one has a placement.
-    """
-    second = _SECOND.get(solver)
-    if second is None:
-        return solution
-    other = _run(second, program, replace(effort, on_progress=None))
-    if other.counts is not None:
-        raise SolverError(f"{solution.solver} calls infeasible what {other.solver} places")
-    if other.status is not Status.INFEASIBLE:  # no second word within the time
-        return solution
-    return replace(solution, confirmed_by=f"{other.solver} {other.version}")
+        found = _prover(best, solver)(_time_left(effort, began_s))
+        if found.answer is None or found.proof.outcome != "optimal":
+            break
+        counts = found.answer
+    return replace(solution, answer=counts, objective=placement_objective(program, counts))

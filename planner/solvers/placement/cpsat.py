@@ -12,17 +12,26 @@ by `violations`, and its bound is one of the true objective.
 from __future__ import annotations
 
 import math
-from importlib.metadata import version
 
 import numpy as np
 from ortools.sat.python import cp_model
 
+from planner.errors import SolverError
 from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray
 from planner.programs.placement import Counts, PlacementProgram, most_copies
+from planner.programs.proofs import refusal
 from planner.solvers.answers import Clock
-from planner.solvers.cpsat import integer_row, power_of_two, run, set_parameters, status_of
-from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
-from planner.solvers.solution import Effort, Status
+from planner.solvers.cpsat import (
+    integer_row,
+    power_of_two,
+    prover,
+    run,
+    set_parameters,
+    word_of,
+)
+from planner.solvers.placement.answers import judged
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort
 
 DEMAND_BITS = 44  # of one share: a thousand roundings stay within the tolerance of 1e-9
 OBJECTIVE_BITS = 52  # of the largest sum: int64, and exact as a float
@@ -107,31 +116,18 @@ def _integers(values: FloatArray) -> list[int]:
     return [int(value) for value in values.tolist()]
 
 
-def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
-    """Solve with CP-SAT; see `planner.solvers.placement.solve_placement`.
-
-    Raises:
-        SolverError: CP-SAT failed, or its answer fails verification.
-    """
+def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
+    """What CP-SAT says of the program; that it failed is said as a refusal."""
     clock = Clock()
-    name = ("cpsat", version("ortools"))
-    at_once = trivial(program, name, clock)
-    if at_once is not None:
-        return at_once
-    model, n, scale = build(program)
-    solver = cp_model.CpSolver()
-    set_parameters(solver, effort, spent_s=clock.elapsed_s())
-    word, interrupted = run(solver, model, effort, scale=scale, clock=clock)
-    status, stopped_by = status_of(word, interrupted=interrupted)
-    counts, bound = None, -math.inf
-    if status in (Status.OPTIMAL, Status.FEASIBLE):
+    try:
+        model, n, scale = build(program)
+        solver = cp_model.CpSolver()
+        set_parameters(solver, effort, spent_s=clock.elapsed_s())
+        ended, interrupted = run(solver, model, effort, scale=scale, clock=clock)
+        word = word_of(solver, ended, scale=scale, interrupted=interrupted, clock=clock)
+    except SolverError as error:
+        return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
+    counts = None
+    if word.answer is not None:
         counts = Counts(copies=tuple(int(solver.value(v)) for v in n))
-        bound = solver.best_objective_bound / scale
-    ending = Ending(
-        status=status,
-        bound=bound,
-        solver=name,
-        n_nodes=int(solver.num_branches),
-        stopped_by=stopped_by,
-    )
-    return placed(program, counts, ending, clock)
+    return judged(program, word, counts, wall_s=clock.elapsed_s())

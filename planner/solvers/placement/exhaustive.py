@@ -10,17 +10,20 @@ import math
 
 import numpy as np
 
+from planner.certificates import Proof
 from planner.errors import SolverError
 from planner.programs.layout import FloatArray, IntArray
-from planner.programs.placement import Counts, PlacementProgram
+from planner.programs.placement import Counts, PlacementProgram, most_copies
+from planner.programs.proofs import ENUMERATION
 from planner.solvers.answers import Clock
-from planner.solvers.placement.answers import Ending, PlacementSolution, placed
-from planner.solvers.solution import Effort, Status
+from planner.solvers.placement.answers import judged
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort
 
 MOST_CHOICES = 2_000_000
 
 
-def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
+def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     """Look at every choice that what is free has room for; the effort is not looked at.
 
     Raises:
@@ -35,13 +38,22 @@ def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
     if math.isfinite(best) or (values == -math.inf).any():
         first = int(np.argmax(values <= best + 1e-12 * abs(best)))
         found = Counts(copies=tuple(table[first].tolist()))
-    ending = Ending(
-        status=Status.INFEASIBLE if found is None else Status.OPTIMAL,
+    proof = Proof(
+        prover=f"{ENUMERATION} of {len(table):,}",
+        outcome="infeasible" if found is None else "optimal",
+        value=best,
         bound=best,
-        solver=("exhaustive", np.__version__),
-        n_nodes=len(table),
+        wall_s=clock.elapsed_s(),
     )
-    return placed(program, found, ending, clock)
+    word = Word(answer=found, proof=proof, n_nodes=len(table))
+    return judged(program, word, found, wall_s=clock.elapsed_s())
+
+
+def is_small(program: PlacementProgram, most: int) -> bool:
+    """Whether there are no more choices than so many, whatever rows several columns share."""
+    if (program.uses.amount < 0).any():  # what adds to a resource has to come first
+        return False
+    return float(np.log1p(most_copies(program)).sum()) <= math.log(most)
 
 
 def _dense(program: PlacementProgram) -> IntArray:

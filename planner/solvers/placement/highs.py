@@ -1,18 +1,17 @@
-"""The placement program as an integer program: Pyomo states it, HiGHS solves it.
+"""The placement program as an integer program: Pyomo states it, a solver of rows solves it.
 
-How HiGHS is called, and why so, is said in `planner.solvers.highs`.
+How HiGHS is called, and why so, is said in `planner.solvers.highs_run`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
-from pyomo.contrib.solver.solvers.highs import Highs
 from pyomo.core import (
     ConcreteModel,
     Constraint,
@@ -24,11 +23,21 @@ from pyomo.core import (
 from pyomo.core.expr.numeric_expr import LinearExpression
 
 from planner.programs.layout import FloatArray
-from planner.programs.placement import Counts, PlacementProgram, most_copies, violations
-from planner.solvers.answers import Clock, run_interruptibly
-from planner.solvers.highs import TOLERANCE, linear, listen, run, set_options, status_of
-from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
-from planner.solvers.solution import Effort, Status
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    largest_share,
+    most_copies,
+    violations,
+)
+from planner.solvers.answers import Clock
+from planner.solvers.highs_run import TOLERANCE, tolerances
+from planner.solvers.mixed import highs as mixed_highs
+from planner.solvers.mixed import scip as mixed_scip
+from planner.solvers.placement.answers import judged
+from planner.solvers.proving import Word
+from planner.solvers.pyomo_reading import linear, stated
+from planner.solvers.solution import Effort
 
 Terms = list[tuple[float, int]]
 
@@ -55,8 +64,8 @@ def build(program: PlacementProgram) -> ConcreteModel:
     )
     n = list(m.n.values())
     if program.is_for_share:
-        m.s = Var(domain=NonNegativeReals)
-    _add_totals(m, program)
+        m.s = Var(domain=NonNegativeReals, bounds=(0.0, largest_share(program)))
+    _add_totals(m, program, most)
 
     @m.Objective(sense=minimize)
     def least(_m: ConcreteModel) -> object:
@@ -83,7 +92,7 @@ def build(program: PlacementProgram) -> ConcreteModel:
     return m
 
 
-def _add_totals(m: ConcreteModel, program: PlacementProgram) -> None:
+def _add_totals(m: ConcreteModel, program: PlacementProgram, most: list[int]) -> None:
     """Copies of columns that count alike, added up: rows that say nothing new.
 
     Places are many and alike, so that a branch on one of them moves no bound; one on how many
@@ -95,7 +104,11 @@ def _add_totals(m: ConcreteModel, program: PlacementProgram) -> None:
         if any(key[1:]):
             alike[key].append(j)
     groups = [members for members in alike.values() if len(members) > 1]
-    m.t = Var(range(len(groups)), domain=NonNegativeIntegers)
+    m.t = Var(
+        range(len(groups)),
+        domain=NonNegativeIntegers,
+        bounds=lambda _m, g: (0, sum(most[j] for j in groups[g])),
+    )
 
     @m.Constraint(range(len(groups)))
     def total(_m: ConcreteModel, g: int) -> object:
@@ -147,57 +160,33 @@ def write_lp(program: PlacementProgram, path: Path) -> None:
         LPWriter().write(build(program), stream, symbolic_solver_labels=True)
 
 
-def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
-    """Solve with HiGHS; see `planner.solvers.placement.solve_placement`.
-
-    Raises:
-        SolverError: HiGHS failed, or its answer fails verification.
-    """
+def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
+    """What HiGHS says of the program."""
     clock = Clock()
-    name = ("highs", str(highspy.Highs().version()))
-    at_once = trivial(program, name, clock)
-    if at_once is not None:
-        return at_once
-    model = build(program)
+    rows = stated(lambda: build(program))
     for tolerance in TOLERANCES:
-        counts, ending = _search(program, model, (effort, name, clock), tolerance)
+        left = effort
+        if effort.time_limit_s is not None:
+            left_s = max(0.0, effort.time_limit_s - clock.elapsed_s())
+            left = replace(effort, time_limit_s=left_s)
+        options = {**SEARCH, **tolerances(tolerance)}
+        word = mixed_highs.solve(rows, left, options=options)
+        counts = _counts(program, word.answer)
         if counts is None or not violations(program, counts):
             break
-    return placed(program, counts, ending, clock)
+    return judged(program, word, counts, wall_s=clock.elapsed_s())
 
 
-def _search(
-    program: PlacementProgram,
-    model: ConcreteModel,
-    how: tuple[Effort, tuple[str, str], Clock],
-    tolerance: float,
-) -> tuple[Counts | None, Ending]:
-    """Run HiGHS once; what it has, and how it ended."""
-    effort, name, clock = how
-    transfer = Highs()
-    transfer.set_instance(model)
-    highs: highspy.Highs = transfer._solver_model
-    set_options(highs, effort, spent_s=clock.elapsed_s(), tolerance=tolerance)
-    for option, value in SEARCH.items():
-        highs.setOptionValue(option, value)
-    if highs.getNumCol() == 0:  # nothing binds and nothing counts: HiGHS calls that no model
-        nothing = Counts(copies=(0,) * program.n_columns)
-        return nothing, Ending(status=Status.OPTIMAL, bound=0.0, solver=name)
-    stop, listener = listen(highs, effort, clock=clock)
-    interrupted = run_interruptibly(lambda: run(highs), stop.set)
-    listener.close()
-    status, stopped_by = status_of(highs, interrupted=interrupted)
-    counts = None
-    if status in (Status.OPTIMAL, Status.FEASIBLE):
-        position, values = transfer._pyomo_var_to_solver_var_map, highs.getSolution().col_value
-        # a variable that stands in no row and not in the objective is not handed over
-        where = [position.get(id(v)) for v in model.n.values()]
-        counts = Counts(copies=tuple(0 if p is None else round(values[p]) for p in where))
-    info = highs.getInfo()
-    return counts, Ending(
-        status=status,
-        bound=float(info.mip_dual_bound),
-        solver=name,
-        n_nodes=max(0, int(info.mip_node_count)),
-        stopped_by=stopped_by,
-    )
+def solve_by_scip(program: PlacementProgram, effort: Effort) -> Word[Counts]:
+    """What SCIP says of the same rows."""
+    clock = Clock()
+    word = mixed_scip.solve(stated(lambda: build(program)), effort)
+    counts = _counts(program, word.answer)
+    return judged(program, word, counts, wall_s=clock.elapsed_s())
+
+
+def _counts(program: PlacementProgram, values: FloatArray | None) -> Counts | None:
+    """Copies of each column: the first of the values."""
+    if values is None:
+        return None
+    return Counts(copies=tuple(int(n) for n in np.rint(values[: program.n_columns])))

@@ -14,28 +14,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
 from ortools.sat.python import cp_model
 
+from planner.certificates import Outcome, Proof
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import (
     Counts,
     PlacementProgram,
     columns_of,
-    most_copies,
     placement_objective,
-    violations,
 )
-from planner.programs.relaxation import Priced, even_bound, priced, relaxation
+from planner.programs.relaxation import Priced, priced, relaxation
 from planner.solvers.answers import Clock
-from planner.solvers.cpsat import run, set_parameters, status_of
-from planner.solvers.placement.answers import Ending, PlacementSolution, placed, trivial
+from planner.solvers.cpsat import outcome_of, prover, run, set_parameters
+from planner.solvers.highs_run import version
+from planner.solvers.placement.answers import judged
 from planner.solvers.placement.cpsat import build
+from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import prices_of
-from planner.solvers.solution import Effort, Status, Stop, relative_gap
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort, Stop, relative_gap
 
 FIRST_COLUMNS = 300
 """Columns that the first choice is made among; doubled while there is none."""
@@ -44,32 +44,28 @@ FIRST_SLICE_S = 2.0
 _CLOSE = 1e-9
 
 
-def solve(program: PlacementProgram, effort: Effort) -> PlacementSolution:
-    """Solve by narrowing; see `planner.solvers.placement.solve_placement`.
+def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
+    """What CP-SAT says of the columns that can matter, and multipliers of all others.
 
     Raises:
-        SolverError: a solver failed, or an answer fails verification.
+        SolverError: a solver failed.
     """
     clock = Clock()
-    name = ("narrowing", f"highs {highspy.Highs().version()}, cpsat {version('ortools')}")
-    at_once = trivial(program, name, clock)
-    if at_once is not None:
-        return at_once
-    first = greedy(program)
-    even = even_bound(program)
-    if first is not None and _is_close(placement_objective(program, first), even, effort):
-        ending = Ending(status=Status.OPTIMAL, bound=even, solver=name)
-        return placed(program, first, ending, clock)
     relaxed = relaxation(program)
     prices = prices_of(relaxed, effort, clock)
     if prices is None:
-        return placed(
-            program, None, Ending(status=Status.INFEASIBLE, bound=math.inf, solver=name), clock
+        proof = Proof(
+            prover=f"highs {version()}",
+            outcome="infeasible",
+            value=math.inf,
+            bound=math.inf,
+            wall_s=clock.elapsed_s(),
         )
+        return Word(answer=None, proof=proof)
     search = _Search(program, priced(relaxed, prices), effort, clock)
-    search.begin(first)
+    search.begin(greedy(program))
     search.run()
-    return placed(program, search.counts, search.ending(name), clock)
+    return search.word()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +74,7 @@ class _Choice:
 
     counts: Counts | None
     bound: float
-    status: Status
+    outcome: Outcome
     n_branches: int
 
 
@@ -114,20 +110,26 @@ class _Search:
                 return
             n = self._next(found, falls_behind, n)
 
-    def ending(self, name: tuple[str, str]) -> Ending:
+    def word(self) -> Word[Counts]:
+        """What came of it."""
+        outcome: Outcome = "stopped"
         if self._is_infeasible:
-            status = Status.INFEASIBLE
-        elif self.counts is None:
-            status = Status.UNKNOWN
-        else:
-            status = Status.OPTIMAL if self._is_closed() else Status.FEASIBLE
-        return Ending(
-            status=status,
+            outcome = "infeasible"
+        elif self.counts is not None and self._is_closed():
+            outcome = "optimal"
+        stopped_by: Stop = self._stopped_by if outcome == "stopped" else ""
+        proof = Proof(
+            prover=f"{prover()} on the columns that multipliers leave",
+            outcome=outcome,
+            value=math.inf,
             bound=math.inf if self._is_infeasible else min(self._bound, self._value),
-            solver=name,
-            n_nodes=self._n_branches,
-            stopped_by=self._stopped_by if status is not Status.OPTIMAL else "",
+            wall_s=self._clock.elapsed_s(),
+            note="out of time" if stopped_by == "time limit" else stopped_by,
         )
+        word = Word(
+            answer=self.counts, proof=proof, n_nodes=self._n_branches, stopped_by=stopped_by
+        )
+        return judged(self._program, word, self.counts, wall_s=proof.wall_s)
 
     def _take(self, found: _Choice, outside: float) -> None:
         """Keep a better choice, and a better bound: of these columns, and of those outside."""
@@ -136,7 +138,7 @@ class _Search:
             value = placement_objective(self._program, found.counts)
             if value < self._value:
                 self._value, self.counts = value, found.counts
-        if found.status is Status.INFEASIBLE:
+        if found.outcome == "infeasible":
             self._is_infeasible = math.isinf(outside) and self.counts is None
         self._bound = max(self._bound, min(found.bound, outside))
 
@@ -145,13 +147,14 @@ class _Search:
             return True
         if self.counts is None:
             return False
-        return _is_close(self._value, self._bound, self._effort)
+        slack = max(self._effort.gap, _CLOSE) * max(abs(self._value), _CLOSE)
+        return self._value - self._bound <= slack
 
     def _next(self, found: _Choice, falls_behind: FloatArray, n: int) -> int:
         """How many columns the next choice is made among, those that fall behind least first."""
         behind = self._value - self._given.bound
         n_matter = int(np.searchsorted(falls_behind, behind * (1 + _CLOSE) + _CLOSE, side="right"))
-        if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
+        if found.outcome != "stopped":
             return min(2 * n, n_matter) if n_matter > n else len(falls_behind)
         self._slice_s *= 2
         return max(min(n, n_matter), 1) if self.counts is not None else n
@@ -170,57 +173,27 @@ class _Search:
         set_parameters(solver, replace(self._effort, time_limit_s=slice_s, gap=0.0), spent_s=0.0)
         effort = replace(self._effort, on_progress=None)
         word, interrupted = run(solver, model, effort, scale=scale, clock=Clock())
-        status, _ = status_of(word, interrupted=interrupted)
+        outcome, _ = outcome_of(word, interrupted=interrupted)
         if interrupted:
             self._stopped_by = "interrupt"
         elif self._left_s() <= 0:
             self._stopped_by = "time limit"
         counts, bound = None, -math.inf
-        if status in (Status.OPTIMAL, Status.FEASIBLE):
+        if word in ("OPTIMAL", "FEASIBLE"):
             copies = np.zeros(self._program.n_columns, np.int64)
             copies[kept] = [solver.value(variable) for variable in variables]
             counts = Counts(copies=tuple(copies.tolist()))
             bound = solver.best_objective_bound / scale
-            if status is Status.OPTIMAL:
+            if outcome == "optimal":
                 value = placement_objective(self._program, counts)
                 near = relative_gap(value, bound) <= 10 * _CLOSE if value else bound == value
                 bound = value if near else min(value, bound)
-        elif status is Status.INFEASIBLE:
+        elif outcome == "infeasible":
             bound = math.inf
         return _Choice(
-            counts=counts, bound=bound, status=status, n_branches=int(solver.num_branches)
+            counts=counts, bound=bound, outcome=outcome, n_branches=int(solver.num_branches)
         )
 
     def _left_s(self) -> float:
         limit_s = self._effort.time_limit_s
         return math.inf if limit_s is None else limit_s - self._clock.elapsed_s()
-
-
-def _is_close(value: float, bound: float, effort: Effort) -> bool:
-    """Whether a choice is as good as its bound, within the gap that is asked for."""
-    return value - bound <= max(effort.gap, _CLOSE) * max(abs(value), _CLOSE)
-
-
-def greedy(program: PlacementProgram) -> Counts | None:
-    """One column after the other, what is worth most for what it uses first; None if not valid."""
-    uses = program.uses
-    size = np.zeros(program.n_columns)
-    np.add.at(size, uses.column, uses.amount)
-    resource, column, amount = uses.resource, uses.column, uses.amount
-    if (np.diff(column) < 0).any():
-        order = np.argsort(column, kind="stable")
-        resource, column, amount = resource[order], column[order], amount[order]
-    starts = np.searchsorted(column, np.arange(program.n_columns + 1))
-    left = program.free.copy()
-    copies = np.zeros(program.n_columns, np.int64)
-    worth = program.objective / np.maximum(size, 1.0)
-    most = most_copies(program)
-    for j in np.argsort(worth, kind="stable").tolist():
-        if program.objective[j] >= 0 or most[j] < 1:
-            continue
-        mine = slice(starts[j], starts[j + 1])
-        if (left[resource[mine]] >= amount[mine]).all():
-            left[resource[mine]] -= amount[mine]
-            copies[j] = 1
-    counts = Counts(copies=tuple(copies.tolist()))
-    return None if violations(program, counts) else counts

@@ -17,7 +17,7 @@ from planner.errors import SolverError
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.relaxation import Relaxation, priced
 from planner.solvers.answers import Clock
-from planner.solvers.highs import set_options
+from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.solution import Effort
 
 AT_ONCE = 2500
@@ -92,8 +92,10 @@ def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
     highs = highspy.Highs()
     limit_s = effort.time_limit_s
     half = replace(effort, time_limit_s=None if limit_s is None else limit_s / 2)
-    set_options(highs, half, spent_s=clock.elapsed_s())
-    highs.setOptionValue("simplex_iteration_limit", MOST_ITERATIONS)
+    spent = {} if limit_s is None else {"time_limit": max(0.0, limit_s / 2 - clock.elapsed_s())}
+    # columns come in rounds, and each begins at the last one's vertex, which presolve would lose
+    rounds = {"presolve": "off", "simplex_iteration_limit": MOST_ITERATIONS}
+    set_options(highs, {**options_of(half), **rounds, **spent})
     nothing = np.zeros(relaxed.n_rows, np.int32)
     low = np.full(relaxed.n_rows, -highspy.kHighsInf)
     highs.addRows(
@@ -131,8 +133,7 @@ def _add(
 
 def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
     """How it ended, and the prices that it has."""
-    if highs.run() == highspy.HighsStatus.kError:
-        raise SolverError("highs failed on a linear relaxation")
+    run_highs(highs, is_linear=True)
     ends, status = highspy.HighsModelStatus, highs.getModelStatus()
     if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
         return "infeasible", np.zeros(relaxed.n_rows)

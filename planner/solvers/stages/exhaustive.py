@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 
+from planner.certificates import Proof
 from planner.errors import SolverError
+from planner.programs.proofs import ENUMERATION
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
-from planner.solvers.solution import Effort, Status
-from planner.solvers.stages import Least
+from planner.solvers.answers import Clock
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort
 
 MOST_CUTS = 5_000_000
 
 
-def least(program: StageProgram, columns: Columns, effort: Effort) -> Least:
-    """The least sum; see `planner.solvers.stages`. The effort does not matter.
+def word_of(program: StageProgram, columns: Columns, effort: Effort) -> Word[Cut]:
+    """The least sum of all cuts. The effort does not matter.
 
     Raises:
         SolverError: there are too many cuts.
     """
     del effort
+    clock = Clock()
     starting: dict[int, list[tuple[Stage, float, int]]] = {}
     for index in range(len(columns)):
         stage = columns.stage(index)
@@ -47,6 +51,11 @@ def least(program: StageProgram, columns: Columns, effort: Effort) -> Least:
             left[stage.kind] += 1
 
     extend(0, (), 0.0, list(range(len(left))))
-    if not best[1]:
-        return Least(status=Status.INFEASIBLE, cut=None, bound=math.inf)
-    return Least(status=Status.OPTIMAL, cut=best[1], bound=best[0])
+    proof = Proof(
+        prover=f"{ENUMERATION} of {n_cuts:,}",
+        outcome="optimal" if best[1] else "infeasible",
+        value=best[0],
+        bound=best[0],
+        wall_s=clock.elapsed_s(),
+    )
+    return Word(answer=best[1] or None, proof=proof, n_nodes=n_cuts)

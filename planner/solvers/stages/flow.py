@@ -1,4 +1,4 @@
-"""The rows of the stage program as sparse triplets, for any solver of linear rows.
+"""The rows of the stage program, for any solver of rows.
 
 Variables are the columns y of `programs.stages.columns`, then the hand-overs e(b, t, r, t′): at
 boundary b from a stage of kind t that may be followed by r kinds, to one of kind t′. With the
@@ -7,35 +7,11 @@ classes r, no hand-over needs a row of its own that forbids it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray
+from planner.programs.mixed import MixedProgram
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Flow:
-    """min cost·x, low ≤ A x ≤ high, x binary.
-
-    Args:
-        cost: of each variable [ms]; columns first.
-        row, column, value: entries of A.
-        low, high: of each row.
-        names, rows: of variables and rows.
-        n_columns: variables that are stages.
-    """
-
-    cost: FloatArray
-    row: IntArray
-    column: IntArray
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    names: tuple[str, ...]
-    rows: tuple[str, ...]
-    n_columns: int
 
 
 class _Rows:
@@ -53,7 +29,7 @@ class _Rows:
         self.entries.append((self.place[key], variable, value))
 
 
-def flow(program: StageProgram, columns: Columns) -> Flow:
+def flow(program: StageProgram, columns: Columns) -> MixedProgram:
     """Pose the program over its columns.
 
     start            Σ_{t,j} y(t, 0, j) = 1
@@ -95,16 +71,20 @@ def flow(program: StageProgram, columns: Columns) -> Flow:
             rows.limits[place] = (-np.inf, float(program.n_groups[int(str(key[1]))]))
     row, column, value = (np.array(part) for part in zip(*rows.entries, strict=True))
     low, high = (np.array(side) for side in zip(*rows.limits, strict=True))
-    return Flow(
+    n = len(cost)
+    return MixedProgram(
+        name="stages",
         cost=np.array(cost),
-        row=row,
-        column=column,
-        value=value,
+        row=row.astype(np.int64),
+        column=column.astype(np.int64),
+        value=value.astype(float),
         low=low,
         high=high,
-        names=tuple(names),
+        lower=np.zeros(n),
+        upper=np.ones(n),
+        is_whole=np.ones(n, dtype=np.bool_),
+        columns=tuple(names),
         rows=tuple(_row_name(program, key) for key in rows.place),
-        n_columns=len(columns),
     )
 
 
@@ -120,7 +100,8 @@ def _row_name(program: StageProgram, key: tuple[object, ...]) -> str:
     return f"{name}({','.join(words)})"
 
 
-def cut_of(columns: Columns, chosen: IntArray) -> Cut:
-    """The stages that a solver chose, along the chain."""
+def cut_of(columns: Columns, values: FloatArray) -> Cut:
+    """The stages that a solver's values chose, along the chain."""
+    chosen = np.flatnonzero(values[: len(columns)] > 0.5)
     stages: list[Stage] = [columns.stage(int(index)) for index in chosen]
     return tuple(sorted(stages, key=lambda stage: stage.first))

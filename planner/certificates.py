@@ -1,0 +1,114 @@
+"""What proves an answer: who vouches for its bound, what was rejected and why, what was checked.
+
+One record for every kind of answer. Its numbers are in SI units; seconds of provers and their
+versions are for people, and nothing is verified of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["optimal", "infeasible", "stopped", "refused"]
+_LINEAGES = ("highs", "cpsat", "scip")
+"""Solvers, by the family of their code; any other prover is the project's own arithmetic."""
+
+OPTIMAL, UNCONFIRMED, FEASIBLE, LEAST_MOVED = "optimal", "unconfirmed", "feasible", "least-moved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What one prover says of one program.
+
+    Args:
+        prover: who: `highs 1.13.1`, `cpsat 9.15`, `scip 9.15`, `enumeration of 12 choices`, …
+        outcome: `optimal`, or `infeasible`, as it says itself; `stopped` before either, with a
+            bound; `refused` where what it said is refuted or was no answer.
+        value: of its answer, recomputed from the arrays, in the unit of the program; in that of
+            the objective in a certificate; inf without an answer.
+        bound: nothing is better, it says, in the same unit; inf where nothing is feasible, −inf
+            where it says nothing.
+        wall_s: that it took.
+        note: why it was refused, or what stopped it.
+        program: which program it is of, where an answer rests on several.
+    """
+
+    prover: str
+    outcome: Outcome
+    value: float
+    bound: float
+    wall_s: float
+    note: str = ""
+    program: str = ""
+
+    @property
+    def lineage(self) -> str:
+        """The family of its code: two of one family are one word."""
+        return self.prover.split(" ")[0]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the project's arithmetic, and no solver's word."""
+        return self.lineage not in _LINEAGES
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.outcome != "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """A lossless test that candidates failed before the solver saw them."""
+
+    name: str
+    n_candidates: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """Why an answer is the best: its bound and who vouches for it, the screens, the checks.
+
+    Args:
+        status: `optimal` within the gap that was asked for; `unconfirmed` where one solver says
+            so and nobody vouches for it; `feasible` when time ended before; or `least-moved`: of
+            a repair, that nothing within the loss that was asked for moves less.
+        objective_name: what was optimised: `cost`, `rent`, `throughput`, …
+        objective: value of the answer, SI; for throughput, output tokens a second.
+        bound: no answer is better than this; same unit.
+        gap: |objective − bound| / |objective|.
+        dimension: of objective and bound, as `units.show` takes it.
+        proofs: what each prover said, in the order in which they were asked; values and bounds
+            in the unit of the objective.
+        vouched_by: provers that vouch for the bound; empty where one solver is alone with it.
+        n_candidates: choices that were considered.
+        n_contexts: ways to use the pool that were considered.
+        screens: what was rejected before the solver, and why that loses nothing.
+        n_solved: candidates that reached the solver.
+        verified: checks that the answer passed, none of them by the code that found it.
+        wall_s: time from request to answer.
+        solve_s: part of it spent in provers.
+        n_programs: programs that were solved for it.
+    """
+
+    status: str
+    objective_name: str
+    objective: float
+    bound: float
+    gap: float
+    dimension: str
+    proofs: tuple[Proof, ...]
+    vouched_by: tuple[str, ...]
+    n_candidates: int
+    n_contexts: int
+    screens: tuple[Screen, ...]
+    n_solved: int
+    verified: tuple[str, ...]
+    wall_s: float
+    solve_s: float
+    n_programs: int = 1
+
+    @property
+    def solver(self) -> str:
+        """Who was asked first."""
+        return next((proof.prover for proof in self.proofs if not proof.is_own), "enumeration")

@@ -1,0 +1,111 @@
+"""Mixed programs by SCIP, as OR-Tools carries it, in a process of its own (`scip_worker`)."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import threading
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.programs.mixed import MixedProgram, as_mps
+from planner.programs.proofs import refusal
+from planner.solvers.answers import Clock
+from planner.solvers.mixed.answers import RawAnswer, judged
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort
+
+WORKER = Path(__file__).with_name("scip_worker.py")
+GRACE_S = 1.0
+"""Beyond the time limit, until the process is ended: to start and to hand over takes so long."""
+
+
+def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
+    """What SCIP says; that it failed, or could not be started, is said as a refusal.
+
+    Raises:
+        KeyboardInterrupt: interrupted; the process is ended before.
+    """
+    clock = Clock()
+    prover = f"scip (ortools {version('ortools')})"
+    try:
+        said = _ask(program, effort)
+    except (OSError, ValueError) as error:
+        return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
+    if said is None:
+        raw = RawAnswer(outcome="stopped", values=None, bound=-math.inf, stopped_by="time limit")
+    elif "failure" in said:
+        return Word(answer=None, proof=refusal(prover, said["failure"], clock.elapsed_s()))
+    else:
+        values = said["values"]
+        raw = RawAnswer(
+            outcome=said["outcome"],
+            values=None if values is None else np.array(values),
+            bound=math.inf if said["bound"] is None else _finite(said["bound"]),
+            stopped_by="time limit" if said["outcome"] == "stopped" else "",
+        )
+    return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
+
+
+def _finite(bound: float) -> float:
+    """SCIP's infinity is 1e20."""
+    return bound if bound > -1e20 else -math.inf
+
+
+def _ask(program: MixedProgram, effort: Effort) -> dict[str, Any] | None:
+    """The worker's word; None if time ran out before it said any.
+
+    Raises:
+        OSError: it could not be started.
+        ValueError: it ended without a word.
+    """
+    text = as_mps(program).encode()
+    limit_s = effort.time_limit_s
+    head = {"time_limit_s": limit_s, "gap": effort.gap, "seed": effort.seed, "n_bytes": len(text)}
+    # -P: what lies beside the worker is not imported in place of what it means;
+    # a session of its own: Ctrl-C in a terminal goes to its foreground group
+    worker = subprocess.Popen(
+        [sys.executable, "-P", str(WORKER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return _hear(worker, json.dumps(head).encode() + b"\n" + text, limit_s)
+    finally:
+        worker.kill()
+        worker.wait()
+        for pipe in (worker.stdin, worker.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def _hear(
+    worker: subprocess.Popen[bytes], request: bytes, limit_s: float | None
+) -> dict[str, Any] | None:
+    """Hand the request over, and wait for the answer while Ctrl-C can be heard."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    heard: list[bytes] = []
+    stdout = worker.stdout
+    # it does not close stdin, by which the worker knows that somebody waits
+    reader = threading.Thread(target=lambda: heard.append(stdout.readline()), daemon=True)
+    clock = Clock()
+    worker.stdin.write(request)
+    worker.stdin.flush()
+    reader.start()
+    while reader.is_alive():
+        reader.join(0.1)
+        if limit_s is not None and clock.elapsed_s() > limit_s + GRACE_S:
+            return None
+    if not heard or not heard[0]:
+        raise ValueError(f"scip's process ended with {worker.wait()} and without a word")
+    said: dict[str, Any] = json.loads(heard[0])
+    return said

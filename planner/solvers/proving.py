@@ -1,0 +1,191 @@
+"""One prover after the other, until what they say settles the program, or time is up."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from planner.certificates import Proof
+from planner.errors import SolverError
+from planner.programs.proofs import Vouched, is_closed, vouched
+from planner.solvers.kept import Rows, tell
+from planner.solvers.solution import Effort, Status, Stop, relative_gap
+from planner.specs.targets import Wanted
+
+Answer = TypeVar("Answer")
+
+FIRST_SHARE = 0.6
+"""Of the time that is left, that a prover may take while another one waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Word(Generic[Answer]):
+    """What one prover says.
+
+    Args:
+        answer: verified; None without one. Its value is the proof's.
+        n_nodes: nodes of the search, branches or points, as the prover counts them.
+        stopped_by: what ended the search early, "" when nothing did.
+    """
+
+    answer: Answer | None
+    proof: Proof
+    n_nodes: int = 0
+    stopped_by: Stop = ""
+
+
+def in_hand(answer: Answer, value: float, *, by: str = "quick search") -> Word[Answer]:
+    """An answer that was met on the way, of which nothing is claimed."""
+    proof = Proof(prover=by, outcome="stopped", value=value, bound=-math.inf, wall_s=0.0)
+    return Word(answer=answer, proof=proof)
+
+
+Prover = Callable[[Effort], Word[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Proved(Generic[Answer]):
+    """The best answer of all provers, and what they vouch for.
+
+    Args:
+        status: `OPTIMAL` only where that is vouched for, `INFEASIBLE` too unless one prover was
+            all that was wanted; `UNCONFIRMED` where one solver calls the answer optimal and
+            nobody vouches for it.
+        answer: None without one.
+        objective: of it; inf without one.
+        vouched: the proofs, and the bounds that they come to.
+        wall_s: of all provers.
+        n_nodes: of the first.
+        stopped_by: what ended the search, where it did not end by itself.
+    """
+
+    status: Status
+    answer: Answer | None
+    objective: float
+    vouched: Vouched
+    wall_s: float
+    n_nodes: int
+    stopped_by: Stop
+
+    @property
+    def bound(self) -> float:
+        """Nothing is better: vouched for; where nobody vouches, the best that one says."""
+        if self.status in (Status.UNCONFIRMED, Status.INFEASIBLE):
+            return self.vouched.alone
+        by_nobody = self.vouched.bound == -math.inf
+        return self.vouched.alone if by_nobody else self.vouched.bound
+
+    @property
+    def gap(self) -> float:
+        return math.inf if self.answer is None else relative_gap(self.objective, self.bound)
+
+
+def prove(
+    provers: Sequence[Prover[Answer]],
+    effort: Effort,
+    *,
+    wanted: Wanted = "two",
+    known: Sequence[Word[Answer]] = (),
+    rows: Rows | None = None,
+) -> Proved[Answer]:
+    """Ask one prover after the other, until enough vouch for the best answer.
+
+    A prover that fails, or whose word is refuted by an answer in hand, is refused and said to be;
+    the next one is asked. So a solver that errs costs time, and never a proof.
+
+    Args:
+        provers: in the order in which they are asked; each may raise `SolverError`.
+        effort: time limit, gap, threads, seed; the limit is of all provers together.
+        wanted: `two` provers, or `one`.
+        known: what is known before any of them is asked: answers in hand, and bounds that the
+            project's own arithmetic has proved.
+        rows: makes the program's rows, for a bug report.
+
+    Raises:
+        SolverError: there is no answer, and each prover's word was refused.
+    """
+    began_s = time.perf_counter()
+    words = list(known)
+    for index, prover in enumerate(provers):
+        is_last = index == len(provers) - 1 or wanted == "one"
+        left = _share(effort, began_s, is_last=is_last)
+        if index and left.time_limit_s is not None and left.time_limit_s <= 0.0:
+            break
+        words.append(prover(left))
+        if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
+            break
+    try:
+        solution = _settled(words, effort.gap, wanted, time.perf_counter() - began_s)
+    finally:
+        tell(rows, _weighed(words)[0].proofs)
+    return solution
+
+
+def _share(effort: Effort, began_s: float, *, is_last: bool) -> Effort:
+    """The effort of one prover: what is left of the time, or most of it."""
+    if effort.time_limit_s is None:
+        return effort
+    left_s = effort.time_limit_s - (time.perf_counter() - began_s)
+    return replace(effort, time_limit_s=left_s if is_last else left_s * FIRST_SHARE)
+
+
+def _best(words: Sequence[Word[Answer]]) -> Word[Answer] | None:
+    """The word with the best answer; of those that differ by rounding only, the first."""
+    having = [word for word in words if word.answer is not None]
+    least = min((word.proof.value for word in having), default=math.inf)
+    return next((word for word in having if is_closed(word.proof.value, least, 0.0)), None)
+
+
+def _weighed(words: Sequence[Word[Answer]]) -> tuple[Vouched, float]:
+    best = _best(words)
+    value = math.inf if best is None else best.proof.value
+    return vouched([word.proof for word in words], value), value
+
+
+def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> bool:
+    """Whether another prover could add nothing that is wanted."""
+    weighed, value = _weighed(words)
+    if is_closed(value, weighed.bound, gap):
+        return True
+    last = weighed.proofs[-1]
+    has_ended = words[-1].answer is not None or last.outcome == "infeasible"
+    return wanted == "one" and last.is_accepted and has_ended
+
+
+def _settled(
+    words: Sequence[Word[Answer]], gap: float, wanted: Wanted, wall_s: float
+) -> Proved[Answer]:
+    """What all words come to.
+
+    Raises:
+        SolverError: there is no answer, and no word that stands.
+    """
+    weighed, value = _weighed(words)
+    best = _best(words)
+    asked = [proof for proof in weighed.proofs if not proof.is_own]
+    if best is None and asked and not any(proof.is_accepted for proof in asked):
+        said = "; ".join(f"{proof.prover}: {proof.note}" for proof in asked)
+        raise SolverError(f"no solver has an answer: {said}")
+    if best is None:
+        enough = weighed.bound if wanted == "two" else weighed.alone
+        status = Status.INFEASIBLE if enough == math.inf else Status.UNKNOWN
+    elif is_closed(value, weighed.bound, gap):
+        status = Status.OPTIMAL
+    elif is_closed(value, weighed.alone, gap):
+        status = Status.UNCONFIRMED
+    else:
+        status = Status.FEASIBLE
+    stops = [word.stopped_by for word in words if word.stopped_by]
+    ended = status in (Status.OPTIMAL, Status.INFEASIBLE)
+    return Proved(
+        status=status,
+        answer=None if best is None else best.answer,
+        objective=value,
+        vouched=weighed,
+        wall_s=wall_s,
+        n_nodes=next((word.n_nodes for word in words if word.n_nodes), 0),
+        stopped_by="" if ended or not stops else stops[-1],
+    )
