@@ -1,6 +1,6 @@
-"""Why no plan exists, and what a little more of each limit would buy.
+"""Why no plan exists.
 
-Both are answered by exact solves of the same program with one row changed. A conflict is
+It is answered by exact solves of the same program with rows left out. A conflict is
 found by a deletion filter over the named limits, the level at which users think: leave one
 out, and if there is still no plan, it was not needed.
 
@@ -10,36 +10,33 @@ Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from planner.describe import describe
+from planner.errors import OutOfTimeError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
+from planner.gains import limits_of
 from planner.programs.deployment import Posing
-from planner.programs.posed import InMemory, Source
 from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Conflict, Deployment, Obstacle
-from planner.search import Found, is_feasible, optimum, search, time_left
-from planner.shortfall import CAPACITY, demand_reason, larger_pools, most_served, rounded_down
-from planner.solvers.solution import Status
+from planner.search import is_feasible
+from planner.shortfall import (
+    CAPACITY,
+    demand_reason,
+    larger_pools,
+    most_served,
+    proved_search,
+    rounded_down,
+)
 from planner.specs.listing import list_clusters
 from planner.specs.quality import usual_formats
 from planner.specs.reading import load_cluster
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
 from planner.units import show
-
-RELIEF = {
-    "tpot": 1.1,
-    "ttft": 1.1,
-    "cost": 1.1,
-    "devices": 2.0,
-    "batch": 0.5,
-    "demand": 0.9,
-    "hbm": 1.1,
-}
-"""How much each limit is loosened to see what it costs."""
 
 QUANTITY = {
     "tpot": ("latency", 1.0 / MS, "s"),
@@ -56,80 +53,11 @@ Of the demand it is the time of a token when the whole pool works on it, and SI 
 """
 
 
-def limits_of(request: Request) -> dict[str, float]:
-    """The limits of a request by name, SI; the memory of a device is always one."""
-    targets = request.targets
-    asked = {
-        "tpot": targets.tpot_s,
-        "ttft": targets.ttft_s,
-        "cost": targets.usd_per_token,
-        "devices": targets.n_devices,
-        "batch": targets.min_batch,
-        "demand": targets.demand_tokens_per_s,
-    }
-    found = {name: float(value) for name, value in asked.items() if value is not None}
-    return {**found, "hbm": request.cluster.device.hbm_bytes}
-
-
-def reliefs_of(request: Request) -> dict[str, float]:
-    """How much each limit is loosened to see what it costs, where that can be known.
-
-    It cannot within a gap; nor of the demand, which is also what a plan is credited with: with
-    less of it, tokens cost more.
-    """
-    if request.options.gap:
-        return {}
-    return {name: RELIEF[name] for name in limits_of(request) if name != "demand"}
-
-
-def gains(
-    tables: Sequence[CandidateTable], requests: Sequence[Request], found: Found, began_s: float
-) -> Mapping[str, tuple[float, float | None]]:
-    """(relief, share of the objective gained) for each limit, loosened one at a time.
-
-    The share is `None` where it is not known: the plan, or the better one, is not proved
-    optimal in the time that is left since `began_s`, or see `reliefs_of`.
-
-    Args:
-        tables, requests: of every model that was chosen among.
-        found: the search, which was told of the reliefs.
-    """
-    objective, request = found.solution.objective, requests[0]
-    known: dict[str, tuple[float, float | None]] = {}
-    for name in limits_of(request):
-        known[name] = RELIEF[name], None
-        proved = found.solution.status is Status.OPTIMAL
-        if name in found.reduced.relieved and proved and objective:
-            sources: list[Source] = [InMemory(found.reduced.relieved[name])]
-            if name == "hbm":
-                sources += _heavier(tables, requests)
-            better = _least(sources, request, (objective, began_s))
-            if better is not None:
-                known[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
-    return known
-
-
-def _heavier(tables: Sequence[CandidateTable], requests: Sequence[Request]) -> Iterator[Source]:
-    """What more memory also lets in: weights that did not fit; no context has both sorts."""
-    relief = RELIEF["hbm"]
-    for table, request in zip(tables, requests, strict=True):
-        heavier = table_of(request, table.machine, weights_within=(1.0, relief))
-        if len(heavier.arms):
-            yield Posing(heavier, request, objective=request.objective, memory_scale=relief)
-
-
-def _least(sources: Sequence[Source], request: Request, since: tuple[float, float]) -> float | None:
-    """The optimum of several programs; `None` if time ends before it is proved.
-
-    `since` has what is known already, and when the time limit began [s].
-    """
-    best, began_s = since
-    for source in sources:
-        solution = optimum(source, time_left(request.options, began_s), known=best)
-        if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            return None
-        best = min(best, solution.objective)
-    return best
+EXPLAINED = (
+    "each limit of a conflict was left out in turn, and the others of it could be met",
+    "what is reachable is proved optimal",
+)
+UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
 
 
 def explain(request: Request, machine: Machine) -> Conflict:
@@ -138,32 +66,34 @@ def explain(request: Request, machine: Machine) -> Conflict:
     One irreducible set after the other: the first limit of each that an option can loosen
     yields, until what is left has a plan. Its values make the command of the hint.
 
-    An explanation is proved, so it has neither a gap nor a time limit.
+    An explanation is proved, so it has no gap; out of time, it is what is proved by then.
     """
-    proved = replace(request.options, gap=0.0, time_limit_s=None)
+    proved = replace(request.options, gap=0.0, time_limit_s=None)  # the deadline holds anyway
     request = replace(request, options=proved)
     table = table_of(request, machine, weights_within=(0.0, math.inf))
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
-    while not _holds(table, request, yielding):
-        conflict = _irreducible(table, request, yielding)
-        found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
-        obstacles += found
-        loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
-        if not loosened:
-            break
-        yielding.append(loosened[0])
-    closest = _closest(table, request, yielding or ["hbm"])
+    verified: tuple[str, ...] = UNEXPLAINED
+    closest, command = None, ""
+    with suppress(OutOfTimeError):
+        while not _holds(table, request, yielding):
+            conflict = _irreducible(table, request, yielding)
+            found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
+            obstacles += found
+            loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
+            if not loosened:
+                break
+            yielding.append(loosened[0])
+        verified = EXPLAINED
+        closest = _closest(table, request, yielding or ["hbm"])
+        command = _command(request, yielding, closest)
     return Conflict(
         request=request,
         obstacles=tuple(obstacles),
         closest=closest,
-        command=_command(request, yielding, closest),
+        command=command,
         n_candidates=table.n_candidates,
-        verified=(
-            "each limit of a conflict was left out in turn, and the others of it could be met",
-            "what is reachable is proved optimal",
-        ),
+        verified=verified,
     )
 
 
@@ -196,7 +126,7 @@ def _obstacle(
     in_memory = [other for other in alone if other != "hbm"]
     for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
         posing = Posing(table, request, objective=quantity, without=left_out)
-        found = search(posing, request.options, n_alternatives=0)
+        found = proved_search(posing, request)
         if found.assignment is not None:
             break
     assert found.assignment is not None
@@ -223,7 +153,7 @@ def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> De
         return most_served(table, request, yielding)
     quantity = QUANTITY[yielding[0]][0]
     posing = Posing(table, request, objective=quantity, without=yielding)
-    found = search(posing, request.options, n_alternatives=0)
+    found = proved_search(posing, request)
     if found.assignment is None:
         return None
     return describe(table, found.posed, request, found.assignment)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from planner.certify import OBJECTIVE_UNITS, in_si, screens_of
+from planner.deadlines import out_of_time, timed
 from planner.economics.tracing import EconomicsCandidates, axis_problems
 from planner.engine.planning import asked_of
 from planner.engine.tracing import EngineCandidates
 from planner.engine_results import EngineDeployment
-from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
+from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.estimates.serving.request import EngineRequest
 from planner.layout_candidates import Candidates, LayoutCandidates
@@ -51,7 +52,6 @@ from planner.tracing import Step, Trace, trace
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
-LEAST_TIME_S = 0.01
 TOLERANCE = 1e-9
 
 TARGETS = {"latency": "tpot_s", "ttft": "ttft_s", "cost": "usd_per_token"}
@@ -77,6 +77,7 @@ ENGINE_VALUES = {
 NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
 
+@timed
 def frontier(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -149,6 +150,7 @@ def frontier(
     return search.frontier(alpha, (model, cluster), on_points)
 
 
+@timed
 def engine_frontier(
     model: Architecture,
     cluster: ClusterSpec,
@@ -251,15 +253,11 @@ class _Search:
         self.verified: tuple[str, ...] = ()
 
     def _traced(self) -> Trace:
-        options = self.request.options
-        if options.time_limit_s is not None:
-            left_s = options.time_limit_s - (time.perf_counter() - self.began_s)
-            options = replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
-        traced = trace(self.candidates.source, self.x, options)
+        traced = trace(self.candidates.source, self.x, self.request.options)
         if traced.status is Status.INFEASIBLE:
             raise NoPlanError(self.candidates.conflict())
         if not traced.steps:
-            raise OutOfTimeError(time_limit_s=self.request.options.time_limit_s or 0.0, bound=0.0)
+            raise out_of_time()
         return traced
 
     def frontier(

@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
+from planner.deadlines import out_of_time, timed
 from planner.describe import describe
-from planner.errors import NoPlanError, OutOfTimeError, RequestError
+from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.explain import explain, gains, reliefs_of
+from planner.explain import explain
+from planner.gains import gains, reliefs_of
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram, Several
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
-from planner.search import Found, search, time_left
+from planner.search import Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.quality import among_variants, usual_formats, variant_problems
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -36,6 +38,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
+@timed
 def plan(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -97,20 +100,16 @@ def plan(
     machine = machine_of(cluster, model)
     check_degrees(request, machine)
     among = _Among.of([request, *_variants_of(request, variants)])
-    left = time_left(options, began_s)
     found = search(
         among.source,
-        left,
+        options,
         reliefs=reliefs_of(request),
         on_progress=_progress_in_si(on_progress, objective),
     )
     if found.solution.status is Status.INFEASIBLE:
         raise NoPlanError(_conflict(among, machine))
     if found.assignment is None:
-        raise OutOfTimeError(
-            time_limit_s=options.time_limit_s or 0.0,
-            bound=in_si(objective, found.solution.bound),
-        )
+        raise out_of_time(in_si(objective, found.solution.bound))
     return _answer(among, found, began_s)
 
 
@@ -215,7 +214,7 @@ def _answer(among: _Among, found: Found, began_s: float) -> Plan:
         request=request,
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(request, best, gains(among.tables, among.requests, found, began_s)),
+        limits=limit_uses(request, best, gains(among.tables, among.requests, found)),
         certificate=certificate(
             among.tables,
             request,

@@ -6,13 +6,14 @@ The order is lexicographic: first the objective, then, among its optima, the cos
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from planner.certificates import Proof
+from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
 from planner.errors import SolverError
 from planner.programs.layout import (
     Assignment,
@@ -29,12 +30,11 @@ from planner.programs.reduction import NO_RELIEFS, Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
 from planner.solvers.proving import Prover, Word, in_hand, prove
-from planner.solvers.solution import Effort, Progress
+from planner.solvers.solution import Effort, Progress, Status, effort_of
 from planner.specs.request import SolverOptions
 
 N_ALTERNATIVES = 3
 PRIMARY = "primary"
-LEAST_TIME_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +65,7 @@ class Found:
         return self.reduced.screening
 
 
+@timed
 def search(
     source: Source,
     options: SolverOptions,
@@ -82,22 +83,21 @@ def search(
     Raises:
         SolverError: an answer fails `violations` on the unscreened program; or no solver has one.
     """
-    began_s = time.perf_counter()
     left = reduced(source, n_best=1 + n_alternatives, reliefs=reliefs)
     posed, screened = left.posed, left.screening
-    solution = _proved(left, time_left(options, began_s), on_progress)
+    solution = _proved(left, options, on_progress)
     best = solution.answer
     if best is None or not solution.status.is_final:  # it goes out at once
         _check_unscreened(source, posed, [] if best is None else [best])
         return Found(solution=solution, assignment=best, alternatives=(), reduced=left)
     _verify(posed.program, best)
-    others = _alternatives(posed.program, screened, best, (options, began_s), n_alternatives)
+    others = _alternatives(posed.program, screened, best, options, n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
         (best, value), *others = ranked
         solution = replace(solution, answer=best, objective=value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
-        best = break_ties(posed, best, time_left(options, began_s))
+        best = break_ties(posed, best, options)
     _check_unscreened(source, posed, [best, *(other for other, _ in others)])
     return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
 
@@ -114,29 +114,38 @@ def _proved(
     """What the provers say of the screened program, in the columns that bounds left.
 
     What the screens met on the way is an answer in hand: a solver that stops early may miss it.
-    Of a small program, or of a large one what bounds left of it, every assignment is looked at, so
-    that a wrong screen is seen.
+    Of a small program every unscreened assignment is looked at, so that a wrong screen is seen.
     """
     screened = left.screening
-    known = [counted(screened.program)]
+    known = [] if left.is_cut else [counted(screened.program)]
     if screened.incumbent is not None:
         value = objective(left.posed.program, screened.incumbent)
         known.append(in_hand(screened.incumbent, value))
+    if left.is_cut:  # of what was not looked at nothing is known
+        return prove((), Effort(), known=[*known, *_not_negative(left)])
     if options.proof == "two" and options.solver != "exhaustive":
-        known += enumerated(left.posed.program, MOST_UNSCREENED)
+        known += enumerated(left.posed.program, MOST_UNSCREENED) if left.is_whole else []
         known += [_mapped(screened, word) for word in enumerated(screened.program)]
     provers = [
         partial(_asked, screened, prover) for prover in provers_of(screened.program, options.solver)
     ]
-    effort = Effort(
-        time_limit_s=options.time_limit_s,
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
-        on_progress=on_progress,
-    )
+    effort = replace(effort_of(options), on_progress=on_progress)
     rows = rows_of(screened.program)
     return prove(provers, effort, wanted=options.proof, known=known, rows=rows)
+
+
+def _not_negative(left: Reduced) -> list[Word[Assignment]]:
+    """That what is not negative is at least zero: all that is known of what was not looked at."""
+    program = left.posed.program
+    if (
+        min(program.context_objective.min(initial=0.0), program.column_objective.min(initial=0.0))
+        < 0
+    ):
+        return []
+    proof = Proof(
+        prover="the sign of all values", outcome="stopped", value=math.inf, bound=0.0, wall_s=0.0
+    )
+    return [Word(answer=None, proof=proof)]
 
 
 def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:
@@ -149,33 +158,42 @@ def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
     return replace(word, answer=found)
 
 
-def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
-    """The options with what is left of the time limit since `began_s` [s]."""
-    if options.time_limit_s is None:
-        return options
-    left_s = options.time_limit_s - (time.perf_counter() - began_s)
-    return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
-
-
+@timed
 def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) -> LayoutSolution:
     """The least objective of a program, without runners-up and ties.
 
     With the objective of a `known` plan, what is not as good counts as infeasible.
+
+    Raises:
+        OutOfTimeError: time ended before all was looked at.
     """
-    return _solve(reduced(source, known=known).screening.program, options)
+    left = reduced(source, known=known)
+    if left.is_cut:
+        raise out_of_time()
+    return _solve(left.screening.program, options)
 
 
+@timed
 def is_feasible(source: Source, options: SolverOptions) -> bool:
-    """Whether anything satisfies the program; the options set no time limit."""
-    screened = reduced(source, until_met=True).screening
-    return screened.incumbent is not None or _solve(screened.program, options).answer is not None
+    """Whether anything satisfies the program.
+
+    Raises:
+        OutOfTimeError: time ended before that was known.
+    """
+    left = reduced(source, until_met=True)
+    if left.screening.incumbent is not None:
+        return True
+    solution = None if left.is_cut else _solve(left.screening.program, options)
+    if solution is None or solution.status is Status.UNKNOWN:
+        raise out_of_time()
+    return solution.answer is not None
 
 
 def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
     return solve(
         program,
         solver=options.solver,
-        time_limit_s=options.time_limit_s,
+        time_limit_s=solver_limit_s(),
         gap=options.gap,
         threads=options.threads,
         seed=options.seed,
@@ -202,6 +220,7 @@ def _check_unscreened(
             raise SolverError(f"the screens left what was not there: {error}") from None
 
 
+@timed
 def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
     """Among plans with the optimal objective, the best by one quantity after the other.
 
@@ -209,7 +228,7 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
     """
     program = posed.program
     for name in (posed.tie_breaker, posed.last_tie_breaker):
-        if name is None:
+        if name is None or is_over():
             continue
         context, column = posed.quantities[name]
         program = replace(
@@ -244,24 +263,23 @@ def _alternatives(
     program: LayoutProgram,
     screened: Screening,
     best: Assignment,
-    effort: tuple[SolverOptions, float],
+    options: SolverOptions,
     n_alternatives: int,
 ) -> list[tuple[Assignment, float]]:
     """The best plans in other contexts, one after the other, each context once.
 
     Args:
         best: in the unscreened program.
-        effort: options, and when their time limit began [s].
     """
     left = np.arange(screened.program.n_contexts)
     used, found = int(np.searchsorted(screened.contexts, best.context)), []
     for _ in range(n_alternatives):
         left = left[left != used]
         columns = np.flatnonzero(np.isin(screened.program.column_context, left))
-        if not len(left) or not len(columns):
+        if not len(left) or not len(columns) or is_over():
             break
         rest = restrict(screened.program, contexts=left, columns=columns)
-        solution = _solve(rest, time_left(*effort))
+        solution = _solve(rest, options)
         if solution.answer is None or not solution.status.is_final:
             break
         used = int(left[solution.answer.context])

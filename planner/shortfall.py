@@ -9,13 +9,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.deadlines import out_of_time
 from planner.describe import describe
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
 from planner.programs.deployment import Posing
+from planner.programs.posed import Source
 from planner.programs.targets import MS
 from planner.results import Deployment
-from planner.search import optimum, search
+from planner.search import Found, optimum, search
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.request import Request
@@ -34,10 +36,22 @@ def most_served(table: CandidateTable, request: Request, yielding: list[str]) ->
     served = MS / optimum(whole, request.options).objective
     less = _with_demand(request, rounded_down(served))
     posing = Posing(table, less, objective="cost", without=[*yielding[1:]])
-    found = search(posing, request.options, n_alternatives=0)
+    found = proved_search(posing, request)
     if found.assignment is None:  # what is left over by rounding costs too much
         return None
     return describe(table, found.posed, less, found.assignment)
+
+
+def proved_search(source: Source, request: Request) -> Found:
+    """The best of a program, or that there is none; nothing that is only the best so far.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+    """
+    found = search(source, request.options, n_alternatives=0)
+    if not found.solution.status.is_final:
+        raise out_of_time()
+    return found
 
 
 def _with_demand(request: Request, tokens_per_s: float) -> Request:

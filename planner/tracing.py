@@ -17,12 +17,13 @@ Source: the exact ε-constraint method of [Berube2009] is what the one question 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
+from planner.deadlines import solver_limit_s, timed
 from planner.errors import SolverError
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
@@ -38,7 +39,8 @@ from planner.programs.screens import screen
 from planner.programs.stairs import Stairs, merged, stairs
 from planner.programs.tradeoff import Tradeoff, tradeoff_of
 from planner.solvers import LayoutSolution, solve
-from planner.solvers.solution import Progress, Status
+from planner.solvers.proving import prove
+from planner.solvers.solution import Effort, Progress, Status
 from planner.specs.request import SolverOptions
 
 STRICTLY = 2 * RELATIVE_TOLERANCE
@@ -93,6 +95,7 @@ class Trace:
         return self.vouched.by if self.status in (Status.OPTIMAL, Status.INFEASIBLE) else ()
 
 
+@timed
 def trace(
     source: Source,
     delay: str,
@@ -111,15 +114,13 @@ def trace(
     Raises:
         SolverError: an answer fails `violations` on the unscreened program.
     """
-    began_s = time.perf_counter()
     narrowed = narrow(source, delay)
     tradeoff = narrowed.tradeoff
     in_hand, solve_s = narrowed.in_hand, 0.0
+    if narrowed.is_cut:  # of what was not looked at nothing is known
+        return _traced(source, narrowed, in_hand, _UNASKED, solve_s)
     while True:
-        left_s = None
-        if options.time_limit_s is not None:
-            left_s = max(options.time_limit_s - (time.perf_counter() - began_s), 0.0)
-        asked = _ask(tradeoff, in_hand, replace(options, time_limit_s=left_s), on_progress)
+        asked = _ask(tradeoff, in_hand, options, on_progress)
         solve_s += asked.solution.wall_s
         better = _better(tradeoff, in_hand, asked.chosen)
         if better is not None:
@@ -141,6 +142,9 @@ class _Asked:
     below: float
     rejected: Mapping[str, tuple[int, int]]
     n_solved: int
+
+
+_UNASKED = _Asked(solution=prove((), Effort()), chosen=None, below=inf, rejected={}, n_solved=0)
 
 
 def _ask(
@@ -167,7 +171,7 @@ def _ask(
     solution = solve(
         screened.program,
         solver=options.solver,
-        time_limit_s=options.time_limit_s,
+        time_limit_s=solver_limit_s(),
         threads=options.threads,
         seed=options.seed,
         on_progress=on_progress,

@@ -16,7 +16,8 @@ from planner.economics_results import EconomicsConflict, EconomicsDeployment
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.economics.choices import Choices, Tables, choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.explain import QUANTITY, RELIEF
+from planner.explain import QUANTITY
+from planner.gains import RELIEF
 from planner.programs.economics import pose_economics
 from planner.programs.layout import ceiling
 from planner.programs.posed import PosedProgram

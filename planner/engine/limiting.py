@@ -16,7 +16,8 @@ from planner.engine_results import EngineDeployment
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.explain import QUANTITY, RELIEF
+from planner.explain import QUANTITY
+from planner.gains import RELIEF
 from planner.programs.layout import ceiling
 from planner.programs.posed import PosedProgram
 from planner.results import LimitUse, Obstacle

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.certificates import Certificate
 from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
+from planner.deadlines import out_of_time, timed
 from planner.engine.asking import clock_of, command_of, engine_request, machines_of
 from planner.engine.describing import describe_choice, judge
 from planner.engine.limiting import column_values, conflict_parts, keeping, limit_uses, limits_of
@@ -21,7 +22,7 @@ from planner.engine_results import (
     EngineDeployment,
     EnginePlan,
 )
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.errors import NoPlanError
 from planner.estimates.serving.choices import EngineChoices, choices_of
 from planner.estimates.serving.request import (
     OVERLAPS,
@@ -29,13 +30,13 @@ from planner.estimates.serving.request import (
     AskedDrafting,
     EngineRequest,
 )
-from planner.explain import RELIEF
+from planner.gains import RELIEF
 from planner.predicting import Machines
 from planner.programs.engine import SIMPLICITY, pose_engine
 from planner.programs.layout import Limit, ceiling
 from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
-from planner.search import N_ALTERNATIVES, Found, search, time_left
+from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
 from planner.specs.records import ClusterSpec, Workload
@@ -46,6 +47,7 @@ DEFAULT_OPTIONS = SolverOptions()
 SIMPLEST = PREFERENCES[1]
 
 
+@timed
 def plan_engine(
     model: Architecture,
     cluster: ClusterSpec,
@@ -159,20 +161,16 @@ class EnginePlanner:
         if not len(found):
             raise NoPlanError(self.conflict())
         posed = pose_engine(found, request, objective=request.objective)
-        options = time_left(request.options, began_s)
-        answer = search(InMemory(posed), options, n_alternatives=0, on_progress=on_progress)
+        answer = search(InMemory(posed), request.options, n_alternatives=0, on_progress=on_progress)
         if answer.solution.status is Status.INFEASIBLE:
             raise NoPlanError(self.conflict())
         if answer.assignment is None:
-            raise OutOfTimeError(
-                time_limit_s=request.options.time_limit_s or 0.0,
-                bound=in_si(request.objective, answer.solution.bound),
-            )
+            raise out_of_time(in_si(request.objective, answer.solution.bound))
         best = int(answer.posed.arm[answer.assignment.columns[0]])
         error = _error(found, request.objective, best)
         chosen = best
         if request.prefer == SIMPLEST:
-            chosen = _simplest(found, posed, request, best, error, began_s)
+            chosen = _simplest(found, posed, request, best, error)
         deployment = self.describe(found, chosen)
         verified = judge(request, deployment)
         values = column_values(posed, request.objective)
@@ -247,7 +245,6 @@ def _simplest(
     request: EngineRequest,
     best: int,
     error: float,
-    began_s: float,
 ) -> int:
     """The simplest of the ties, and the best objective of these: a program of its own."""
     program = posed.program
@@ -261,7 +258,7 @@ def _simplest(
     simpler = pose_engine(
         found, request, objective=SIMPLICITY, limits=(tie,), tie_breaker=request.objective
     )
-    exact = replace(time_left(request.options, began_s), gap=0.0)
+    exact = replace(request.options, gap=0.0)
     answer = search(InMemory(simpler), exact, n_alternatives=0)
     if answer.assignment is None:
         return best

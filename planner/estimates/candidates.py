@@ -122,9 +122,12 @@ class CandidateTable:
         return len(self.prefill_batches) + len(self.variants) * len(self.batches)
 
     def blocks(self) -> Iterator[Block]:
-        """Everything, evaluated block by block; the first blocks are remembered."""
-        for start, arms in self._runs.items():
-            block = self.remembered.get(start)
+        """Everything, evaluated block by block; the first blocks are remembered.
+
+        Blocks of few devices and of many take turns, so that whatever is good is met early.
+        """
+        for start in spread(list(self._runs)):
+            arms, block = self._runs[start], self.remembered.get(start)
             if block is None:
                 block = self.block(arms)
                 known = sum(one.n_candidates for one in self.remembered.values())
@@ -294,3 +297,15 @@ def alone_bytes(table: CandidateTable, block: Block, phase: PhaseCandidates) -> 
     """What candidates take of a device by themselves, weights included, (N, B) [bytes]."""
     weights = table.contexts.weight_bytes[table.context[block.arms]]
     return np.asarray(weights[:, None] + phase.kv_bytes + phase.working_bytes)
+
+
+def spread(values: Sequence[int]) -> list[int]:
+    """Values in an order in which those that are near each other come far apart.
+
+    Their places are sorted by the bits of their numbers, the last bit first.
+
+    >>> spread([0, 1, 2, 3, 4, 5, 6])
+    [0, 4, 2, 6, 1, 5, 3]
+    """
+    n_bits = max(1, (len(values) - 1).bit_length())
+    return [values[i] for i in sorted(range(len(values)), key=lambda i: f"{i:0{n_bits}b}"[::-1])]

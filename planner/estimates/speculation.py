@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.deadlines import check
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.phases import (
@@ -123,6 +124,7 @@ def draft_table(
     ends = np.searchsorted(arms.mesh, np.arange(len(machine.meshes) + 1)).tolist()
     found: dict[tuple[int, int], tuple[IntArray, FloatArray, FloatArray]] = {}
     for meshes in _runs(ends, max(1, AT_ONCE // len(batches))):
+        check()
         rows = np.arange(ends[meshes.start], ends[meshes.stop])
         times, held = _evaluated(draft, machine, arms.take(rows), formats, (work, batches))
         for mesh in meshes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.programs.layout import FloatArray, IntArray, LayoutProgram
 from planner.programs.posed import PosedProgram, Source, joined
 from planner.programs.rows import Row, rows_of
@@ -43,7 +44,8 @@ class Narrowed:
         rejected: columns and contexts that each screen rejected.
         in_hand: assignments of `posed` that keep every row.
         prices: of each context of the whole: model, number, and its own objective.
-        n_columns: of the whole.
+        n_columns: of the whole, as far as it was looked at.
+        is_cut: whether time ended before all of it was.
     """
 
     posed: PosedProgram
@@ -52,6 +54,7 @@ class Narrowed:
     in_hand: Stairs
     prices: tuple[IntArray, IntArray, FloatArray]
     n_columns: int
+    is_cut: bool
 
     @property
     def n_contexts(self) -> int:
@@ -77,8 +80,11 @@ def narrow(source: Source, delay: str) -> Narrowed:
     while True:
         left = _Left(delay, idle)
         for posed in source.blocks():
+            if left.is_begun and is_over():
+                left.is_cut = True
+                break
             left.add(posed)
-        if left.shared <= left.coupling:
+        if left.is_cut or left.shared <= left.coupling:
             return left.narrowed()
         idle |= left.shared - left.coupling
 
@@ -93,12 +99,17 @@ class _Left:
 
     def __init__(self, delay: str, idle: frozenset[str]) -> None:
         self.shared, self.coupling = set[str](), set[str]()
+        self.is_cut = False
         self._delay, self._idle = delay, idle
         self._parts: list[PosedProgram] = []
         self._prices: list[tuple[IntArray, IntArray, FloatArray]] = []
         self._rejected: dict[str, tuple[int, int]] = {}
         self._in_hand: Stairs | None = None
         self._n_columns = 0
+
+    @property
+    def is_begun(self) -> bool:
+        return bool(self._parts)
 
     def add(self, posed: PosedProgram) -> None:
         tradeoff, program = tradeoff_of(posed, self._delay), posed.program
@@ -141,6 +152,7 @@ class _Left:
             in_hand=replace(in_hand, columns=position[in_hand.columns]),
             prices=(np.concatenate(models), np.concatenate(numbers), np.concatenate(prices)),
             n_columns=self._n_columns,
+            is_cut=self.is_cut,
         )
 
     def _count(self, field: Field) -> None:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
 from planner.programs.posed import PosedProgram, Source, joined
@@ -18,7 +19,7 @@ NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
 MOST_KEPT = 250_000
 """Columns that blocks may leave before what they left is looked through again."""
 
-MOST_WHOLE = 20_000
+MOST_WHOLE = 50_000
 """Columns of a program that is kept whole: so few that no screen has to be believed."""
 
 
@@ -32,7 +33,8 @@ class Reduced:
             everything.
         screening: what the screens leave of it; its account is that of the whole program.
         relieved: the same where one limit is loosened, by the limit's name.
-        n_columns, n_contexts: of the whole program.
+        n_columns, n_contexts: of the whole program, as far as it was looked at.
+        is_cut: whether time ended before all of it was.
     """
 
     posed: PosedProgram
@@ -40,6 +42,12 @@ class Reduced:
     relieved: Mapping[str, PosedProgram]
     n_columns: int
     n_contexts: int
+    is_cut: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was left out before the screens."""
+        return self.posed.program.n_columns == self.n_columns and not self.is_cut
 
 
 def reduced(
@@ -63,8 +71,12 @@ def reduced(
     near = _Kept(Sieve(incumbents, known=known))
     relieved = {name: _Kept(Sieve(incumbents, known=known, searches=False)) for name in reliefs}
     n_columns = n_contexts = 0
+    is_cut = False
     whole: list[PosedProgram] = []
     for posed in source.blocks():
+        is_cut = n_contexts > 0 and is_over()
+        if is_cut:
+            break
         n_columns += posed.program.n_columns
         n_contexts += posed.program.n_contexts
         whole = [*whole, posed] if n_columns <= MOST_WHOLE else []
@@ -84,6 +96,7 @@ def reduced(
         relieved={name: kept.joined() for name, kept in relieved.items()},
         n_columns=n_columns,
         n_contexts=n_contexts,
+        is_cut=is_cut,
     )
 
 

@@ -52,7 +52,7 @@ def _head(conflict: Conflict | EngineConflict) -> str:
         pool=f"`{request.cluster.name}`",
         n_input=request.workload.n_input_tokens,
         asked=limited_text(alone.asked, alone.dimension) if alone else "",
-        limits=_and(list(dict.fromkeys(map(_limit, obstacles)))) or "its memory",
+        limits=_and(list(dict.fromkeys(map(_limit, obstacles)))) or "its limits",
     )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from planner.deadlines import solver_limit_s
+from planner.specs.targets import SolverOptions
+
 Stop = Literal["", "time limit", "interrupt"]
 
 
@@ -51,6 +54,16 @@ class Effort:
     threads: int = 1
     seed: int = 0
     on_progress: Callable[[Progress], None] | None = None
+
+
+def effort_of(options: SolverOptions) -> Effort:
+    """The effort that options leave, in the time that is left."""
+    return Effort(
+        time_limit_s=solver_limit_s(),
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+    )
 
 
 def relative_gap(objective: float, bound: float) -> float:
