@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from planner.audit_results import Audit, AuditedChange, Observation
+from planner.deadlines import check, out_of_time, timed
 from planner.describe import describe
-from planner.errors import Problem, RequestError
+from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
@@ -45,6 +46,7 @@ DEVICES, DRAFTS = "another number of devices", "drafts"
 PRICE = "--price"
 
 
+@timed
 def audit(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -166,9 +168,16 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
     pool = machine_of(request.cluster, request.model)
     own_devices = _only(pool, request, seen.n_devices)
     at_batch = replace(request, batches=(seen.batch,))
-    changes = []
+    possible = _fastest(at_batch, own_devices)
+    equal_speed = _cheapest(request, pool, seen.tpot_s)
+    equal_cost = _fastest(request, pool, usd_per_token=seen.usd_per_token)
+    changes, untried = [], []
     for name, changed, machine in _changes(request, seen, speculation, pool, own_devices):
-        found = _cheapest(changed, machine, seen.tpot_s)
+        try:
+            found = _cheapest(changed, machine, seen.tpot_s)
+        except OutOfTimeError:
+            untried.append(name)
+            continue
         if found is None or (name == DEVICES and found.mesh.n_devices == seen.n_devices):
             continue
         if name == DRAFTS and found.draft is None:
@@ -185,10 +194,11 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
     return Audit(
         request=request,
         observed=seen,
-        possible=_fastest(at_batch, own_devices),
-        equal_speed=_cheapest(request, pool, seen.tpot_s),
-        equal_cost=_fastest(request, pool, usd_per_token=seen.usd_per_token),
+        possible=possible,
+        equal_speed=equal_speed,
+        equal_cost=equal_cost,
         changes=tuple(sorted(changes, key=lambda change: change.usd_per_token)),
+        untried=tuple(untried),
     )
 
 
@@ -252,6 +262,12 @@ def _solved(
     objective: str,
     usd_per_token: float | None = None,
 ) -> Deployment | None:
+    """The best deployment, proved; `None` if there is none.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+    """
+    check()
     table = table_of(request, machine)
     if len(table.arms) == 0:
         return None
@@ -268,6 +284,8 @@ def _solved(
         tie_breaker="decode_cost" if objective == "latency" else "latency",
     )
     found = search(posing, request.options, n_alternatives=0)
+    if not found.solution.status.is_final:  # only the best so far
+        raise out_of_time()
     if found.assignment is None:
         return None
     deployment = describe(table, found.posed, request, found.assignment)

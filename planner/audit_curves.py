@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from planner.audit_results import Audit
 from planner.certify import screens_of
+from planner.deadlines import check, within
 from planner.errors import SolverError
 from planner.layout_candidates import LayoutCandidates
 from planner.programs.targets import MS, USD_PER_MTOKEN
@@ -28,6 +29,11 @@ def audit_curves(audit: Audit) -> tuple[Curve, ...]:
     Raises:
         SolverError: a point failed its verification.
     """
+    with within(audit.request.options.time_limit_s):
+        return _curves(audit)
+
+
+def _curves(audit: Audit) -> tuple[Curve, ...]:
     own, model = audit.request, audit.request.model
     free = replace(own, weights_formats=model.weights_formats, kv_formats=model.kv_formats)
     labels = (
@@ -49,6 +55,8 @@ def decoding_frontier(request: Request) -> Frontier:
     began_s = time.perf_counter()
     candidates = LayoutCandidates(replace(request, objective=DECODE_COST))
     traced = trace(candidates.source, "latency", request.options)
+    if not traced.steps:
+        check()
     points: list[FrontierPoint] = []
     verified: tuple[str, ...] = ()
     for step in traced.steps:

@@ -55,6 +55,7 @@ REASONS = {
     "empty": "their slice has nothing left for the other phase",
     "bound": "their lower bound is above a plan that exists",
     "dominated": "another choice of the same slice is no worse in anything",
+    "time": "time ended before they were looked at",
     "slower": "others of the same devices, stages and batch are faster, or they do not fit",
 }
 
@@ -124,13 +125,16 @@ def certificate(
         raise SolverError(f"{name} {objective!r} is {reached!r} in the deployment")
     n_unfit = found.posed.n_unfit
     n_too_large = sum(table.n_too_large * table.n_of_arm for table in tables)
+    n_seen = found.reduced.n_columns + n_unfit
+    n_all = sum(table.n_candidates for table in tables) if found.reduced.is_cut else n_seen
     rejected = {"weights": n_too_large, "memory": n_unfit, **n_rejected(screened)}
+    rejected["time"] = n_all - n_seen
     return certified(
         solution,
         objective_name=name,
         to_si=partial(in_si, name),
         dimension=OBJECTIVE_UNITS[name][1],
-        n_candidates=found.reduced.n_columns + n_unfit + n_too_large,
+        n_candidates=n_all + n_too_large,
         n_contexts=found.reduced.n_contexts,
         screens=screens_of(rejected),
         n_solved=screened.program.n_columns,

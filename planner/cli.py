@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
@@ -27,6 +28,7 @@ from planner.commands.placements import place, repair
 from planner.commands.predict import predict
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
+from planner.deadlines import counted_from
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -77,11 +79,12 @@ _NOTHING_ASKED = WrittenPlan()
 _Said = Annotated[Arguments, Parameter(parse=False)]
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
     """Run a command line.
 
     Args:
         argv: words after `plan`; those of the process if None.
+        began_s: when the command began, by `time.perf_counter`; now if None.
 
     Returns:
         The exit code.
@@ -91,7 +94,8 @@ def main(argv: list[str] | None = None) -> int:
     code = FOUND
     try:
         try:
-            code = _run(words)
+            with counted_from(time.perf_counter() if began_s is None else began_s):
+                code = _run(words)
         except BrokenPipeError:
             raise
         except (Exception, KeyboardInterrupt) as raised:

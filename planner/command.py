@@ -6,7 +6,9 @@ What `cli` imports takes a tenth of a second, and a Ctrl-C in it would end in a 
 from __future__ import annotations
 
 import sys
+import time
 
+BEGAN_S = time.perf_counter()
 INTERRUPTED = 130
 
 
@@ -19,7 +21,7 @@ def main() -> int:
     try:
         from planner.cli import main as run
 
-        return run()
+        return run(began_s=BEGAN_S)
     except KeyboardInterrupt:  # before there was anything to end in good order
         sys.stderr.write("error: interrupted before a plan was found\n")
         return INTERRUPTED

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
+from planner.deadlines import timed
 from planner.economics.planning import plan_economics
 from planner.engine_results import EngineConflict
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
@@ -40,6 +41,7 @@ OF_ONE_MODEL = frozenset(
 OF_PREFILL = ("prefill", "prefill_batches")
 
 
+@timed
 def compare(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],
@@ -108,6 +110,7 @@ def _planner(cost_model: str, choices: _Keywords) -> Callable[..., AnyPlan]:
     return plan_economics if cost_model == ECONOMICS else plan
 
 
+@timed
 def frontiers(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],

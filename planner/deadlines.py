@@ -55,6 +55,18 @@ def within(limit_s: float | None) -> Iterator[None]:
         _UNTIL_S.reset(token)
 
 
+@contextmanager
+def share(fraction: float) -> Iterator[None]:
+    """Let what happens meanwhile take no more than a part of the time that is left."""
+    until_s, limit_s = _UNTIL_S.get()
+    began_s = time.perf_counter()
+    token = _UNTIL_S.set((min(until_s, began_s + fraction * max(0.0, until_s - began_s)), limit_s))
+    try:
+        yield
+    finally:
+        _UNTIL_S.reset(token)
+
+
 def left_s() -> float:
     """Seconds until the deadline: inf without one, 0 where it is over."""
     return max(0.0, _UNTIL_S.get()[0] - time.perf_counter())

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from planner.comparing import OF_ONE_MODEL, AskedCase, answers_of, compared
+from planner.deadlines import timed
 from planner.engine.asking import usual_weights
 from planner.engine.planning import plan_engine
 from planner.pareto import engine_frontier
@@ -20,6 +21,7 @@ OF_CASE = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
 _Served = tuple[Sequence[Architecture], Sequence[ClusterSpec], Sequence[str]]
 
 
+@timed
 def compare_engines(
     models: Sequence[Architecture],
     clusters: Sequence[ClusterSpec],
@@ -49,6 +51,7 @@ def compare_engines(
     return compared(cases, answers, objective)
 
 
+@timed
 def engine_frontiers(
     models: Sequence[Architecture],
     clusters: Sequence[ClusterSpec],

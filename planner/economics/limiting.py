@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.economics.describing import describe_choice
 from planner.economics_results import EconomicsConflict, EconomicsDeployment
 from planner.equations.arrays import BoolArray, FloatArray
@@ -78,7 +79,7 @@ def limit_uses(
             limit=limit,
             dimension=used[name][1],
             relief=RELIEF[name],
-            gain_fraction=_gain(request, tables, posed, name),
+            gain_fraction=None if is_over() else _gain(request, tables, posed, name),
         )
         for name, limit in limits_of(request).items()
     )

@@ -30,7 +30,8 @@ class EngineCandidates:
     def source(self) -> InMemory:
         """The choices as a program; there has to be one."""
         request = self._planner.request
-        return InMemory(pose_engine(self._choices, request, objective=request.objective))
+        posed = pose_engine(self._choices, request, objective=request.objective)
+        return InMemory(posed, is_cut=self._choices.is_cut)
 
     @property
     def is_empty(self) -> bool:

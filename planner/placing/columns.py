@@ -25,6 +25,7 @@ from itertools import product
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.networks import network_table
@@ -104,7 +105,7 @@ Sort = tuple[int, Kind, str, Ability]
 def ways_of(
     request: Request, model: int, kind: Kind, ground: Ground, *, several: bool = False
 ) -> Iterator[Way]:
-    """Every way to run a replica of one model on one kind, that fits what is free.
+    """Every way to run a replica of one model on one kind, that fits what is free, in time.
 
     Ways over several leaves are no faster than the same within one leaf. Where several replicas
     may take the place of one, shapes that ways inside nodes beat even so are left out, since
@@ -117,6 +118,8 @@ def ways_of(
     """
     found: list[Way] = []
     for span, need in needs(ground.inventory, kind):
+        if is_over():
+            return
         beaten = _beaten(found, need, ground) if several and span in (STAGE, POOL) else set()
         new = list(_of_need(request, (model, kind, span, need), ground, beaten))
         found += new
@@ -127,6 +130,8 @@ def _of_need(request: Request, sort: Sort, ground: Ground, beaten: set[Shape]) -
     _, kind, span, need = sort
     sizes = piece_sizes(ground.inventory, kind)
     for per_node in sizes[-1:] if span == NODE else sizes:
+        if is_over():
+            return
         n_nodes = 1
         if span != NODE:
             n_places = _n_places(ground, kind, (span, need), per_node)

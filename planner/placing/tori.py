@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
@@ -129,6 +130,8 @@ def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
 def torus_ways(request: Request, model: int, openings: Openings) -> tuple[list[TorusWay], IntArray]:
     """The ways of one model, and which of them runs at each opening, int[C]; -1 for none.
 
+    Out of time, the ways of slow devices are none.
+
     Args:
         request: the model, its targets and the cluster, all of it.
         model: number of the model.
@@ -136,6 +139,8 @@ def torus_ways(request: Request, model: int, openings: Openings) -> tuple[list[T
     ways: list[TorusWay] = []
     of_opening = np.full(len(openings), -1, dtype=np.int64)
     for speed in np.unique(openings.speed_fraction)[::-1]:
+        if ways and is_over():
+            break
         rows = np.flatnonzero(openings.speed_fraction == speed)
         found, way = _ways_of_speed(request, model, openings.take(rows), float(speed))
         of_opening[rows] = np.where(way >= 0, way + len(ways), -1)

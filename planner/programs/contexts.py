@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.programs.deployment import DECODE, PREFILL
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
@@ -42,13 +43,16 @@ class BestOfContexts:
 
 
 def best_of_contexts(source: Source) -> BestOfContexts:
-    """The optimum of every context of a program by itself, block by block.
+    """The optimum of every context of a program by itself, block by block, while there is time.
 
     Raises:
         ValueError: a limit is on both slots.
     """
-    parts, n_candidates = [], 0
+    parts: list[PosedProgram] = []
+    n_candidates = 0
     for posed in source.blocks():
+        if parts and is_over():
+            break
         n_candidates += posed.program.n_columns + posed.n_unfit
         value, *columns = optima(posed)
         has = np.flatnonzero(np.isfinite(value))

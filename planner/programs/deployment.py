@@ -57,6 +57,8 @@ class Posing:
         tie_breaker: quantity that decides between optima; the cost where it is left out.
     """
 
+    is_cut = False
+
     def __init__(
         self,
         table: CandidateTable,

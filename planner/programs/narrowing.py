@@ -84,6 +84,7 @@ def narrow(source: Source, delay: str) -> Narrowed:
                 left.is_cut = True
                 break
             left.add(posed)
+        left.is_cut |= source.is_cut
         if left.is_cut or left.shared <= left.coupling:
             return left.narrowed()
         idle |= left.shared - left.coupling

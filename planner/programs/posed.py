@@ -102,6 +102,10 @@ class PosedProgram:
 class Source(Protocol):
     """A program in blocks; it may be gone through again and again."""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether time ended before all of it was made."""
+
     def blocks(self) -> Iterator[PosedProgram]:
         """Every context once, with all of its columns; at least one block."""
 
@@ -112,8 +116,8 @@ class Source(Protocol):
 class InMemory:
     """A program that is small enough to be one block."""
 
-    def __init__(self, posed: PosedProgram) -> None:
-        self._posed = posed
+    def __init__(self, posed: PosedProgram, *, is_cut: bool = False) -> None:
+        self._posed, self.is_cut = posed, is_cut
 
     def blocks(self) -> Iterator[PosedProgram]:
         yield self._posed
@@ -134,6 +138,7 @@ class Several:
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self._parts = parts
+        self.is_cut = any(part.is_cut for part in parts)
 
     def blocks(self) -> Iterator[PosedProgram]:
         for part in self._parts:

@@ -71,11 +71,11 @@ def reduced(
     near = _Kept(Sieve(incumbents, known=known))
     relieved = {name: _Kept(Sieve(incumbents, known=known, searches=False)) for name in reliefs}
     n_columns = n_contexts = 0
-    is_cut = False
+    is_cut = source.is_cut
     whole: list[PosedProgram] = []
     for posed in source.blocks():
-        is_cut = n_contexts > 0 and is_over()
-        if is_cut:
+        if n_contexts and is_over():
+            is_cut = True
             break
         n_columns += posed.program.n_columns
         n_contexts += posed.program.n_contexts

@@ -82,6 +82,8 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> str:
         name, dimension = obstacle.name, obstacle.dimension
         reachable = limited_text(obstacle.reachable, dimension)
         rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
+    if not obstacles:  # there was no time to find them
+        return ""
     distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
     return "\n".join(f"  {line}" for line in columns(distinct, "<<<"))
 

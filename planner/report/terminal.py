@@ -83,7 +83,7 @@ def plan_text(plan: Plan, width: int) -> str:
         section("phases", phase_lines(best, offered, width)),
         section("memory of a device", memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
-        section("limits", _limit_lines(plan.limits)),
+        section("limits", _limit_lines(plan)),
         section("next best plans", _alternative_lines(plan)),
         section("certificate", certificate_lines(plan.certificate, width)),
         section("constants", constant_lines(plan, width)),
@@ -234,20 +234,24 @@ def _quality_text(plan: Plan) -> str:
     return f"weights lose {percent(losses[0])}, KV cache {percent(losses[1])}, by the model's file"
 
 
-def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
+def _limit_lines(plan: Plan) -> list[str]:
+    late = plan.request.options.time_limit_s is not None and not plan.request.options.gap
     rows = [
         (
             limit_label(use.name),
             limit_text(use.name, use.limit, use.dimension),
             limited_text(use.used, use.dimension),
-            _gain_text(use),
+            _gain_text(use, late=late),
         )
-        for use in limits
+        for use in plan.limits
     ]
     return columns([("", "asked", "used", ""), *rows], "<<<<") if rows else []
 
 
-def _gain_text(use: LimitUse) -> str:
+def _gain_text(use: LimitUse, *, late: bool) -> str:
+    """What a little more of a limit gains; whether anything, where there was no time to see."""
+    if use.gain_fraction is None and late and use.name != "demand":
+        return "no time to see whether it binds"
     if not use.binds or use.gain_fraction is None:
         return ""
     looser = limit_text(use.name, use.limit * use.relief, use.dimension)
