@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 
 from planner.certify import certified
+from planner.deadlines import solver_limit_s, timed
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import Problem, RequestError, SolverError
 from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
@@ -51,6 +52,7 @@ class ExpertWeights:
     source: str = "as given"
 
 
+@timed
 def place_experts(
     loads: Sequence[float] | FloatArray,
     *,
@@ -114,7 +116,7 @@ def place_experts(
         coactivation=pairs,
     )
     found = solve_experts(
-        program, gap=gap, slack=slack, seed=seed, time_limit_s=time_limit_s, proof=proof
+        program, gap=gap, slack=slack, seed=seed, time_limit_s=solver_limit_s(), proof=proof
     )
     return _plan(program, found, weights or ExpertWeights(), (gap, began_s))
 

@@ -55,6 +55,11 @@ class Effort:
     seed: int = 0
     on_progress: Callable[[Progress], None] | None = None
 
+    def seconds(self) -> float | None:
+        """What a solver may take that starts now: its limit, or less where a deadline is nearer."""
+        limits = [limit for limit in (self.time_limit_s, solver_limit_s()) if limit is not None]
+        return max(0.0, min(limits)) if limits else None
+
 
 def effort_of(options: SolverOptions) -> Effort:
     """The effort that options leave, in the time that is left."""

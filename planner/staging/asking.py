@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from planner.deadlines import timed
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.deployments import ServedFormats, faults
 from planner.estimates.serving.kernels import KernelClock
@@ -12,7 +13,6 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
 from planner.estimates.serving.stages import PHASES, StageGroup, StageWork, group_table
 from planner.programs.stages import Objective
-from planner.solvers.solution import Effort
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
 from planner.specs.defaults import DEFAULT_WORKLOAD
@@ -33,6 +33,7 @@ _GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,9})(?:ep(?P<ep>\d{1,9}))?(?:x(
 _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
+@timed
 def cut_stages(
     model: Architecture,
     groups: str | Sequence[StageGroup],
@@ -92,7 +93,6 @@ def cut_stages(
         problems = [p for group in chosen for p in unfit(model, group, work, formats)]
     if problems:
         raise RequestError(problems)
-    effort = Effort(time_limit_s=time_limit_s)
     return cut_groups(
         model,
         chosen,
@@ -100,7 +100,6 @@ def cut_stages(
         formats=formats,
         objective=objective,
         solver=solver,
-        effort=effort,
         proof=proof,
     )
 

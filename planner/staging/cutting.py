@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.certify import certified
+from planner.deadlines import out_of_time, solver_limit_s
 from planner.equations.arrays import FloatArray
-from planner.errors import NoPlanError, OutOfTimeError, SolverError
+from planner.errors import NoPlanError, SolverError
 from planner.estimates.serving.deployments import ServedFormats
 from planner.estimates.serving.stages import (
     StageGroup,
@@ -76,15 +77,13 @@ def cut_groups(
     began_s = time.perf_counter()
     units = unit_table(model, formats, groups, work)
     program = stage_program(units, groups)
-    effort = effort or Effort()
+    effort = effort or Effort(time_limit_s=solver_limit_s())
     found = cut(program, objective, solver=solver, effort=effort, proof=proof)
     chosen = found.found.answer
     if chosen is None:
         if found.found.status is Status.INFEASIBLE:
             raise NoPlanError(stage_conflict(model, groups, units))
-        limit_s = effort.time_limit_s or 0.0
-        bound_s = max(found.found.bound, 0.0) / MS_PER_S
-        raise OutOfTimeError(time_limit_s=limit_s, bound=bound_s, dimension="s")
+        raise out_of_time(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
     verified = _verified(model, formats, groups, work, program, chosen)
     lines = tuple(_line(model, groups, units, program, chosen, i) for i in range(len(chosen)))
     slowest = bottleneck_ms(program, chosen) / MS_PER_S

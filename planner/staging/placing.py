@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from planner.certificates import Certificate, Proof
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
+from planner.errors import NoPlanError
 from planner.programs.machines import Pool
 from planner.solvers.machines import place
 from planner.solvers.machines.rows import Tries
@@ -17,6 +18,7 @@ from planner.staging_results import (
 )
 
 
+@timed
 def place_layers(
     layers: LayersSpec,
     *,
@@ -41,10 +43,10 @@ def place_layers(
         facts = (f"together they hold {most} layers at most, {missing} are missing",)
         remedy = "add machines, or rates of more layers"
         raise NoPlanError(StagingConflict(what=what, facts=facts, remedy=remedy))
-    found = place(pool, Tries(gap=gap, time_limit_s=time_limit_s, seed=seed))
+    found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed))
     if found.placement is None:
-        if time_limit_s is not None and found.wall_s > time_limit_s:
-            raise OutOfTimeError(time_limit_s=time_limit_s, bound=found.bound, dimension="token/s")
+        if is_over():
+            raise out_of_time(found.bound, dimension="token/s")
         facts = ("no row of stages was found that links join from end to end",)
         raise NoPlanError(StagingConflict(what=what, facts=facts, remedy="add links"))
     used = {held.machine for held in found.placement}

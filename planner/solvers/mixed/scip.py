@@ -66,7 +66,7 @@ def _ask(program: MixedProgram, effort: Effort) -> dict[str, Any] | None:
         ValueError: it ended without a word.
     """
     text = as_mps(program).encode()
-    limit_s = effort.time_limit_s
+    limit_s = effort.seconds()
     head = {"time_limit_s": limit_s, "gap": effort.gap, "seed": effort.seed, "n_bytes": len(text)}
     # -P: what lies beside the worker is not imported in place of what it means;
     # a session of its own: Ctrl-C in a terminal goes to its foreground group
