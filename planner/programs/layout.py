@@ -43,6 +43,7 @@ class Limit:
         column: coefficient of each column [J], same unit.
         at_most: right side, same unit; infinite means that there is no such limit.
         unit: the unit, for people.
+        is_signed: whether columns may add less than nothing, even where none of these does.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Limit:
     column: FloatArray
     at_most: float
     unit: str = ""
+    is_signed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -173,7 +173,7 @@ class Sieve:
         if np.isfinite(self._known):  # first, so that the others have little to look at
             _reject_beyond(field, ceiling(self._known))
         for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
-            alone = row.column.min(initial=0.0) >= 0.0
+            alone = not row.is_signed and row.column.min(initial=0.0) >= 0.0
             reject_over(field, row, rest=np.zeros(field.n_groups) if alone else None)
         return field, rows
 
