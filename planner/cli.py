@@ -41,6 +41,7 @@ from planner.options.arguments import STANDING, Arguments, tidy
 from planner.options.written import Written, WrittenPlan
 from planner.report.helptext import HelpText
 from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
+from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict
@@ -92,20 +93,31 @@ def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
     code = FOUND
-    try:
+    with recording() as ledger:
         try:
-            with counted_from(time.perf_counter() if began_s is None else began_s):
-                code = _run(words)
-        except BrokenPipeError:
-            raise
-        except (Exception, KeyboardInterrupt) as raised:
-            error = _interruption(raised) or raised
-            code = _code(error)
-            _fail(error, words, traced=raised)
-        sys.stdout.flush()
-    except OSError:  # the reader has seen enough, or nothing more can be written
-        drop_unwritten()
+            try:
+                with counted_from(time.perf_counter() if began_s is None else began_s):
+                    code = _run(words)
+                _remark(ledger)
+            except BrokenPipeError:
+                raise
+            except (Exception, KeyboardInterrupt) as raised:
+                error = _interruption(raised) or raised
+                code = _code(error)
+                _remark(ledger)
+                _fail(error, words, traced=raised)
+            sys.stdout.flush()
+        except OSError:  # the reader has seen enough, or nothing more can be written
+            drop_unwritten()
     return code
+
+
+def _remark(ledger: Ledger) -> None:
+    """Say which files replace those that ship, and what of them has no effect."""
+    if any(file.replaces for file in ledger.files) or ledger.remarks:
+        from planner.report.remarks import remarks_text
+
+        write(remarks_text(ledger, width()), sys.stderr)
 
 
 def plan(
@@ -240,7 +252,7 @@ def _request(written: WrittenPlan, said: Arguments) -> _Request:
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     asked = replace(asked, speculation=drafted(drafting, found))
-    variants = _variants(written, model, found)
+    variants = _variants(written, model, asked, found)
     if cluster and price is not None:
         cluster = repriced(cluster, price)
     if model and allowed:
@@ -258,7 +270,7 @@ def _request(written: WrittenPlan, said: Arguments) -> _Request:
 
 
 def _variants(
-    written: WrittenPlan, model: ModelSpec | None, found: Arguments
+    written: WrittenPlan, model: ModelSpec | None, asked: Asked, found: Arguments
 ) -> tuple[ModelSpec, ...]:
     """Models that may be served in the model's place."""
     if model is None or not written.variants:
@@ -272,7 +284,7 @@ def _variants(
         found.problems.append(Problem(where="--variants", fact=fact, remedy="leave it out"))
         return ()
     variants = loaded(named(written.variants, model.name, found), load_model, found)
-    found.problems += variant_problems(model, variants)
+    found.problems += variant_problems(model, variants, asked.workload)
     return variants
 
 

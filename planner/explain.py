@@ -32,9 +32,8 @@ from planner.shortfall import (
     proved_search,
     rounded_down,
 )
-from planner.specs.listing import list_clusters
 from planner.specs.quality import usual_formats
-from planner.specs.reading import load_cluster
+from planner.specs.reading import cluster_examples
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
 from planner.units import show
 
@@ -187,8 +186,7 @@ def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
     formats = usual_formats(request.model, request.targets)
     if set(formats) - set(request.weights_formats):
         yield "--weights", ",".join(formats), replace(request, weights_formats=formats)
-    clusters = (load_cluster(name) for listing in list_clusters() for name in listing.examples)
-    for cluster in sorted(clusters, key=lambda cluster: cluster.n_devices):
+    for cluster in sorted(cluster_examples(), key=lambda cluster: cluster.n_devices):
         same = cluster.device.name == request.cluster.device.name
         if same and cluster.n_devices > request.cluster.n_devices:
             yield "--topology", cluster.name, replace(request, cluster=cluster)

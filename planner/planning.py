@@ -154,7 +154,7 @@ def _variants_of(request: Request, variants: Sequence[ModelSpec]) -> Iterator[Re
     Raises:
         RequestError: a model is no variant of this one.
     """
-    problems = list(variant_problems(request.model, variants))
+    problems = list(variant_problems(request.model, variants, request.workload))
     if problems:
         raise RequestError(problems)
     usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))

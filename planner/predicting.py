@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
 from planner.estimates.serving.refusals import refusals
+from planner.estimates.serving.rivals import slow_kernels
 from planner.estimates.serving.serving import (
     Drafts,
     Serving,
@@ -31,20 +32,27 @@ from planner.predictions import (
     Prediction,
 )
 from planner.specs.architecture import Architecture
+from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
-    """What a deployment runs on: devices under an engine, and what connects them."""
+    """What a deployment runs on: devices under an engine, and what connects them.
+
+    Args:
+        n_devices: how many there are; None where the device was named and no topology of it.
+    """
 
     device: DeviceSpec
     kernels: KernelTable
     engine: EngineSpec
     network: ServingNetwork
     network_name: str
+    n_devices: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +134,12 @@ def impossible(
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
     problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)
+    others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
+    formats = table.formats[int(table.format_index[0])]
+    others += cache_problems(model, machines.kernels, formats.cache)
+    others += [*_chunk_problems(table, machines.engine), *_size_problems(table, machines)]
     if problems:
-        return problems  # of degrees that cannot be, there is no memory to count
+        return [*problems, *others]  # of degrees that cannot be, there is no memory to count
     account = Account(
         model=model,
         engine=machines.engine,
@@ -137,7 +149,26 @@ def impossible(
         n_shared_tokens=n_shared_tokens,
         drafts=drafts,
     )
-    return overflows(account)
+    return [*others, *overflows(account)]
+
+
+def _chunk_problems(table: DeploymentTable, engine: EngineSpec) -> Iterator[Problem]:
+    """A pass that holds a token of each sequence has to have room for one of a prompt."""
+    batch, chunk = float(table.batch[0]), float(table.chunk_tokens[0])
+    if engine.mixes_prefill and chunk <= batch:
+        fact = (
+            f"is no more than a batch of {batch:.0f}: a pass of {engine.name} holds a token of each"
+        )
+        remedy = f"write `--chunk {batch + 1:.0f}` or more"
+        yield Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact, remedy=remedy)
+
+
+def _size_problems(table: DeploymentTable, machines: Machines) -> Iterator[Problem]:
+    n_devices = int(table.n_devices[0])
+    if machines.n_devices is not None and n_devices > machines.n_devices:
+        fact = f"has {machines.n_devices} devices, and the deployment takes {n_devices}"
+        value, remedy = machines.network_name, "name a larger one, or lower a degree"
+        yield Problem(where="--topology", value=value, fact=fact, remedy=remedy)
 
 
 def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:
@@ -158,6 +189,9 @@ def _prediction(
     drafts: Drafts | None,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
+    for name, one in (("decode", times.decode), ("prefill", times.prefill)):
+        for problem in slow_kernels(one.operations, clock, during=name):
+            remark(problem, once=f"{problem.where} {problem.key}")
     lines = (
         pass_line("decode", times.decode, clock, host_s=engine.decode_host_s, formats=formats),
         pass_line("prefill", times.prefill, clock, host_s=engine.prefill_host_s, formats=formats),

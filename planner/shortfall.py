@@ -18,6 +18,7 @@ from planner.programs.posed import Source
 from planner.programs.targets import MS
 from planner.results import Deployment
 from planner.search import Found, optimum, search
+from planner.specs.ledger import recording
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.request import Request
@@ -90,7 +91,8 @@ def larger_pools(request: Request, served_tokens_per_s: float) -> Iterator[Clust
     n_nodes = math.ceil(fabric.n_nodes * demand / served_tokens_per_s * (1 - 1e-9))
     for n in range(max(n_nodes, fabric.n_nodes + 1), n_nodes + MORE_NODES):
         try:
-            larger = load_cluster(f"{family}x{n}")
+            with recording():  # looked at, not used
+                larger = load_cluster(f"{family}x{n}")
         except RequestError:  # a name of the user's own, or more nodes than the pattern allows
             return
         if larger.device.name == request.cluster.device.name:

@@ -1,4 +1,4 @@
-"""A kernel table as the text of a kernel file; `specs.kernel_files` reads it back."""
+"""A kernel table as the text of a kernel file; `calibration.kernel_files` reads it back."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _n_sms(written: WrittenCalibration, found: Arguments) -> tuple[int, str]:
     found.problems += faults.problems
     if given is not None:
         return int(given), "as given to `plan calibrate`"
-    from planner.specs.kernel_files import list_kernels
+    from planner.calibration.kernel_files import list_kernels
 
     for table in found.collect(lambda: list(list_kernels())) or ():
         if table.device == written.device and table.n_sms:

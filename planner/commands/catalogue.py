@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
-from planner.errors import RequestError
+from planner.errors import Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.report.paint import width, write, write_data
+from planner.specs.ledger import remark
 
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
-    from planner.specs.records import DeviceSpec
 
 FOUND = 0
 
@@ -35,7 +34,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
 
         hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
         found = list_models()
-        facts = _facts(found, load_model, model_facts)
+        facts = _facts(found, load_model, model_facts, lister="plan models")
         text = listing_text("models", found, hint=hint, width=width(), facts=facts)
     else:
         text = _model_text(name)
@@ -73,10 +72,10 @@ def _topologies_text() -> str:
     from planner.specs.reading import load_cluster
 
     clusters, fabrics = list_clusters(), list_fabrics()
-    known = _facts(clusters, load_cluster, cluster_facts)
+    known = _facts(clusters, load_cluster, cluster_facts, lister="plan topologies")
     hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
     text = listing_text("topologies", clusters, hint=hint, width=width(), facts=known)
-    known = _facts(fabrics, load_pool, pool_facts)
+    known = _facts(fabrics, load_pool, pool_facts, lister="plan topologies")
     hint = "`plan place --topology NAME` places on a fabric, as on any topology above"
     title = "fabrics of leaves and kinds"
     return f"{text}\n\n{listing_text(title, fabrics, hint=hint, width=width(), facts=known)}"
@@ -108,10 +107,18 @@ def devices(
     from planner.specs.reading import load_device
 
     said.check()
-    found: list[DeviceSpec] = []
-    for one in [name] if name is not None else [item.name for item in list_devices()]:
-        with suppress(RequestError) if name is None else nullcontext():
-            found.append(load_device(one, asked_by="plan devices"))
+    asked_by = "plan devices"
+    if name is not None:
+        found = [load_device(name, asked_by=asked_by)]
+    else:
+        found = []
+        for item in list_devices():
+            try:
+                found.append(load_device(item.name, asked_by=asked_by))
+            except RequestError as error:
+                fact, remedy = _faulty(error, f"{asked_by} {item.name}")
+                problem = Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy)
+                remark(problem)
     if json:
         from planner.report.as_json import devices_json, dumps
 
@@ -125,11 +132,24 @@ def devices(
 
 
 def _facts(
-    listings: Iterable[Listing], load: Callable[[str], _Spec], facts: Callable[[_Spec], str]
+    listings: Iterable[Listing],
+    load: Callable[[str], _Spec],
+    facts: Callable[[_Spec], str],
+    *,
+    lister: str,
 ) -> dict[str, str]:
-    """A line for each that can be loaded, patterns by their first example; others have faults."""
+    """A line for each, patterns by their first example; of a file with faults how to see them."""
     found = {}
     for item in listings:
-        with suppress(RequestError):
-            found[item.name] = facts(load(item.examples[0] if item.examples else item.name))
+        name = item.examples[0] if item.examples else item.name
+        try:
+            found[item.name] = facts(load(name))
+        except RequestError as error:
+            found[item.name] = ": ".join(_faulty(error, f"{lister} {name}"))
     return found
+
+
+def _faulty(error: RequestError, command: str) -> tuple[str, str]:
+    """That a file has faults, and the command that lists them."""
+    n_faults = len(error.problems)
+    return f"has {n_faults} fault{'s' * (n_faults > 1)}", f"`{command}` lists them all"

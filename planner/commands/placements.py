@@ -75,7 +75,6 @@ def repair(
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
     keywords, wishes = _read(written, found)
-    del keywords["aligned"]
     before = _standings(written, found)
     models = [found.collect(_loader(name)) for name in written.model or _models_of(before)]
     loss = _loss(written, found)

@@ -118,9 +118,10 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
 
 
 def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
+    from planner.calibration.kernel_files import kernel_table
     from planner.estimates.serving.networks import serving_network
     from planner.predicting import Machines
-    from planner.specs.kernel_files import kernel_table, load_engine
+    from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_cluster, load_device
 
     engine = found.collect(lambda: load_engine(written.engine))
@@ -160,12 +161,14 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
         engine=engine,
         network=network,
         network_name=cluster.name,
+        n_devices=cluster.n_devices if written.topology else None,
     )
 
 
 def _usual_servers(device: str) -> str | None:
     """The topology of a device's usual servers, with as many of them as it allows."""
-    from planner.specs.finding import Kind, patterns
+    from planner.specs.finding import patterns
+    from planner.specs.places import Kind
 
     for _, pattern in patterns(Kind.CLUSTER):
         if pattern.name.startswith(f"{device.removesuffix('-sxm')}-nvl"):

@@ -27,7 +27,7 @@ def stages(
     written: Annotated[WrittenStages, Parameter(name="*")] = _NO_STAGES, *, said: _Said
 ) -> int:
     """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
-    from planner.specs.kernel_files import load_engine
+    from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_architecture
     from planner.staging.asking import cut_stages, read_groups, word_problems
 

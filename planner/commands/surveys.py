@@ -173,7 +173,7 @@ def _engines(
     from planner.options.engines import read_engine, unfit
     from planner.options.several import names_of, read_axes
     from planner.options.variants import loaded, named
-    from planner.specs.kernel_files import load_engine
+    from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_architecture, load_cluster
     from planner.specs.request import repriced
     from planner.surveys import ENGINE_Y_AXES

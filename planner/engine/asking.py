@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.deployments import ServedFormats
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter
-from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.kernels import KernelClock, unmeasured
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import KNOWN_FORMATS, STATIC
+from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.request import (
     CHUNKS,
     ENGINE_BATCHES,
@@ -27,8 +28,9 @@ from planner.predicting import Machines
 from planner.programs.engine import PER_DEVICE
 from planner.specs.architecture import Architecture
 from planner.specs.commands import LIMIT_OPTIONS
+from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
-from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.kernels import KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
@@ -142,6 +144,7 @@ def engine_request(
     problems = [
         *_problems(request),
         *_variant_problems(model, variants, targets),
+        *_context_problems(model, variants, workload),
         *_unmeasured(kernels, weights_formats, kv_formats),
     ]
     problems += _drafting_problems(model, request)
@@ -187,6 +190,15 @@ def _variant_problems(
             fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
             remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
             yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
+
+
+def _context_problems(
+    model: Architecture, variants: Sequence[Architecture], workload: Workload
+) -> Iterator[Problem]:
+    """Requests that the model, or a variant, cannot attend to."""
+    for asked_by, one in (("--model", model), *(("--variants", one) for one in variants)):
+        tokens = workload.n_input_tokens, workload.n_output_tokens
+        yield from context_problems(one, *tokens, asked_by=asked_by)
 
 
 def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[Problem]:
@@ -260,13 +272,9 @@ def _unmeasured(
         ("--weights", weights, ("gemm", "experts")),
         ("--kv", caches, ("decode_attention",)),
     ):
-        known = {form for family, form in kernels.kernels if family in families}
         for name in asked or ():
-            plain = name.removesuffix(STATIC)
-            if name in KNOWN_FORMATS and plain not in known and plain != "fp16":
-                fact = f"{kernels.engine} has no measured kernel of it on {kernels.device}"
-                remedy = f"it has {', '.join(sorted(known))}"
-                yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+            if name in KNOWN_FORMATS:
+                yield from unmeasured(kernels, families, name, asked_by=option)
 
 
 def _limits(targets: Targets) -> dict[str, float | None]:

@@ -14,7 +14,7 @@ from planner.engine_results import EngineAudit, EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.request import ENGINE_BATCHES, EngineRequest
 from planner.specs.architecture import Architecture, Experts
-from planner.specs.kernel_files import load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.targets import Degrees

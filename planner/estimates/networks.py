@@ -15,6 +15,7 @@ from planner.equations import collectives
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.tiers import MeasuredTimes, ProtocolTimes, Spent, tier_table
 from planner.layouts.work import ALL_TO_ALL, REDUCE_SCATTER, WEIGHT_GATHER, Message
+from planner.specs.ledger import LAYOUTS, timed_by
 from planner.specs.records import Fabric, NodesFabric
 from planner.topology.meshes import MeshTable
 
@@ -102,6 +103,7 @@ class GroupRates:
 
 def network_table(meshes: MeshTable, fabric: Fabric) -> NetworkTable:
     """Times of all messages, by the conventions that the fabric names."""
+    timed_by(LAYOUTS)
     activation = _collectives(meshes, fabric, fabric.activation_network)
     if fabric.bulk_network == fabric.activation_network:
         return NetworkTable(activation=activation, bulk=activation)

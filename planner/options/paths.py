@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from planner.specs.finding import is_path
+from planner.specs.places import is_path
 
 
 def with_paths(command: str, written: tuple[tuple[str, str, str], ...]) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.clusters import Ground
-from planner.specs.finding import Kind as FileKind
-from planner.specs.finding import files
+from planner.specs.places import Kind as FileKind
+from planner.specs.places import files
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.reading import load_device
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, NodesFabric, Workload

@@ -94,6 +94,7 @@ def place(
     wanted = wishes(models)
     objective = objective or _usual_objective(wanted)
     check_most(most_devices)
+    check_aligned(cluster, aligned=aligned)
     if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
         return place_slices(
             AskedTorus(
@@ -184,6 +185,15 @@ def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Ser
 
 def _usual_objective(wanted: Sequence[Serve]) -> str:
     return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
+
+
+def check_aligned(cluster: object, *, aligned: bool) -> None:
+    """Raises `RequestError` where slices are to be aligned and the cluster has none."""
+    is_torus = isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)
+    if aligned and not is_torus:
+        name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
+        fact = f"starts slices of a torus at its cubes, and {name} is no torus"
+        raise RequestError([Problem(where="--align", fact=fact, remedy="leave it out")])
 
 
 def check_most(most_devices: int | None) -> None:

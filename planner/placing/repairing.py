@@ -68,6 +68,7 @@ def repair(
     batches: Sequence[int] | None = None,
     most_devices: int | None = None,
     most_points: int = MOST_POINTS,
+    aligned: bool = False,
     options: SolverOptions = planning.DEFAULT_OPTIONS,
 ) -> Repair:
     """The placement with the fewest moved bytes within a loss of the best one, and its frontier.
@@ -81,6 +82,7 @@ def repair(
         loss: share of the best objective of this state that may be lost for fewer bytes.
         objective: that of the placement, unless another is asked for.
         most_points: of the frontier, the best one among them; the first that lose most.
+        aligned: as in `place`; a slice that stands elsewhere than at a cube has to move.
         options: backend, time limit of all of it, threads, seed.
 
     Raises:
@@ -104,6 +106,7 @@ def repair(
     }
     limited = planning.read_limits(limits or {})
     planning.check_most(most_devices)
+    planning.check_aligned(cluster, aligned=aligned)
     if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
         _check_known(before, {torus_device(*at) for at in np.ndindex(cluster.fabric.shape)})
         posed = _on_torus(
@@ -116,6 +119,7 @@ def repair(
                 limits=limited,
                 options=options,
                 most_devices=most_devices,
+                aligned=aligned,
             ),
             before,
         )

@@ -12,6 +12,7 @@ from typing import Any
 from planner.errors import Problem, SpecError
 from planner.placement_results import Placement
 from planner.results import Deployment
+from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 
 SCHEMA = "planner.placement/1"
@@ -93,7 +94,8 @@ def load_standings(path: str) -> Standings:
     """
     where = "PLACEMENT"
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = Path(path).read_bytes()
+        found = json.loads(content.decode("utf-8"))
     except OSError as error:
         fact = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
         problem = Problem(where=where, value=literal(path), fact=fact)
@@ -112,6 +114,7 @@ def load_standings(path: str) -> Standings:
     except (TypeError, ValueError, IndexError):
         fact = "is no whole placement: a value in it is not what `plan place` writes"
         raise SpecError([Problem(where=where, value=literal(path), fact=fact)]) from None
+    enter(Use(kind="placement"), Path(path), content)
     names = Counter(name for one in before.replicas for name in one.devices)
     twice = [name for name, n in names.items() if n > 1]
     if twice:

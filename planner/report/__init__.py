@@ -19,6 +19,7 @@ as_json     all of them for machines; schemas in docs/schema
 schema      those schemas, from the records
 layout      lines, columns, bars
 paint       colour, and what a stream can show
+remarks     files that replace those that ship, fields without effect
 progress    one line while a solver runs
 helptext    `plan --help`
 """

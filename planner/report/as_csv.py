@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from planner.estimates.serving.request import EngineRequest
+from planner.specs.visible import visible
 from planner.surveys import OWN, Curve, Frontier
 
 _Columns = tuple[tuple[str, Callable[[Any], object]], ...]
+
+_FORMULAS = ("=", "+", "-", "@")
 
 _OF_LAYOUTS: _Columns = (
     ("tpot_s", lambda p: p.deployment.tpot_s),
@@ -118,7 +121,23 @@ def _rows(curve: Curve, frontier: Frontier, columns: _Columns) -> list[list[obje
     weights = case.weights or ",".join(dict.fromkeys(formats))
     known = [*engine, case.model, case.topology, weights, frontier.x_name, frontier.y_name]
     return [
-        [*known, frontier.proof.status, int(i == frontier.preferred)]
-        + [value(point) for _, value in columns]
+        [
+            _cell(value)
+            for value in (
+                *(*known, frontier.proof.status, int(i == frontier.preferred)),
+                *(read(point) for _, read in columns),
+            )
+        ]
         for i, point in enumerate(frontier.points)
     ]
+
+
+def _cell(value: object) -> object:
+    """A text that a table would take for a formula begins with a quote, which shows it as text.
+
+    Source: OWASP, CSV Injection. Numbers stay what they are, negative ones too.
+    """
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULAS) else text

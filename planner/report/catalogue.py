@@ -27,6 +27,7 @@ _SHAPE = (
     ("vocabulary", "{model.vocab_size}{tied}", "shape.vocab_size"),
     ("FFN matrices", "{model.n_ffn_matrices}", "shape.n_ffn_matrices"),
     ("block", "{model.block}", "shape.block"),
+    ("context", "{context}", "shape.context"),
 )
 _SIZE = (
     ("published", "{published} parameters", "check.n_params"),
@@ -79,6 +80,7 @@ def model_text(model: ModelSpec) -> str:
         "model": model,
         "served": f", {model.n_heads_served} as served" if padded else "",
         "tied": ", tied embeddings" if model.tied_embeddings else "",
+        "context": plural(model.n_context_tokens, "token") if model.n_context_tokens else "",
         "published": amount(model.n_params_published),
         "counted": amount(model.n_params),
         "as_served": amount(model.n_params_served),

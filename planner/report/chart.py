@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import hypot
 
 from planner.report.axes import QUANTITIES, Axis, axis, tick_text
+from planner.report.markup import escape
 from planner.report.outlines import details, headline_of, n_devices_of, speed_text
 from planner.report.survey_words import (
     at_target,

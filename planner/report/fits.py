@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.report.lines import percent
+from planner.report.markup import escape
 from planner.units import show
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def fits_svg(answer: Calibration) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" '
         'font-family="sans-serif" font-size="11">',
-        f"<title>{html.escape(title)}</title>",
+        f"<title>{escape(title)}</title>",
         '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="{LEFT}" y="22" font-size="14">{html.escape(title)}</text>',
+        f'<text x="{LEFT}" y="22" font-size="14">{escape(title)}</text>',
     ]
     for place, fitted in enumerate(answer.fitted):
         row, column = divmod(place, N_COLUMNS)
@@ -56,8 +56,8 @@ def _panel(fitted: Fitted, x: int, y: int) -> Iterator[str]:
     first, last = 10**low, 10**high
     name = f"{fitted.table.family} {fitted.table.format}"
     errors = f"left out: {percent(fitted.outside.median)}, p90 {percent(fitted.outside.p90)}"
-    yield f'<text x="{x}" y="{y - 18}" font-weight="bold">{html.escape(name)}</text>'
-    yield f'<text x="{x}" y="{y - 5}" fill="#555">{html.escape(errors)}</text>'
+    yield f'<text x="{x}" y="{y - 18}" font-weight="bold">{escape(name)}</text>'
+    yield f'<text x="{x}" y="{y - 5}" fill="#555">{escape(errors)}</text>'
     corners = (
         (first, first),
         (first, first * BAND),

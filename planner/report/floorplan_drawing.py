@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 from math import ceil, sqrt
 
 from planner.floorplans import Box, FloorPlan, Spot
 from planner.placement_results import Placement, Rank, Replica
+from planner.report.markup import escape
 from planner.report.words import plural
 from planner.units import show
 

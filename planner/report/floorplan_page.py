@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from planner.floorplans import FloorPlan
 from planner.placement_results import Placement, Replica
 from planner.report.floorplan_drawing import drawing
+from planner.report.markup import escape
 from planner.report.page import document
 from planner.report.placement import placement_line
 from planner.report.proof import certificate_lines

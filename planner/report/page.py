@@ -8,9 +8,9 @@ for the nearest point.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from planner.report.chart import Line, chart, swatch
+from planner.report.markup import escape
 from planner.report.outlines import cell, has_prefill, headline_of, run_heads
 from planner.report.survey_words import (
     at_target,

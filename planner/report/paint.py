@@ -11,6 +11,8 @@ import shutil
 import sys
 from typing import IO, TYPE_CHECKING
 
+from planner.specs.visible import visible
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -20,7 +22,8 @@ _STYLES = (
     (r"\A.+", "bold"),  # the first line says it all
     (r"(?m)^[a-z][a-z ]*$", "bold"),  # titles of sections
     (r"(?m)^error:", "bold red"),
-    (r"(?m)^hint:", "bold cyan"),
+    (r"(?m)^warning:", "bold yellow"),
+    (r"(?m)^(hint|note):", "bold cyan"),
     (r"`[^`\n]+`", "cyan"),
     (r"[█▏▎▍▌▋▊▉]+", "blue"),
     (r"\bbinds\b", "bold yellow"),
@@ -42,7 +45,8 @@ def width() -> int:
 
 
 def write(text: str, stream: IO[str]) -> None:
-    """Write text and a line end."""
+    """Write text and a line end; what a name brings along that does not print is escaped."""
+    text = visible(text, keeps="\n\u00a0")
     if is_coloured(stream):
         from rich.console import Console
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from planner.errors import Problem, RequestError
 from planner.report.lines import wrapped
+from planner.specs.visible import visible
 
 _LEAST_ROOM = 32  # columns that a fact needs beside its literal
 
@@ -59,6 +60,6 @@ def literal(problem: Problem) -> str:
 
 
 def shown(text: str, longest: int = 300) -> str:
-    """Text from outside in one line: nothing unprintable, not too long."""
-    line = "".join(c if c.isprintable() else "�" for c in text)
+    """Text from outside in one line: what does not print is escaped, and it is not too long."""
+    line = visible(text)
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from planner.predictions import OperationLine, PassLine, Prediction
 from planner.report.lines import percent
+from planner.report.markup import escape
 from planner.report.prediction import BOUND_WORDS, between, prediction_line
 from planner.units import show
 

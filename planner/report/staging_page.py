@@ -8,10 +8,10 @@ is a box over its layers, as high as what it serves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from planner.report.layers import layers_line, layers_span, machines_text, rows_of
 from planner.report.lines import percent
+from planner.report.markup import escape
 from planner.report.proof import prover_line
 from planner.report.stages import gap_text, holds, stages_line
 from planner.staging_results import LayerPlacement, StagePlan

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from planner.certificates import Proof
 from planner.errors import SolverError
@@ -114,7 +114,12 @@ def prove(
         left = _share(effort, began_s, is_last=is_last)
         if index and left.time_limit_s is not None and left.time_limit_s <= 0.0:
             break
-        words.append(prover(left))
+        try:
+            words.append(prover(left))
+        except KeyboardInterrupt:
+            if not index or _best(words) is None:  # only a second proof has something to lose
+                raise
+            words.append(_interrupted())
         if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
             break
     try:
@@ -122,6 +127,19 @@ def prove(
     finally:
         tell(rows, _weighed(words)[0].proofs)
     return solution
+
+
+def _interrupted() -> Word[Any]:
+    """Nothing, of a prover that Ctrl-C ended: what is in hand goes out."""
+    proof = Proof(
+        prover="second proof",
+        outcome="stopped",
+        value=math.inf,
+        bound=-math.inf,
+        wall_s=0.0,
+        note="interrupt",
+    )
+    return Word(answer=None, proof=proof, stopped_by="interrupt")
 
 
 def _share(effort: Effort, began_s: float, *, is_last: bool) -> Effort:

@@ -10,11 +10,14 @@ correspondence  architectures and the models that layouts shard, one as the othe
 reading     `load_device`, `load_cluster`, `load_model`, `load_architecture`
 building    checked files as records
 listing     `list_clusters`, `list_models`: names and titles, without validation
-finding     where files are, and what names mean
+places      where files may be, and which of them ship
+finding     what names mean
+ledger      files that a request used, and what is to be said of them
 pools       servers below leaves and a spine, of one kind or of several: `load_pool`
 state       what of a cluster is busy, failed, slow or down: `load_state`
 naming      what the names of a state stand for
 patterns    cluster files that describe many clusters by one name
+engine_files  `load_engine`
 tables      TOML, as dictionaries
 schemas     what a file may say, section by section
 fabric_schemas  the same of fabrics and states

@@ -162,6 +162,7 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         n_ffn_matrices=shape.n_ffn_matrices.value,
         block=shape.block.value,
         tied_embeddings=shape.tied_embeddings.value,
+        n_context_tokens=shape.context.value if shape.context else None,
         n_params_published=check.n_params.value,
         weights_formats=tuple(formats.weights.value),
         kv_format=formats.kv.value,

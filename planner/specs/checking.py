@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem
+from planner.specs.contexts import context_problems
+from planner.specs.ledger import remark
 from planner.specs.quality import quality_problems
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import (
@@ -29,6 +31,12 @@ MOST_LOOKAHEAD = 64
 MOST_SEQUENCES = 10**6
 MOST_THREADS = 1024
 
+MOST_PADDING = 128
+"""Rows that two vocabularies of one tokenizer may differ by: Qwen2.5 has 151,936 and 152,064.
+
+Source: llama.cpp, `SPEC_VOCAB_MAX_SIZE_DIFFERENCE`. vLLM demands equal sizes.
+"""
+
 
 def request_problems(request: Request) -> list[Problem]:
     """Everything in a request that cannot be planned for, whatever the program says."""
@@ -37,9 +45,11 @@ def request_problems(request: Request) -> list[Problem]:
         *_count_problems(request),
         *_target_problems(request.targets, request.options),
         *_speculation_problems(request.speculation),
+        *_vocabulary_problems(request),
         *_degree_problems(request),
         *_demand_problems(request),
         *_price_problems(request.cluster),
+        *_context_problems(request),
     ]
     wrong_formats = list(_format_problems(request))
     return [*problems, *wrong_formats, *(() if wrong_formats else quality_problems(request))]
@@ -93,6 +103,14 @@ def _price_problems(cluster: ClusterSpec) -> Iterator[Problem]:
     if not (math.isfinite(price) and price > 0):
         fact, remedy = "is not a positive, finite price", "write it like `$2.10/h`"
         yield Problem(where="--price", value=f"{price:g}", fact=fact, remedy=remedy)
+
+
+def _context_problems(request: Request) -> Iterator[Problem]:
+    """Requests that the model, or its draft, cannot attend to."""
+    tokens = request.workload.n_input_tokens, request.workload.n_output_tokens
+    yield from context_problems(request.model, *tokens)
+    if request.speculation:
+        yield from context_problems(request.speculation.draft, *tokens, asked_by="--draft")
 
 
 def _choice_problems(request: Request) -> list[Problem]:
@@ -154,6 +172,26 @@ def _speculation_problems(speculation: Speculation | None) -> list[Problem]:
         value, fact = speculation.convention, "no such choice"
         problems.append(Problem(where="--speculation", value=value, fact=fact, remedy=remedy))
     return problems
+
+
+def _vocabulary_problems(request: Request) -> Iterator[Problem]:
+    """A draft whose tokens are not those of the model: what it proposes says nothing there.
+
+    Vocabularies of one tokenizer may be padded to different sizes. Up to as many rows apart they
+    are taken for the same, and it is said, since not every engine does.
+    """
+    if request.speculation is None:
+        return
+    model, draft = request.model, request.speculation.draft
+    apart = abs(model.vocab_size - draft.vocab_size)
+    both = f"{draft.vocab_size} tokens, `{model.name}` of {model.vocab_size}"
+    if apart > MOST_PADDING:
+        fact = f"has a vocabulary of {both}: it proposes other tokens"
+        remedy = "name a draft of the same tokenizer"
+        yield Problem(where="--draft", value=draft.name, fact=fact, remedy=remedy)
+    elif apart:
+        fact = f"has a vocabulary of {both}: taken for one, padded differently; vLLM refuses it"
+        remark(Problem(where="--draft", value=draft.name, fact=fact))
 
 
 def _target_problems(targets: Targets, options: SolverOptions) -> list[Problem]:

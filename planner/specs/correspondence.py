@@ -39,6 +39,7 @@ def architecture_of(model: ModelSpec) -> Architecture:
         layers=classes,
         order=order,
         weights_format=model.weights_formats[0] if model.weights_formats else None,
+        n_context_tokens=model.n_context_tokens,
         activation_format=model.activation_format,
         predictors=_predictors(model, layers[-1]),
         n_params_published=model.n_params_published,
@@ -148,6 +149,7 @@ def model_spec_of(
         window=_window(architecture),
         mtp=_mtp(architecture),
         variant=architecture.variant,
+        n_context_tokens=architecture.n_context_tokens,
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import Problem, RequestError
+from planner.specs.ledger import Use, enter
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -213,13 +214,16 @@ def _text(name: str, asked_by: str) -> str:
             raise _wrong(asked_by, name, "is a folder, not a file")
         if path.stat().st_size > MOST_BYTES:
             raise _wrong(asked_by, name, "is larger than 64 MiB")
-        return path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
     except FileNotFoundError as error:
         raise _wrong(asked_by, name, "no such file") from error
     except UnicodeDecodeError as error:
         raise _wrong(asked_by, name, "is no text in UTF-8") from error
     except (OSError, ValueError) as error:
         raise _wrong(asked_by, name, "cannot be opened") from error
+    enter(Use(kind=asked_by.lstrip("-")), path, content)
+    return text
 
 
 def _wrong(where: str, value: str, fact: str, remedy: str = "") -> RequestError:

@@ -1,4 +1,4 @@
-"""Where files are, and what names mean.
+"""What names mean: files, clusters of patterns.
 
 A path stands for itself: it ends in `.toml` or `.json`, or holds a separator. A name is looked up
 in `./models` or `./topologies` of the working folder, then in the folders of
@@ -7,35 +7,28 @@ in `./models` or `./topologies` of the working folder, then in the folders of
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.patterns import Pattern, is_pattern, read_pattern
+from planner.specs.ledger import Use
+from planner.specs.patterns import Pattern, fits, is_pattern, read_pattern
+from planner.specs.places import (
+    Kind,
+    exists,
+    files,
+    folders,
+    is_folder,
+    is_path,
+    shipped_as,
+    shown_path,
+)
 from planner.specs.tables import literal, read_table
 
-SEARCH_PATH = "PLANNER_PATH"
-
 _MAX_NAMED = 5
-
-
-class Kind(Enum):
-    """What a file describes: the word for it, its folder, and the command that lists them."""
-
-    MODEL = ("model", "models", "plan models")
-    CLUSTER = ("topology", "topologies", "plan topologies")
-    FABRIC = ("fabric", "topologies/fabrics", "")
-    DEVICE = ("device", "topologies/devices", "plan devices")
-    KERNELS = ("kernel table", "kernels", "")
-    ENGINE = ("engine", "engines", "")
-
-    def __init__(self, word: str, folder: str, lister: str) -> None:
-        self.word = word
-        self.folder = folder
-        self.lister = lister
+_WITH_PATTERNS = (Kind.CLUSTER, Kind.FABRIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +47,19 @@ class Found:
     name: str = ""
     values: dict[str, int] = field(default_factory=dict)
 
+    def use(self, kind: Kind) -> Use:
+        """What a request uses it for, once it reads it."""
+        return Use(kind=kind.word, name=self.name, replaces=self._hidden(kind))
+
+    def _hidden(self, kind: Kind) -> str:
+        """The file that ships and that would have been found if this one were not there."""
+        if not self.name or shipped_as(self.path):
+            return ""
+        with suppress(SpecError):
+            hidden = _first(kind, self.name, folders(kind)[-1:], asked_by="")
+            return shipped_as(hidden.path) if hidden else ""
+        return ""
+
 
 def find(kind: Kind, name: str, *, asked_by: str) -> Found:
     """The file that a name or a path stands for.
@@ -70,23 +76,34 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
         if not exists(Path(name)):
             raise _no_such_file(kind, name)
         return Found(path=Path(name), shown=name)
-    for folder in folders(kind):
-        path = folder / f"{name}.toml"
-        if exists(path):
-            return _found_by_name(kind, path, name)
-    for path, pattern in patterns(kind):
+    found = _first(kind, name, folders(kind), asked_by=asked_by)
+    if found is None:
+        raise _unknown(kind, name, asked_by=asked_by)
+    return found
+
+
+def _first(kind: Kind, name: str, within: tuple[Path, ...], *, asked_by: str) -> Found | None:
+    """The file of a name in the first folder that has one: its own, or that of a pattern.
+
+    Raises:
+        SpecError: a value of the pattern is not allowed.
+    """
+    exact = next((n for n, one in enumerate(within) if exists(one / f"{name}.toml")), len(within))
+    for path, pattern in patterns(kind, within=within[:exact]):
         values = pattern.match(name)
         if values is None:
             continue
         if pattern.disallowed(values):
             raise _disallowed(pattern, values, asked_by=asked_by)
         return Found(path=path, shown=shown_path(path), name=name, values=values)
-    raise _unknown(kind, name, asked_by=asked_by)
+    if exact < len(within):
+        return _found_by_name(kind, within[exact] / f"{name}.toml", name)
+    return None
 
 
 def _found_by_name(kind: Kind, path: Path, name: str) -> Found:
     """A file named without a number, `gb200-nvl72`, stands for its smallest cluster: one of it."""
-    if kind in (Kind.CLUSTER, Kind.FABRIC):
+    if kind in _WITH_PATTERNS:
         table, _ = read_table(path, path.name)
         pattern = read_pattern(table, path.name)[0] if is_pattern(table) else None
         if pattern is not None and len(pattern.allowed) == 1:
@@ -97,35 +114,16 @@ def _found_by_name(kind: Kind, path: Path, name: str) -> Found:
     return Found(path=path, shown=shown_path(path), name=name)
 
 
-def is_path(name: str) -> bool:
-    separators = {os.sep, os.altsep, "/"} - {None}
-    is_file = name.endswith((".toml", ".json"))
-    return is_file or any(separator in name for separator in separators if separator)
+def patterns(
+    kind: Kind, *, within: tuple[Path, ...] | None = None
+) -> Iterator[tuple[Path, Pattern]]:
+    """Files that describe many clusters by one name; those with faults are left out.
 
-
-def folders(kind: Kind) -> tuple[Path, ...]:
-    """Folders that may hold files of a kind, the first to be searched first."""
-    roots = [Path(), *map(Path, filter(None, os.environ.get(SEARCH_PATH, "").split(os.pathsep)))]
-    found: dict[str, Path] = {}
-    for folder in [*(root / kind.folder for root in roots), _shipped(kind)]:
-        if _is_dir(folder):
-            found.setdefault(os.path.realpath(folder), folder)
-    return tuple(found.values())
-
-
-def files(kind: Kind) -> Iterator[Path]:
-    """Files of a kind; one that is hidden by another of the same name is left out."""
-    seen = set()
-    for folder in folders(kind):
-        for path in sorted(folder.glob("*.toml")):
-            if path.name not in seen:
-                seen.add(path.name)
-                yield path
-
-
-def patterns(kind: Kind) -> Iterator[tuple[Path, Pattern]]:
-    """Files that describe many clusters by one name; those with faults are left out."""
-    for path in files(kind) if kind in (Kind.CLUSTER, Kind.FABRIC) else ():
+    Args:
+        kind: what they describe; only clusters and fabrics have patterns.
+        within: folders to look in; all of the kind's where it is left out.
+    """
+    for path in files(kind, within=within) if kind in _WITH_PATTERNS else ():
         table, _ = read_table(path, path.name)
         if is_pattern(table):
             pattern, _ = read_pattern(table, path.name)
@@ -133,34 +131,23 @@ def patterns(kind: Kind) -> Iterator[tuple[Path, Pattern]]:
                 yield path, pattern
 
 
-def shown_path(path: Path) -> str:
-    """The path, relative to the working folder if it is below it."""
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except (OSError, ValueError):
-        return str(path)
+def _spoilt(kind: Kind, name: str) -> tuple[list[Problem], list[Problem]]:
+    """Faults of files that a name may mean, and of the user's others, none of which has names.
 
-
-def _shipped(kind: Kind) -> Path:
-    """The files that come with the planner: inside it in a wheel, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    packed = package / "_data"
-    return (packed if packed.is_dir() else package.parent) / kind.folder
-
-
-def exists(path: Path) -> bool:
-    """Whether there is such a file; not if there cannot be."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name too long, or with a null character
-        return False
-
-
-def _is_dir(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+    Of a file the TOML or the pattern cannot be read. One of the planner's own is passed over
+    unless it is the one that is meant.
+    """
+    meant: list[Problem] = []
+    others: list[Problem] = []
+    for path in files(kind):
+        table, faults = read_table(path, shown_path(path))
+        if not faults and kind in _WITH_PATTERNS and is_pattern(table):
+            _, faults = read_pattern(table, shown_path(path))
+        if faults and (name == path.stem or name.startswith(f"{path.stem}-") or fits(table, name)):
+            meant += faults
+        elif faults and not shipped_as(path):
+            others += faults
+    return meant, others
 
 
 def _disallowed(pattern: Pattern, values: dict[str, int], *, asked_by: str) -> SpecError:
@@ -182,7 +169,7 @@ def _no_such_file(kind: Kind, name: str) -> SpecError:
 
     path = Path(name)
     beside = (
-        sorted(other.name for other in path.parent.glob("*.toml")) if _is_dir(path.parent) else []
+        sorted(other.name for other in path.parent.glob("*.toml")) if is_folder(path.parent) else []
     )
     close = get_close_matches(path.name, beside, n=1)
     meant = str(path.with_name(close[0])) if close else ""
@@ -199,10 +186,13 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
         return SpecError([Problem(where=asked_by, value=literal(name), fact=fact, remedy=remedy)])
     fact = f"no such {kind.word}" if name.strip() else "is empty"
     problem = Problem(where=asked_by, value=literal(name), fact=fact)
+    spoilt, others = _spoilt(kind, name)
+    if spoilt:
+        return SpecError(spoilt)  # there is such a file, and it has faults
     close = _closest(kind, name)
     meant = f"did you mean `{close}`?" if close else ""
     lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _known(kind)
-    return SpecError([problem], hint=" ".join(filter(None, (meant, lister))))
+    return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
 
 def _is_fabric(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.specs.provenance import Provenance
 
@@ -65,6 +65,7 @@ class KernelTable:
         version: of the engine.
         kernels: by (family, format).
         n_sms: multiprocessors of the device; 0 if that is not known.
+        rivals: kernels that other engines' tables have of the device, by engine.
     """
 
     device: str
@@ -73,6 +74,7 @@ class KernelTable:
     kernels: Mapping[tuple[str, str], Kernel]
     n_sms: int = 0
     provenance: tuple[Provenance, ...] = ()
+    rivals: Mapping[str, Mapping[tuple[str, str], Kernel]] = field(default_factory=dict)
 
     def kernel(self, family: str, number: str) -> Kernel:
         """The kernel of a family for a number format, or for the nearest that there is.

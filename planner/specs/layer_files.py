@@ -25,6 +25,7 @@ from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
 from planner.specs.faults import validate
+from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
@@ -142,7 +143,7 @@ def load_layers(path: str | Path) -> LayersSpec:
         SpecError: there is no such file, or it has faults; all are listed.
     """
     shown = str(path)
-    table, unread = read_table(Path(path), shown)
+    table, unread = read_table(Path(path), shown, use=Use(kind="machines"))
     file, faults = validate(LayersFile, table, shown) if table else (None, [])
     problems = [*unread, *faults]
     if file is not None:
@@ -158,8 +159,12 @@ def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
         fact = f"are {n_machines} machines, more than {MOST_MACHINES}"
         yield Problem(where=shown, key="machine", fact=fact)
     for index, entry in enumerate(file.machine):
+        key, n_rates = f"machine[{index}].rates", len(entry.rates)
         if not any(entry.rates):
-            yield Problem(where=shown, key=f"machine[{index}].rates", fact="are all zero")
+            yield Problem(where=shown, key=key, fact="are all zero")
+        if n_rates > file.layers.n_layers.value:
+            fact = f"has {n_rates} entries, but there are {file.layers.n_layers.value} layers"
+            yield Problem(where=shown, key=key, fact=fact, remedy="leave those beyond them out")
     regions = {entry.region for entry in file.machine}
     links = file.links
     if links is None:
@@ -167,6 +172,9 @@ def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
     if links.across is None and links.between is not None and len(regions) > 1:
         remedy = 'write what pairs in two regions carry, like "700 token/s"'
         yield Problem(where=shown, key="links.across", fact="is missing", remedy=remedy)
+    if links.across is not None and len(regions) == 1:
+        fact, remedy = "is of pairs in two regions, and there is one", "leave it out"
+        yield Problem(where=shown, key="links.across", fact=fact, remedy=remedy)
     ends = ("from_coordinator", "to_coordinator")
     if links.coordinator is not None and any(getattr(links, name) for name in ends):
         fact = "is said for each machine too"

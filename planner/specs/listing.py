@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.specs.finding import Kind, files, shown_path
 from planner.specs.patterns import is_pattern, name_of, read_pattern
+from planner.specs.places import Kind, files, shown_path
 from planner.specs.tables import Table, read_table
+from planner.specs.visible import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +86,9 @@ def _listing(table: Table, section: str, *, stem: str, shown: str) -> Listing:
         [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
     )
     return Listing(
-        name=name_of(table, section) if many else stem,
-        title="" if many else str(head.get("title", "")),
-        description=str(head.get("description", "")),
+        name=visible(name_of(table, section) if many else stem),
+        title="" if many else visible(str(head.get("title", ""))),
+        description=visible(str(head.get("description", ""))),
         examples=tuple(examples),
         file=shown,
     )

@@ -109,6 +109,8 @@ class ModelSpec:
             against the published one, where that is known [1].
         kv_quality_losses: likewise of formats of the KV cache, against `kv_format`.
         variant: what it was made from, if it stands in for another model.
+        n_context_tokens: most tokens of one sequence, read and written together; None where
+            nothing is known to limit them.
     """
 
     name: str
@@ -138,6 +140,7 @@ class ModelSpec:
     quality_losses: Mapping[str, float] = field(default_factory=dict)
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
     variant: Variant | None = None
+    n_context_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`

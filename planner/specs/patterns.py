@@ -32,12 +32,7 @@ class Pattern:
 
     def match(self, name: str) -> dict[str, int] | None:
         """The number at each placeholder, allowed or not; None if the name does not fit."""
-        pieces = _PLACEHOLDER.split(self.name)
-        expression = "".join(
-            re.escape(piece) if i % 2 == 0 else "(0|[1-9][0-9]{0,8})"
-            for i, piece in enumerate(pieces)
-        )
-        match = re.fullmatch(expression, name)
+        match = _matched(self.name, name)
         if match is None:
             return None
         return dict(zip(self.allowed, map(int, match.groups()), strict=True))
@@ -75,6 +70,21 @@ def name_of(table: Table, section: str = "cluster") -> str:
 
 def is_pattern(table: Table) -> bool:
     return "pattern" in table or _PLACEHOLDER.search(name_of(table)) is not None
+
+
+def fits(table: Table, name: str) -> bool:
+    """Whether a file's name has placeholders that numbers of this name stand at, allowed or not."""
+    written = name_of(table)
+    return _PLACEHOLDER.search(written) is not None and _matched(written, name) is not None
+
+
+def _matched(written: str, name: str) -> re.Match[str] | None:
+    """The numbers of a name at the placeholders of a written one."""
+    pieces = _PLACEHOLDER.split(written)
+    expression = "".join(
+        re.escape(piece) if i % 2 == 0 else "(0|[1-9][0-9]{0,8})" for i, piece in enumerate(pieces)
+    )
+    return re.fullmatch(expression, name)
 
 
 def read_pattern(table: Table, shown: str) -> tuple[Pattern | None, tuple[Problem, ...]]:

@@ -23,8 +23,10 @@ from dataclasses import dataclass, replace
 from planner.errors import Problem, SpecError
 from planner.specs.fabric_schemas import FabricFile, Group
 from planner.specs.faults import validate
-from planner.specs.finding import Found, Kind, find, is_path
+from planner.specs.finding import Found, find
+from planner.specs.ledger import remark
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
+from planner.specs.places import Kind, is_path, shipped_as
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
@@ -139,6 +141,8 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     problems += _duplicates(file, found.shown)
     if problems:
         raise SpecError(problems)
+    if not shipped_as(found.path):
+        _remark_spine(groups, found.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)
     return PoolSpec(
         name=file.cluster.name,
@@ -163,7 +167,7 @@ def _fabric_file(name_or_path: str) -> Found | None:
 
 
 def _table_of(found: Found) -> tuple[Table, list[Problem]]:
-    table, problems = read_table(found.path, found.shown)
+    table, problems = read_table(found.path, found.shown, use=found.use(Kind.FABRIC))
     if problems or not is_pattern(table):
         return table, list(problems)
     pattern, problems = read_pattern(table, found.shown)
@@ -185,6 +189,7 @@ def _group(group: Group, shown: str, index: int) -> GroupSpec:
         fact, remedy = "is not a fabric of nodes", "name a topology of servers"
         problem = Problem(where=shown, key=key, value=group.topology, fact=fact, remedy=remedy)
         raise SpecError([problem])
+    _remark_nodes(group, cluster, shown)
     fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
     return GroupSpec(
         name=group.name,
@@ -194,6 +199,25 @@ def _group(group: Group, shown: str, index: int) -> GroupSpec:
         oversubscription=group.oversubscription.value,
         spine_latency_s=group.spine_latency.value,
     )
+
+
+def _remark_nodes(group: Group, cluster: ClusterSpec, shown: str) -> None:
+    """A topology that the user wrote says how many nodes there are, and the group does too."""
+    named = find(Kind.CLUSTER, group.topology, asked_by=shown)
+    assert isinstance(cluster.fabric, NodesFabric)
+    if not shipped_as(named.path) and cluster.fabric.n_nodes != group.n_nodes:
+        fact = f"has no effect: group `{group.name}` of `{shown}` has {group.n_nodes}"
+        value = str(cluster.fabric.n_nodes)
+        remark(Problem(where=named.shown, key="nodes.n_nodes", value=value, fact=fact))
+
+
+def _remark_spine(groups: list[GroupSpec], shown: str) -> None:
+    """A pool of one leaf has nothing that crosses a spine."""
+    if len(groups) > 1 or groups[0].n_leaves > 1:
+        return
+    keys = "group[0].oversubscription, group[0].spine_latency"
+    fact = f"have no effect: one leaf joins all of the {groups[0].fabric.n_nodes} nodes"
+    remark(Problem(where=shown, key=keys, fact=fact))
 
 
 def _duplicates(file: FabricFile, shown: str) -> Iterator[Problem]:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem
-from planner.specs.records import ModelSpec
+from planner.specs.contexts import context_problems
+from planner.specs.records import ModelSpec, Workload
 from planner.specs.targets import Targets
 
 if TYPE_CHECKING:
@@ -54,14 +55,18 @@ def among_variants(
     return tuple(kept)
 
 
-def variant_problems(model: ModelSpec, variants: Sequence[ModelSpec]) -> Iterator[Problem]:
-    """Models that are said to be variants of this one and do not say so themselves."""
+def variant_problems(
+    model: ModelSpec, variants: Sequence[ModelSpec], workload: Workload
+) -> Iterator[Problem]:
+    """Models that do not say that they are variants of this one, or cannot serve its requests."""
     for one in variants:
         of = one.variant.of if one.variant else ""
         if of != model.name:
             fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
             remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
             yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
+        tokens = workload.n_input_tokens, workload.n_output_tokens
+        yield from context_problems(one, *tokens, asked_by="--variants")
 
 
 def usual_formats(model: ModelSpec, targets: Targets) -> tuple[str, ...]:

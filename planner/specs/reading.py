@@ -6,6 +6,8 @@ a cluster is made of are reported with those of the cluster.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,9 +17,13 @@ from planner.specs.architecture import Architecture
 from planner.specs.building import build_cluster, build_device, build_model
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
-from planner.specs.finding import Found, Kind, exists, find, is_path, shown_path
+from planner.specs.finding import Found, find
 from planner.specs.huggingface.locating import is_config
+from planner.specs.ledger import recording, remark
+from planner.specs.listing import list_clusters
+from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
+from planner.specs.places import Kind, exists, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
 
@@ -45,13 +51,15 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
         architecture = read_config(name_or_path, asked_by=asked_by)
         return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
     found = find(Kind.MODEL, name_or_path, asked_by=asked_by)
-    table, problems = _read(found, "model")
+    table, problems = _read(found, "model", Kind.MODEL)
     file = None
     if table:
         file, faults = validate(schemas.ModelFile, table, found.shown)
         problems += [*faults, *model_coherence.model_problems(table, found.shown)]
     if file is None or problems:
         raise SpecError(problems)
+    if not shipped_as(found.path):
+        remark_model(file, found.shown)
     return build_model(file)
 
 
@@ -92,7 +100,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
             faults; all are listed.
     """
     found = find(Kind.CLUSTER, name_or_path, asked_by=asked_by)
-    table, problems = _read(found, "cluster")
+    table, problems = _read(found, "cluster", Kind.CLUSTER)
     if not table:
         raise SpecError(problems)
     file, faults = validate(schemas.ClusterFile, table, found.shown)
@@ -105,12 +113,28 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         problems, hint = [*problems, *error.problems], error.hint
     if file is None or device is None or problems:
         raise SpecError(problems, hint=hint)
-    return build_cluster(file, device)
+    cluster = build_cluster(file, device)
+    if not shipped_as(found.path):
+        remark_cluster(cluster, found.shown)
+    return cluster
 
 
-def _read(found: Found, section: str) -> _Read:
+def cluster_examples() -> Iterator[ClusterSpec]:
+    """Pools that files give as examples of themselves; those of files with faults are left out.
+
+    They are looked at, not used: no ledger has them.
+    """
+    for name in (name for listing in list_clusters() for name in listing.examples):
+        cluster = None
+        with recording(), suppress(SpecError):
+            cluster = load_cluster(name)
+        if cluster is not None:
+            yield cluster
+
+
+def _read(found: Found, section: str, kind: Kind) -> _Read:
     """The table of a file, that of one cluster if it describes many; empty if it has none."""
-    table, problems = read_table(found.path, found.shown)
+    table, problems = read_table(found.path, found.shown, use=found.use(kind))
     if problems:
         return _Read({}, list(problems))
     if section == "cluster" and is_pattern(table):
@@ -139,27 +163,39 @@ def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
 
 
 def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
-    table, problems = _read(found, "device")
+    table, problems = _read(found, "device", Kind.DEVICE)
     if not table:
         return None, problems
     file, faults = validate(schemas.DeviceFile, table, found.shown)
     problems += [*faults, *coherence.device_problems(table, found.shown)]
+    if not shipped_as(found.path):
+        remark_device(found.shown)
     return (None if file is None else build_device(file)), problems
 
 
 def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Problem]]:
-    """The device that a cluster file names: beside that file, or where devices are found."""
+    """The device that a cluster file names: beside a file of the user, or where devices are found.
+
+    A file that ships has its devices beside it too, but those of the user come before.
+    """
     head = table.get("cluster")
     name = head.get("device") if isinstance(head, dict) else None
     if not isinstance(name, str) or not name.strip():
         return None, []  # the schema says so
-    folder = cluster.path.parent
-    beside = folder / name if is_path(name) else folder / "devices" / f"{name}.toml"
-    if is_path(name) or exists(beside):
-        stem = "" if is_path(name) else name
-        return _read_device(Found(path=beside, shown=shown_path(beside), name=stem))
     try:
-        return _read_device(find(Kind.DEVICE, name, asked_by=cluster.shown))
+        found = _found_device(name, cluster)
     except SpecError as error:
         problems = [replace(problem, key="cluster.device") for problem in error.problems]
         raise SpecError(problems, hint=error.hint) from None
+    if "price" in table and not shipped_as(found.path):
+        fact = f"has no effect: `{cluster.shown}` has a price of its own"
+        remark(Problem(where=found.shown, key="price.on_demand", fact=fact))
+    return _read_device(found)
+
+
+def _found_device(name: str, cluster: Found) -> Found:
+    folder = cluster.path.parent
+    beside = folder / name if is_path(name) else folder / "devices" / f"{name}.toml"
+    if is_path(name) or (exists(beside) and not shipped_as(cluster.path)):
+        return Found(path=beside, shown=shown_path(beside), name="" if is_path(name) else name)
+    return find(Kind.DEVICE, name, asked_by=cluster.shown)

@@ -226,6 +226,7 @@ class Shape(Section):
     n_ffn_matrices: Sourced[FfnMatrices]
     block: Sourced[Block]
     tied_embeddings: Sourced[bool]
+    context: Sourced[Count] | None = None
 
 
 class Moe(Section):

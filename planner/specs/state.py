@@ -29,7 +29,8 @@ from pathlib import Path
 from planner.errors import Problem, SpecError
 from planner.specs.fabric_schemas import StateFile
 from planner.specs.faults import validate
-from planner.specs.finding import exists
+from planner.specs.ledger import Use
+from planner.specs.places import exists
 from planner.specs.tables import literal, read_table
 
 FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
@@ -83,7 +84,7 @@ def load_state(path: str, *, asked_by: str = "--state") -> State:
     """
     if not exists(Path(path)):
         raise SpecError([Problem(where=asked_by, value=literal(path), fact="no such file")])
-    table, problems = read_table(Path(path), path)
+    table, problems = read_table(Path(path), path, use=Use(kind="state"))
     if problems:
         raise SpecError(problems, hint=_keys() if not table else "")
     file, faults = validate(StateFile, table, path)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem
+from planner.specs.ledger import Use, enter
+from planner.specs.visible import visible
 
 Table = dict[str, Any]
 
@@ -18,19 +20,26 @@ _PLACE = re.compile(
 )
 
 
-def read_table(path: Path, shown: str) -> tuple[Table, tuple[Problem, ...]]:
+def read_table(
+    path: Path, shown: str, *, use: Use | None = None
+) -> tuple[Table, tuple[Problem, ...]]:
     """Read a TOML file.
 
     Args:
         path: the file.
         shown: the file as the user knows it, for messages.
+        use: what the request uses it for; a file that is only looked through is not entered
+            among those used.
 
     Returns:
         The table and no problem, or an empty table and what is wrong.
     """
-    text, fact = _read_text(path)
+    content, fact = _read_bytes(path)
+    text, fact = ("", fact) if fact else _decoded(content)
     if fact:
         return {}, (Problem(where=shown, fact=fact),)
+    if use is not None:
+        enter(use, path, content)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -65,31 +74,35 @@ def literal(value: object) -> str:
         text = str(value) if value.bit_length() < 1_000 else "an integer of hundreds of digits"
     else:
         text = str(value)
-    text = "".join(c if c.isprintable() else "�" for c in text)
+    text = visible(text)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
-def _read_text(path: Path) -> tuple[str, str]:
-    """The text of a file and nothing, or nothing and why not."""
+def _read_bytes(path: Path) -> tuple[bytes, str]:
+    """What a file holds and nothing, or nothing and why not."""
     try:
         if path.is_dir():
-            return "", "is a folder, not a file"
+            return b"", "is a folder, not a file"
         if not path.exists():
-            return "", "no such file"
+            return b"", "no such file"
         if not path.is_file():
-            return "", "is not a regular file"
+            return b"", "is not a regular file"
         if path.stat().st_size > _MAX_BYTES:
-            return "", f"is larger than {_MAX_BYTES // 2**20} MiB"
-        text = path.read_bytes().decode("utf-8-sig")
+            return b"", f"is larger than {_MAX_BYTES // 2**20} MiB"
+        return path.read_bytes(), ""
     except OSError as error:
-        return "", f"cannot be read: {(error.strerror or str(error)).lower()}"
+        return b"", f"cannot be read: {(error.strerror or str(error)).lower()}"
+    except ValueError:  # a null character in the name
+        return b"", "no such file"
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    """Bytes as text and nothing, or nothing and why not."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return "", "is not text (UTF-8)"
-    except ValueError:  # a null character in the name
-        return "", "no such file"
-    if not text.strip():
-        return "", "is empty"
-    return text, ""
+    return (text, "") if text.strip() else ("", "is empty")
 
 
 def _syntax_problem(message: str, text: str, shown: str) -> Problem:

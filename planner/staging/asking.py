@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from planner.calibration.kernel_files import kernel_table
 from planner.deadlines import timed
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.deployments import ServedFormats, faults
-from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
 from planner.estimates.serving.stages import PHASES, StageGroup, StageWork, group_table
 from planner.programs.stages import Objective
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
+from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_WORKLOAD
-from planner.specs.finding import Kind, files, patterns
-from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.engine_files import load_engine
+from planner.specs.finding import patterns
 from planner.specs.kernels import EngineSpec
+from planner.specs.places import Kind, files
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.targets import Wanted
@@ -88,9 +91,14 @@ def cut_stages(
         *word_problems(phase=phase, objective=objective, solver=solver),
         *_counts(batch=batch, n_microbatches=n_microbatches),
         *(format_problems(formats)),
+        *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
     ]
     if not problems:
         problems = [p for group in chosen for p in unfit(model, group, work, formats)]
+        tables = {group.clock.table.device: group.clock.table for group in chosen}
+        problems += [
+            p for one in tables.values() for p in cache_problems(model, one, formats.cache)
+        ]
     if problems:
         raise RequestError(problems)
     return cut_groups(

@@ -16,10 +16,11 @@ A state adds `state` to devices (`busy`, `failed`, `reserved`; none is free) and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem, SpecError
+from planner.specs.ledger import remark
 from planner.specs.naming import DeviceStates, resolve_state
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.state import State
@@ -131,12 +132,21 @@ def with_state(graph: nx.Graph[str], state: State | None) -> nx.Graph[str]:
     for name, fraction in states.speed_fraction.items():
         changed.nodes[name]["speed_fraction"] = fraction
     changes = _link_changes(graph, states)
+    _remark_uplinks(graph, changes, states.shown)
     for (a, b), fraction in changes.items():
         if fraction <= 0:
             changed.remove_edge(a, b)
         else:
             changed.edges[a, b]["bytes_per_s"] *= fraction
     return changed
+
+
+def _remark_uplinks(graph: nx.Graph[str], changes: Iterable[tuple[str, str]], shown: str) -> None:
+    """Links to a spine that joins no two leaves carry nothing."""
+    narrowed = any(graph.edges[pair].get("tier") == SPINE for pair in changes)
+    if narrowed and len(_leaves(graph)) == 1:
+        fact = "to the spine have no effect: one leaf joins all devices"
+        remark(Problem(where=shown, key="link", fact=fact))
 
 
 def _leaves(graph: nx.Graph[str]) -> dict[str, list[str]]:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from planner.calibration.kernel_files import load_kernels
 from planner.cli import main
-from planner.specs.kernel_files import load_kernels
 
 
 def run(capsys, *words):

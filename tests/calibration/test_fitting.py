@@ -8,11 +8,11 @@ import pytest
 from planner.calibration.calibrating import calibrate
 from planner.calibration.fitting import fit
 from planner.calibration.gate import admit
+from planner.calibration.kernel_files import load_kernels
 from planner.calibration.plain import read_plain
 from planner.calibration.tables import Reading
 from planner.calibration.writing import kernel_file
 from planner.errors import RequestError
-from planner.specs.kernel_files import load_kernels
 from planner.specs.reading import load_device
 from tests.calibration.conftest import RATES, TRUE
 

@@ -16,7 +16,7 @@ BAD_OPTIONS = [
     ("--model nowhere.toml", ["`nowhere.toml`", "no such file"]),
     ("--topology tpu-v5-4x4x4", ["`--topology tpu-v5-4x4x4`", "no such topology"]),
     ("--topology tpu-v4-4x8x9", ["`--topology tpu-v4-4x8x9`", "`z`", "9", "`tpu-v4-4x8x8`"]),
-    ("--topology dgx-a100-x17", ["`--topology dgx-a100-x17`", "17", "`dgx-a100-x16`"]),
+    ("--topology dgx-a100-x1025", ["`--topology dgx-a100-x17`", "17", "`dgx-a100-x16`"]),
     ("--topology tpu-v4-0x4x4", ["`--topology tpu-v4-0x4x4`", "cannot be 0"]),
     ("--input 0", ["`--input 0`", "is zero"]),
     ("--input -5", ["`--input -5`", "is negative"]),
@@ -271,3 +271,39 @@ class TestWhatCannotBeMet:
 def test_a_request_beyond_all_bounds_is_refused_before_it_costs_memory(plan):
     ran = plan("--input 999999999 --batch 1:4096 --min-batch 99999999999")
     assert_is_a_message(ran, "`--input 999999999`", "`--min-batch 99999999999`")
+
+
+SPOILT = '[device]\nname = "spoilt"\n'
+
+
+def test_devices_with_faults_are_said_to_be_left_out(plan, folder):
+    (folder / "topologies/devices").mkdir(parents=True)
+    (folder / "topologies/devices/spoilt.toml").write_text(SPOILT)
+    ran = plan("devices --json")
+    assert ran.code == 0
+    assert "spoilt" not in ran.out
+    said = "is left out: it has 5 faults: `plan devices spoilt` lists them all"
+    assert said in " ".join(ran.err.split())
+    assert plan("devices spoilt").err.count("is missing") == 5
+
+
+@pytest.mark.parametrize("kind", ["models", "topologies"])
+def test_a_list_says_which_files_have_faults_and_how_to_see_them(plan, folder, kind):
+    section = kind.replace("models", "model").replace("topologies", "cluster")
+    (folder / kind).mkdir()
+    (folder / kind / "spoilt.toml").write_text(f'[{section}]\nname = "spoilt"\n')
+    listed = " ".join(plan(kind).out.split())
+    assert f"faults: `plan {kind} spoilt` lists them all" in listed
+    assert plan(f"{kind} spoilt").code == 2
+
+
+def test_a_pattern_with_a_fault_is_told_of_and_no_other_name_is_proposed(plan, folder):
+    (folder / "topologies").mkdir()
+    (folder / "topologies/v100-nvl8.toml").write_text(
+        '[cluster]\nname = "v100-nvl8-x{n}"\n[pattern]\nn = "many"\n'
+    )
+    ran = plan("--topology v100-nvl8-x2")
+    assert ran.code == 2
+    assert "`topologies/v100-nvl8.toml: pattern.n = many`" in ran.err
+    assert "no such topology" not in ran.err
+    assert "did you mean" not in ran.err

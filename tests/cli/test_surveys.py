@@ -96,7 +96,7 @@ class TestPareto:
         assert "palm-540b: no plan: HBM" in ran.out
 
     def test_where_no_case_has_a_plan_the_exit_code_says_so(self, mini):
-        ran = mini("pareto --model palm-540b,mt-nlg-530b --topology tpu-v4-1x1x1 --batch 1,2")
+        ran = mini("pareto --model palm-540b,llama-3.1-405b --topology tpu-v4-1x1x1 --batch 1,2")
         assert ran.code == 1
         assert ran.out.startswith("no frontier")
         alone = mini("pareto --model palm-540b --topology tpu-v4-1x1x1 --batch 1,2")

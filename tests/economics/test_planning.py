@@ -250,7 +250,7 @@ def test_a_mixture_with_a_draft_is_planned_on_sixteen_servers():
         load_cluster("h100-nvl8-x16"),
         targets=Targets(tpot_s=0.030),
         weights_formats=("fp8",),
-        speculation=Speculation(draft=load_model("llama-3-8b")),
+        speculation=Speculation(draft=replace(load_model("llama-3-8b"), vocab_size=129_280)),
         batches=DEFAULT_BATCHES,
     )
     assert plan.deployment.tpot_s <= 0.030

@@ -29,9 +29,9 @@ import numpy as np
 from planner.calibration.fitting import Errors, errors, fit
 from planner.calibration.gate import admit, peak_of
 from planner.calibration.infersim import read_infersim
+from planner.calibration.kernel_files import load_kernels
 from planner.calibration.tables import Measured
 from planner.equations.kernels import FAMILIES
-from planner.specs.kernel_files import load_kernels
 from planner.specs.reading import load_device
 
 BENCH = "PLANNER_BENCH"

@@ -27,13 +27,14 @@ from pathlib import Path
 
 import numpy as np
 
+from planner.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import ServedFormats, deployments, is_valid
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
 from planner.specs.architecture import Architecture
-from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec
 from planner.specs.reading import load_architecture, load_cluster
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
@@ -325,3 +326,26 @@ def test_a_file_with_two_ranks_on_a_device_is_no_placement(tmp_path):
     path.write_text(text.replace(f'"{second}"', f'"{first}"'))
     with pytest.raises(SpecError, match="several ranks"):
         load_standings(str(path))
+
+
+def test_slices_are_aligned_on_a_torus_in_a_repair_too():
+    """Two chips are left, side by side: a slice of both begins at an odd place."""
+    cluster, wanted = _torus(), (wish(replicas=1),)
+    asking = {**ASKING, "most_devices": 2, "targets": Targets()}
+    before = place(cluster, wanted, objective="throughput", **asking)
+    left = {"0,0,1", "0,0,2"}
+    others = [f"0,{y},{z}" for y in range(2) for z in range(4)]
+    state = State(failed=tuple(one for one in others if one not in left))
+    found = repair(before, cluster, wanted, state=state, **asking)
+    assert {rank.device for rank in found.placement.replicas[0].ranks} == left
+    with pytest.raises(NoPlanError):
+        repair(before, cluster, wanted, state=state, aligned=True, **asking)
+
+
+@pytest.mark.parametrize("cluster", [nodes(2, 4), nx.Graph(name="own")])
+def test_off_a_torus_there_is_nothing_to_align(cluster):
+    with pytest.raises(RequestError, match="is no torus"):
+        place(cluster, wish(), aligned=True, **ASKING)
+    before = place(nodes(2, 4), wish(), **ASKING)
+    with pytest.raises(RequestError, match="is no torus"):
+        repair(before, cluster, wish(), state=State(), aligned=True, **ASKING)

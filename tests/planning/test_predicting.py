@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import Speculating, predict
+from planner.predicting import Speculating, impossible, predict
 from planner.report.prediction import prediction_text
 from planner.report.roofline import roofline_page
-from planner.specs.reading import load_architecture
+from planner.specs.ledger import recording
+from planner.specs.reading import load_architecture, load_cluster
 from tests.report.predictions import FP8, PREDICTION, machines, predicted
 
 LARGE = predicted(
@@ -147,3 +150,62 @@ def test_the_picture_is_well_formed_and_has_every_operation_with_flop():
         for part in line.operations
     )
     assert len(circles) == expected
+
+
+def refused(engine="vllm", topology="h100-nvl8-x1", model="qwen3-8b", **degrees):
+    """Option and value of each problem of a deployment."""
+    found = impossible(
+        load_architecture(model),
+        replace(machines(topology, engine), n_devices=load_cluster(topology).n_devices),
+        deployments(**{"formats": FP8, **degrees}),
+        Traffic(n_input_tokens=512, n_output_tokens=64),
+    )
+    return [(problem.where, problem.value) for problem in found]
+
+
+def test_a_chunk_has_room_for_a_token_of_each_sequence_and_one_of_a_prompt():
+    assert refused(batch=64, chunk_tokens=64) == [("--chunk", "64")]
+    assert refused(batch=64, chunk_tokens=65) == []
+
+
+def test_an_engine_that_reads_prompts_alone_has_room_in_any_chunk():
+    assert refused("sglang", batch=64, chunk_tokens=1) == []
+
+
+def test_a_chunk_of_the_engines_own_is_no_exception():
+    assert refused(batch=8192, chunk_tokens=8192)[0] == ("--chunk", "8192")
+
+
+@pytest.mark.parametrize(
+    ("model", "topology", "cache", "is_refused"),
+    [
+        ("qwen3-8b", "h100-nvl8-x1", "int4", True),
+        ("qwen3-8b", "h100-nvl8-x1", "fp8", False),
+        ("qwen3-8b", "h100-nvl8-x1", "fp16", False),  # as fast as bf16
+        ("qwen3-8b", "a100-nvl8-x1", "fp8", True),
+        ("qwen3-8b", "mi300x-x1", "int4", False),  # all of its kernels are assumed
+        ("kimi-k2", "h20-nvl8-x16", "fp8", True),  # its latents: plain attention was measured
+    ],
+)
+def test_a_cache_in_a_format_that_was_not_measured_is_refused(model, topology, cache, is_refused):
+    formats = replace(FP8, cache=cache)
+    big = {"n_tensor": 64} if model == "kimi-k2" else {}
+    found = refused(model=model, topology=topology, formats=formats, **big)
+    assert (("--kv", cache) in found) == is_refused
+
+
+def test_a_topology_holds_the_deployment():
+    assert refused(n_tensor=8, n_stages=2) == [("--topology", "h100-nvl8-x1")]
+    assert refused(n_tensor=8) == []
+
+
+def test_a_kernel_that_stands_in_for_another_format_is_said():
+    """The head is of 16 bits, and of H20 products were measured in 8."""
+    with recording() as ledger:
+        predicted("qwen3-8b", "h20-nvl8-x1", "sglang")
+    said = [(one.where, one.key, one.value, one.fact) for one in ledger.remarks]
+    where = "h20 under sglang"
+    assert said == [(where, "gemm", "bf16", "was not measured: timed as fp8_block")]
+    with recording() as ledger:
+        predicted("qwen3-8b", "h100-nvl8-x1", "sglang")
+    assert ledger.remarks == ()

@@ -14,7 +14,7 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stages import StageWork, recount, unit_table
-from planner.specs.kernel_files import load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.layer_files import load_layers
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload

@@ -17,18 +17,19 @@ ECONOMICS_PLAN = plan_economics(
     LLAMA, POOL, batches=BATCHES, speculation=DRAFT, targets=TARGETS, objective="latency"
 )
 ECONOMICS_ALONE = plan_economics(LLAMA, POOL, batches=BATCHES, targets=TARGETS)
-ECONOMICS_CURVE, ECONOMICS_MIXTURE, ECONOMICS_MISSING = (
+(ECONOMICS_CURVE,), (ECONOMICS_MIXTURE,) = (
     frontiers(
-        [LLAMA, MIXTRAL],
+        [model],
         [POOL],
         cost_model="economics",
         batches=BATCHES,
-        speculation=DRAFT,
+        speculation=Speculation(draft=load_model(draft)),
         targets=TARGETS,
         allowed_formats=["bf16", "fp8"],
     )
-    + frontiers([LLAMA], [TORUS, POOL], cost_model="economics", batches=BATCHES)[:1]
+    for model, draft in ((LLAMA, "llama-3-8b"), (MIXTRAL, "mixtral-8x7b"))
 )
+ECONOMICS_MISSING, *_ = frontiers([LLAMA], [TORUS, POOL], cost_model="economics", batches=BATCHES)
 ECONOMICS_COMPARISON = compare(
     [LLAMA, MIXTRAL], [POOL, TORUS], cost_model="economics", batches=BATCHES, targets=TARGETS
 )

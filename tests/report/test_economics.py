@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ def plan():
         load_cluster("h100-nvl8-x4"),
         targets=Targets(tpot_s=0.030),
         weights_formats=("fp8",),
-        speculation=Speculation(draft=load_model("llama-3-8b")),
+        speculation=Speculation(draft=replace(load_model("llama-3-8b"), vocab_size=129_280)),
     )
 
 

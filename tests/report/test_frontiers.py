@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.report import as_csv
 from planner.report.as_csv import frontiers_csv
 from planner.report.frontiers import frontiers_text, preferred_line, shown_points
 from planner.surveys import Curve
@@ -118,3 +119,20 @@ def test_formats_of_the_cache_are_said_where_there_is_a_choice():
     assert re.search(r"weights +KV +prefill", text)
     plain = frontiers_text([CURVE], 110, show_all=False)
     assert not re.search(r"KV cache|weights +KV", plain)
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@"])
+def test_a_name_that_begins_like_a_formula_is_a_text_in_csv(sign):
+    """A table would run it; numbers stay numbers."""
+    name = f'{sign}cmd|"/c calc"!A1'
+    case = replace(CURVE.case, model=name)
+    (row, *_) = csv.DictReader(io.StringIO(frontiers_csv([replace(CURVE, case=case)])))
+    assert row["model"] == f"'{name}"
+    assert row["topology"] == CURVE.case.topology
+    assert float(row["tpot_s"]) > 0
+
+
+def test_numbers_of_csv_are_never_quoted():
+    assert as_csv._cell(-1.5) == -1.5
+    assert as_csv._cell("-1.5") == "'-1.5"
+    assert as_csv._cell("1.5") == "1.5"

@@ -78,3 +78,11 @@ def test_columns_are_those_asked_for_within_what_reads_well(monkeypatch, asked, 
 
 def _no_terminal(*_: object) -> object:
     raise OSError
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_what_a_name_brings_along_is_shown_and_not_obeyed(stream):
+    out = stream()
+    write("wrote a\x1b]0;title\x07b\u202ec", out)
+    assert r"wrote a\x1b]0;title\x07b\u202ec" in out.getvalue()
+    assert "\u202e" not in out.getvalue()

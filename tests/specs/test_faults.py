@@ -33,7 +33,7 @@ NO_SOURCE = 'name where the value comes from, or write source = "assumed"'
         ('["bf16"]', '"bf16"', "formats.weights", "bf16", "is not a list", 'write ["bf16"]'),
         ('kv = "bf16"', "kv = true", "formats.kv", "true", "unknown number format", "there are `fp32`, `bf16`, `fp16`, `fp8`, `int8`, `fp4`, `mxfp4`, `int4`"),
         ('title = "Tiny"', 'title = " "', "model.title", " ", "is empty", ""),
-        ('title = "Tiny"', 'title = "a\\u001bb"', "model.title", "a�b", "is not one line of at most 300 characters", ""),
+        ('title = "Tiny"', 'title = "a\\u001bb"', "model.title", r"a\x1bb", "is not one line of at most 300 characters", ""),
         ("value = 50", "value = nan", "check.n_params", "nan", "is not a number", ""),
         ("value = 50", "value = inf", "check.n_params", "inf", "is beyond anything real", "write `7e9`"),
         ("value = 50", "value = -50", "check.n_params", "-50", "is negative", "write `7e9`"),

@@ -2,9 +2,12 @@
 
 import os
 
-from planner.specs import finding
-from planner.specs.finding import Kind, files, find
-from planner.specs.kernel_files import load_engine, load_kernels
+from planner.calibration.kernel_files import load_kernels
+from planner.specs import places
+from planner.specs.engine_files import load_engine
+from planner.specs.finding import find
+from planner.specs.places import Kind, files
+from planner.specs.pools import load_pool
 from planner.specs.reading import load_cluster, load_device, load_model
 
 
@@ -102,8 +105,8 @@ def test_every_value_that_is_not_allowed_is_told(refused):
 
 
 def test_a_range_is_told_by_its_ends(refused):
-    error = refused(load_cluster, "dgx-a100-x17")
-    assert error.problems[0].remedy == "it is 1 to 16"
+    error = refused(load_cluster, "dgx-a100-x1025")
+    assert error.problems[0].remedy == "it is 1 to 1024"
     assert error.hint == "did you mean `dgx-a100-x16`?"
 
 
@@ -145,7 +148,7 @@ def test_a_spoilt_pattern_is_passed_over_when_others_are_looked_up(folder, refus
 
 def test_shipped_files_lie_inside_an_installed_package(folder, monkeypatch):
     """A wheel has `planner/_data/models`; there is no `models` beside the package."""
-    monkeypatch.setattr(finding, "__file__", str(folder.path / "planner/specs/finding.py"))
+    monkeypatch.setattr(places, "__file__", str(folder.path / "planner/specs/places.py"))
     folder.write("planner/_data/models/packed.toml", "")
     assert "packed" in [path.stem for path in files(Kind.MODEL)]
 
@@ -155,3 +158,50 @@ def test_a_device_is_shared_by_clusters_of_other_folders(folder, monkeypatch):
     folder.spoil("far/topologies/lab.toml", ('"pair"', '"lab"'), ('"chip"', '"tpu-v4"'))
     monkeypatch.setenv("PLANNER_PATH", "far")
     assert load_cluster("lab").device.title == "TPU v4"
+
+
+def test_a_device_of_the_user_is_that_of_shipped_clusters_too(folder):
+    folder.write(
+        "topologies/devices/a100-80gb.toml",
+        (folder.path / "topologies/devices/chip.toml").read_text(),
+    )
+    folder.spoil("topologies/devices/a100-80gb.toml", ('"chip"', '"a100-80gb"'))
+    assert load_cluster("dgx-a100-x2").device.title == "Chip"
+    assert load_pool("h100-a100").groups[-1].cluster.device.title == "Chip"
+
+
+def test_a_device_beside_a_cluster_of_the_user_is_its_own(folder):
+    """That of the cluster's folder comes before that of the working folder: both are the user's."""
+    folder.write("far/topologies/pair.toml", (folder.path / "topologies/pair.toml").read_text())
+    chip = (folder.path / "topologies/devices/chip.toml").read_text()
+    folder.write("far/topologies/devices/chip.toml", chip.replace('"Chip"', '"Far chip"'))
+    assert load_cluster("far/topologies/pair.toml").device.title == "Far chip"
+
+
+def test_a_pattern_of_the_user_is_before_a_name_that_ships(folder):
+    """`gb200-nvl72` is a file that ships, and here one of the user's sizes of that rack."""
+    folder.write("topologies/rack.toml", (folder.path / "topologies/box.toml").read_text())
+    folder.spoil(
+        "topologies/rack.toml", ('"box-{n}"', '"gb200-nvl{n}"'), ("\nn = [1, 2, 4]", "\nn = [72]")
+    )
+    assert load_cluster("gb200-nvl72").title == "Box 72 of 72"
+
+
+def test_a_name_of_a_spoilt_pattern_is_answered_with_its_faults(folder, refused):
+    """It had been `no such topology`, and a name near to it."""
+    folder.spoil("topologies/box.toml", ("n = [1, 2, 4]", "n = []"))
+    error = refused(load_cluster, "box-2")
+    assert [(p.where, p.key) for p in error.problems] == [("topologies/box.toml", "pattern.n")]
+
+
+def test_a_name_of_a_file_that_is_no_toml_is_answered_with_its_fault(folder, refused):
+    folder.write("topologies/h100-nvl8.toml", "[cluster\n")
+    (problem,) = refused(load_cluster, "h100-nvl8-x4").problems
+    assert problem.where.startswith("topologies/h100-nvl8.toml:1:")
+
+
+def test_an_unknown_name_is_told_beside_the_users_files_that_have_none(folder, refused):
+    folder.write("models/other.toml", "[[")
+    facts = [(p.where, p.fact[:13]) for p in refused(load_model, "palm540b").problems]
+    assert facts[0] == ("--model", "no such model")
+    assert facts[1][0].startswith("models/other.toml")

@@ -39,3 +39,9 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(folder):
     assert models["odd"].title == ""
     clusters = {listing.name: listing for listing in list_clusters()}
     assert clusters["box"].description.startswith("cannot be read: has no list of")
+
+
+def test_signs_that_do_not_print_are_escaped_in_a_list(folder):
+    folder.spoil("models/tiny.toml", ('title = "Tiny"', 'title = "Ti\\u202eny"'))
+    listed = {listing.name: listing for listing in list_models()}
+    assert listed["tiny"].title == r"Ti\u202eny"

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.finding import Kind, files, patterns
+from planner.specs.finding import patterns
 from planner.specs.listing import variants_of
 from planner.specs.patterns import name_of
+from planner.specs.places import Kind, files
 from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
 from planner.specs.records import FORMAT_BYTES
 from planner.specs.tables import read_table
@@ -186,7 +187,8 @@ def test_every_value_of_a_model_has_a_source_or_says_assumed(name):
     model = load_model(name)
     sections = [key.split(".")[0] for key in (p.key for p in model.provenance)]
     n_padded = model.n_heads_served > model.n_heads
-    assert sections.count("shape") == 10 + n_padded
+    n_limits = model.n_context_tokens is not None
+    assert sections.count("shape") == 10 + n_padded + n_limits
     assert sections.count("formats") == 3 + (len(model.kv_formats) > 1)
     assert sections.count("check") == 1 + (model.moe is not None)
     assert bool(sections.count("moe")) == (model.moe is not None)

@@ -107,5 +107,5 @@ def test_literals_are_written_as_toml_writes_them_and_kept_short():
         "",
     ]
     assert len(literal("a" * 1_000)) == 60
-    assert literal("a\x1b[31m") == "a�[31m"
+    assert literal("a\x1b[31m") == r"a\x1b[31m"
     assert literal(10**5_000) == "an integer of hundreds of digits"

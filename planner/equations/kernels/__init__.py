@@ -1,8 +1,8 @@
 """Closed forms of the time of kernels: one file a family, each a pure function on arrays.
 
 Constants are data: `kernels/*.toml` holds them by device and serving engine, each with the rows
-it was fitted to, `specs.kernel_files` reads them, and `plan calibrate` makes them from tables of
-measured kernels.
+it was fitted to, `calibration.kernel_files` reads them, and `plan calibrate` makes them from tables
+of measured kernels.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from inspect import signature
 from typing import get_args, get_type_hints
 
@@ -49,6 +50,7 @@ class Family:
             left out.
         fixed: keywords that belong to the family and to no file.
         completing: constants that no form fits, as a fit writes them.
+        spare: constants that every form fits, and that older fits left out.
         rates: of the device that the function takes.
     """
 
@@ -63,6 +65,7 @@ class Family:
     shape: tuple[str, ...]
     fixed: Mapping[str, object] = field(default_factory=dict)
     completing: Mapping[str, float] = field(default_factory=dict)
+    spare: tuple[str, ...] = ()
     rates: tuple[str, ...] = ("peak_flop_per_s", "hbm_bytes_per_s")
 
     def seconds(
@@ -97,6 +100,7 @@ SMOOTH = ("floor_s", "compute_fraction", "memory_fraction", "exponent")
 """Constants that many families share; those of the form with a floor and a smooth roofline."""
 
 
+@cache
 def arguments_of(function: Callable[..., object]) -> frozenset[str]:
     """Names that a function takes, those of a record that it unpacks among them."""
     taken = signature(function).parameters

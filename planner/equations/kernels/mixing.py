@@ -53,6 +53,7 @@ MIXERS = (
             "traffic": _ADDITIVE,
             "ramp and traffic": (*_ADDITIVE, "ramp_tokens"),
         },
+        spare=("memory_fraction",),
         shape=_HEADS,
     ),
     Family(

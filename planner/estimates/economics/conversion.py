@@ -16,6 +16,7 @@ from planner.equations.economics.records import (
     LatentAttention,
 )
 from planner.errors import Problem, RequestError
+from planner.specs.ledger import ECONOMICS, timed_by
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, NodesFabric
 
 KERNEL_LAUNCH_S = 4e-6
@@ -74,6 +75,7 @@ def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> Ec
     Raises:
         RequestError: the pool is a torus, or a list of links.
     """
+    timed_by(ECONOMICS)
     device, fabric = cluster.device, cluster.fabric
     if not isinstance(fabric, NodesFabric):
         fact = "is not made of nodes, and the reference model knows no other pools"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -11,10 +11,15 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.constants import ANY
 from planner.equations.kernels.families import arguments_of
+from planner.errors import Problem
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
+from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec, Kernel, KernelTable
+from planner.specs.ledger import remark
+from planner.specs.mixers import GroupedAttention, LatentAttention
 from planner.specs.records import DeviceSpec
 
 UNMEASURED_ERROR = 0.3
@@ -28,6 +33,9 @@ _ARITHMETIC = {
     "nvfp4": "fp4",
 }
 """Formats in which weights of another are multiplied; kernels' constants are shares of these."""
+
+_READS_CACHE = {GroupedAttention: "decode_attention", LatentAttention: "latent_decode"}
+"""The family of kernels that reads what each kind of attention caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +132,12 @@ class KernelClock:
         }
 
     def _constants(self, family: str, number_format: str) -> tuple[Kernel, dict[str, float]]:
-        kernel = self.table.kernel(family, self.kernel_format(number_format))
+        wanted = self.kernel_format(number_format)
+        kernel = self.table.kernel(family, wanted)
+        if _stands_in(kernel, wanted):
+            where = f"{self.table.device} under {self.table.engine}"
+            fact = f"was not measured: timed as {kernel.format}"
+            remark(Problem(where=where, key=family, value=wanted, fact=fact))
         constants = dict(kernel.constants)
         if number_format.endswith(STATIC) and "quant_fraction" in constants:
             del constants["quant_fraction"]
@@ -212,6 +225,43 @@ class KernelClock:
         )
 
 
+def unmeasured(
+    table: KernelTable, families: Collection[str], number_format: str, *, asked_by: str
+) -> Iterator[Problem]:
+    """One problem if kernels of some families were measured, and not in a format.
+
+    Such a format would be timed by another's kernel, which says nothing of it. Of a device whose
+    kernels are all assumed any format is as good as another.
+
+    Args:
+        table: of the device under the engine.
+        families: one of them has to have a kernel of the format.
+        number_format: as options name it.
+        asked_by: the option.
+    """
+    plain = number_format.removesuffix(STATIC)
+    measured = {
+        form
+        for (family, form), kernel in table.kernels.items()
+        if family in families and _is_fitted(kernel)
+    }
+    known = measured | {"fp16"} if "bf16" in measured else measured
+    if measured and plain not in known and ANY not in measured:
+        fact = f"{table.engine} has no measured kernel of it on {table.device}"
+        remedy = f"it has {', '.join(sorted(measured))}"
+        yield Problem(where=asked_by, value=number_format, fact=fact, remedy=remedy)
+
+
+def cache_problems(
+    model: Architecture, table: KernelTable, cache: str, *, asked_by: str = "--kv"
+) -> list[Problem]:
+    """What is wrong with the format of a cache: no attention of the model was measured in it."""
+    kinds = {type(layer.mixer) for layer in model.layers}
+    families = [family for kind, family in _READS_CACHE.items() if kind in kinds]
+    found = (unmeasured(table, (family,), cache, asked_by=asked_by) for family in families)
+    return list(dict.fromkeys(problem for problems in found for problem in problems))
+
+
 def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) -> FloatArray:
     """Nodes that a token's experts are on, where routing is limited to some groups of them (N,).
 
@@ -233,6 +283,13 @@ def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) 
 def _parameters(family: str) -> frozenset[str]:
     """Arguments that a closed form takes."""
     return arguments_of(FAMILIES[family].function)
+
+
+def _stands_in(kernel: Kernel, wanted: str) -> bool:
+    """Whether a kernel was measured in another format than was wanted; scales apart."""
+    wants_one = wanted not in (ANY, "fp16") and kernel.format != ANY
+    is_another = kernel.format.partition("_")[0] != wanted.partition("_")[0]
+    return wants_one and is_another and _is_fitted(kernel)
 
 
 def _is_fitted(kernel: Kernel) -> bool:

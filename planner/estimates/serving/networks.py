@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from planner.equations.arrays import FloatArray
 from planner.equations.collectives import transferred_fraction
 from planner.equations.two_regimes import group_latency_s, group_s_per_byte
+from planner.specs.ledger import ENGINES, timed_by
 from planner.specs.records import Fabric, NodesFabric, TorusFabric, TwoRegimes
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
@@ -116,6 +117,7 @@ def serving_network(
     Raises:
         ValueError: the fabric is a list of links, which says nothing of nodes.
     """
+    timed_by(ENGINES)
     if isinstance(fabric, NodesFabric):
         known = fabric.scale_up_measured
         found = {kind: getattr(known, kind) for kind in COLLECTIVES} if known else {}

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,13 @@ GRACE_S = 1.0
 """Beyond the time limit, until the process is ended: to start and to hand over takes so long."""
 
 
-def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
+def solve(
+    program: MixedProgram, effort: Effort, *, options: Mapping[str, Any] | None = None
+) -> Word[FloatArray]:
     """What SCIP says; that it failed, or could not be started, is said as a refusal.
+
+    Args:
+        options: SCIP's own parameters, beside those of the effort.
 
     Raises:
         KeyboardInterrupt: interrupted; the process is ended before.
@@ -35,7 +41,7 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     clock = Clock()
     prover = f"scip (ortools {version('ortools')})"
     try:
-        said = _ask(program, effort)
+        said = _ask(program, effort, options or {})
     except (OSError, ValueError) as error:
         return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
     if said is None:
@@ -58,7 +64,9 @@ def _finite(bound: float) -> float:
     return bound if bound > -1e20 else -math.inf
 
 
-def _ask(program: MixedProgram, effort: Effort) -> dict[str, Any] | None:
+def _ask(
+    program: MixedProgram, effort: Effort, options: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """The worker's word; None if time ran out before it said any.
 
     Raises:
@@ -67,7 +75,14 @@ def _ask(program: MixedProgram, effort: Effort) -> dict[str, Any] | None:
     """
     text = as_mps(program).encode()
     limit_s = effort.seconds()
-    head = {"time_limit_s": limit_s, "gap": effort.gap, "seed": effort.seed, "n_bytes": len(text)}
+    parameters = {
+        "limits/gap": effort.gap,
+        "randomization/randomseedshift": effort.seed,
+        # its usual 1e-6 is what answers were seen to differ by
+        "numerics/feastol": 1e-9,
+        **options,
+    }
+    head = {"time_limit_s": limit_s, "parameters": parameters, "n_bytes": len(text)}
     # -P: what lies beside the worker is not imported in place of what it means;
     # a session of its own: Ctrl-C in a terminal goes to its foreground group
     worker = subprocess.Popen(

@@ -4,7 +4,7 @@ It is run as a file, and imports OR-Tools alone: neither the planner nor numpy. 
 Ctrl-C where it runs, so it runs where nobody presses it; the parent ends it. When the parent is
 gone its end of the pipe closes, and so does this process.
 
-    stdin    one line of JSON {"time_limit_s": …, "gap": …, "seed": …, "n_bytes": …}, then so many
+    stdin    one line of JSON {"time_limit_s": …, "parameters": {…}, "n_bytes": …}, then so many
              bytes of MPS
     stdout   one line of JSON {"outcome": …, "values": [...] or null, "bound": …}
 """
@@ -37,11 +37,8 @@ def main() -> int:
     solver.enable_output(False)
     if asked["time_limit_s"] is not None:
         solver.set_time_limit_in_seconds(asked["time_limit_s"])
-    gap, seed = asked["gap"], asked["seed"]
-    # feasible within 1e-9: its usual 1e-6 is what answers were seen to differ by
-    solver.set_solver_specific_parameters(
-        f"limits/gap = {gap!r}\nrandomization/randomseedshift = {seed}\nnumerics/feastol = 1e-09\n"
-    )
+    lines = [f"{name} = {value}" for name, value in asked["parameters"].items()]
+    solver.set_solver_specific_parameters("\n".join([*lines, ""]))
     solver.solve(model)
     status = solver.status()
     if status not in _ENDS:

@@ -33,7 +33,15 @@ _QWEN2_MOE = Traits(qkv_bias=True, o_bias=False, window_default=False, shared_ga
 _QWEN3 = Traits(qk_norm="head", window_default=False)
 _DELTA = Traits(qk_norm="head", shared_gate=True)
 _GEMMA2 = Traits(n_norms=4, tied=True, full_every=2)
-_GEMMA3 = Traits(n_norms=4, tied=True, full_every=6, qk_norm="head", vocab_size=262_208)
+_GEMMA3 = Traits(
+    n_norms=4,
+    tied=True,
+    full_every=6,
+    qk_norm="head",
+    vocab_size=262_208,
+    n_context_tokens=131_072,
+    stretches_context=False,
+)
 _GLM4_MOE = Traits(o_bias=False, router_bias=True)
 _GPT_OSS = Traits(router_bias=True, expert_bias=True, sinks=True)
 _MINIMAX_M2 = Traits(qk_norm="whole", router_bias=True)
@@ -74,7 +82,7 @@ FAMILIES: Mapping[str, Family] = {
     "minimax_m2": Family(softmax.minimax_m2, _MINIMAX_M2),
     "minimax_text_01": Family(recurrent.minimax, _PLAIN),
     "minimax": Family(recurrent.minimax, _PLAIN),
-    "falcon": Family(softmax.falcon, _PLAIN),
+    "falcon": Family(softmax.falcon, Traits(n_context_tokens=2048)),
     "hunyuan": Family(softmax.hunyuan, Traits(qk_norm="head", tied=True)),
     "nemotron-nas": Family(_pruned, _PLAIN),
     "nemotron_h": Family(recurrent.nemotron_h, _NEMOTRON),

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from planner.errors import Problem
 from planner.specs.huggingface.names import MEANINGS, is_irrelevant, is_shapely
 from planner.specs.provenance import Provenance
+from planner.specs.visible import visible
 
 _MAX_COUNT = 10**9
 _MAX_OF = {"n_layers": 10_000}  # they are listed one by one
@@ -227,5 +228,5 @@ def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, str):
         text = text[1:-1]
-    text = "".join(c if c.isprintable() else "�" for c in text)
+    text = visible(text)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

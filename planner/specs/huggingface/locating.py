@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
+from planner.specs.visible import visible
 
 CONFIG = "config.json"
 
@@ -103,7 +104,11 @@ def _main_revision(folder: Path) -> str:
 
 
 def _name_of(path: Path) -> str:
-    """A model's name, from its folder, from the cache's, or from the file."""
+    """A model's name, from its folder, from the cache's, or from the file; it can be shown."""
+    return visible(_written_name(path))
+
+
+def _written_name(path: Path) -> str:
     for part in reversed(path.absolute().parts[:-1]):
         cached = _CACHED.fullmatch(part)
         if cached:

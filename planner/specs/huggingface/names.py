@@ -16,6 +16,9 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
     "vocab_size": ("vocab_size", "padded_vocab_size"),
     "is_tied": ("tie_word_embeddings", "tie_embeddings"),
     "n_context_tokens": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    "rope_scaling": ("rope_scaling",),
+    "rope_parameters": ("rope_parameters",),
+    "has_alibi": ("alibi",),
     "dtype": ("dtype", "torch_dtype"),
     # attention
     "n_heads": ("num_attention_heads", "n_head", "n_heads"),

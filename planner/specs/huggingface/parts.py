@@ -29,6 +29,8 @@ class Traits:
         shared_gate: the shared expert's output is gated.
         sinks: attention has a sink a head.
         vocab_size: of configs that leave it out.
+        n_context_tokens: likewise.
+        stretches_context: positions are those before the rotary embedding stretches them.
     """
 
     qkv_bias: bool | None = None
@@ -45,6 +47,8 @@ class Traits:
     shared_gate: bool = False
     sinks: bool = False
     vocab_size: int | None = None
+    n_context_tokens: int | None = None
+    stretches_context: bool = True
 
 
 Reach = tuple[Span, int | None]

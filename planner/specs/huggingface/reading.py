@@ -12,12 +12,15 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs.architecture import Architecture
+from planner.specs.huggingface.contexts import context_of
 from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import format_of_dtype, format_of_quantization
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate
+from planner.specs.huggingface.parts import Traits
 from planner.specs.huggingface.variants import read_variant
+from planner.specs.ledger import Use, enter
 
 _MAX_BYTES = 16 * 2**20
 _INNER = ("text_config", "language_config", "llm_config")
@@ -50,7 +53,7 @@ def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Archi
     fields = Fields(inner, shown=found.shown, inside=inside, model_type=model_type)
     family = FAMILIES[model_type]
     body = family.read(fields, family.traits)
-    return _architecture(found, table, fields, body)
+    return _architecture(found, table, fields, body, family.traits)
 
 
 def read_json(path: Path, shown: str) -> Table:
@@ -62,7 +65,8 @@ def read_json(path: Path, shown: str) -> Table:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise SpecError([Problem(where=shown, fact="is larger than any config, 16 MB")])
-        table = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+        content = path.read_bytes()
+        table = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
     except _DuplicateError as error:
         raise SpecError([Problem(where=shown, key=str(error), fact="is said twice")]) from None
     except json.JSONDecodeError as error:
@@ -78,6 +82,7 @@ def read_json(path: Path, shown: str) -> Table:
         raise SpecError([Problem(where=shown, fact=fact)]) from None
     if not isinstance(table, dict):
         raise SpecError([Problem(where=shown, fact="is not a JSON object")])
+    enter(Use(kind="config"), path, content)
     return table
 
 
@@ -130,12 +135,14 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
     raise SpecError([problem], hint=f"understood are {listed}")
 
 
-def _architecture(found: Located, table: Table, fields: Fields, body: Body) -> Architecture:
+def _architecture(
+    found: Located, table: Table, fields: Fields, body: Body, traits: Traits
+) -> Architecture:
     """The record, or every fault that was found on the way."""
     d_model = fields.count("d_model")
     vocab_size = fields.count("vocab_size", body.vocab_by_default)
     is_tied = fields.flag("is_tied", default=body.tied_by_default)
-    n_context = fields.optional("n_context_tokens")
+    n_context = context_of(fields, traits)
     saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
     quantized, more = _quantized(found, table)
     variant, others = read_variant(found.path, found.shown)

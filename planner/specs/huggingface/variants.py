@@ -18,6 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.errors import Problem
+from planner.specs.ledger import Use
 from planner.specs.tables import Table, is_count, literal, read_table
 from planner.specs.variants import HOWS, Variant
 from planner.units import UnitError, parse
@@ -39,7 +40,7 @@ def read_variant(config: Path, shown: str) -> tuple[Variant | None, list[Problem
     if path == config or not path.exists():
         return None, []
     where = str(Path(shown).with_name(path.name))
-    table, problems = read_table(path, where)
+    table, problems = read_table(path, where, use=Use(kind="variant"))
     if problems:
         return None, list(problems)
     inner = table.get("variant")

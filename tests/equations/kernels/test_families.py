@@ -5,10 +5,10 @@ import inspect
 import numpy as np
 import pytest
 
+from planner.calibration.kernel_files import load_kernels
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import arguments_of
-from planner.specs.finding import Kind, files
-from planner.specs.kernel_files import load_kernels
+from planner.specs.places import Kind, files
 
 RATES = {"peak_flop_per_s": 1e15, "hbm_bytes_per_s": 3e12}
 SIZES = {

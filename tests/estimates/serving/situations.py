@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
+from planner.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving, ServingTimes, Traffic, serving_times
 from planner.specs.architecture import Architecture
-from planner.specs.kernel_files import kernel_table, load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
 
 BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")

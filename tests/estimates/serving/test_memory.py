@@ -11,7 +11,7 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import drafts_of, rounds_of
 from planner.estimates.serving.memory import cache_bytes, drafter_bytes, holding, state_bytes
 from planner.estimates.serving.passes import parameter_bytes
-from planner.specs.kernel_files import load_engine
+from planner.specs.engine_files import load_engine
 from planner.specs.variants import Variant
 from tests.estimates.serving.situations import BF16, model
 

@@ -1,0 +1,197 @@
+"""What kernel files may say: constants with their ranges, and number formats, of each family.
+
+A constant means the same in every family that has it. Its range is what a real kernel may be
+found to have, wider than what a fit searches: outside of it a file holds a slip of the keyboard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from inspect import Parameter as Argument
+from inspect import signature
+from typing import NamedTuple, get_args, get_type_hints
+
+from planner.equations.kernels.families import Family, arguments_of
+
+
+class Range(NamedTuple):
+    """From and to which a constant may be, both included, in the SI unit of its name."""
+
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
+
+_SHARE = Range(1e-3, 1.0)
+_COUNT = Range(0.0, 1e4)
+
+RANGES: Mapping[str, Range] = {
+    "floor_s": Range(0.0, 1e-2),
+    "kernel_s": Range(0.0, 1e-3),
+    "routing_s": Range(0.0, 1e-2),
+    "host_s": Range(0.0, 1e-1),
+    "token_s": Range(0.0, 1e-4),
+    "sequence_s": Range(0.0, 1e-4),
+    "sequence_head_s": Range(0.0, 1e-5),
+    "column_s": Range(0.0, 1e-6),
+    "select_s": Range(0.0, 1e-6),
+    # Tiles count what a program pays for elsewhere too, and a cache of 8 bits may be met in 8
+    # bits where the peak is that of 16: a share of the peak may pass one.
+    "compute_fraction": Range(1e-3, 2.0),
+    "product_compute_fraction": _SHARE,
+    "memory_fraction": _SHARE,
+    "product_memory_fraction": _SHARE,
+    "conv_fraction": _SHARE,
+    "index_fraction": _SHARE,
+    "quant_fraction": Range(1e-2, 10.0),  # what is quantised may stay in a cache
+    "exponent": Range(1.0, 100.0),
+    "row_traffic": Range(0.0, 100.0),
+    "walk_traffic": Range(0.0, 100.0),
+    "narrow_columns": Range(0.0, 1e3),
+    "narrow_n": Range(0.0, 1e3),
+    "prologue_k": _COUNT,
+    "ramp_tokens": Range(0.0, 1e5),
+    "idle_sequences": _COUNT,
+    "tile_rows": Range(1.0, 1024.0),
+    "min_heads": Range(1.0, 1024.0),
+    "n_passes": Range(1.0, 1e3),
+    "n_sms": Range(1.0, 1e4),
+    "scale_up_bytes_per_s": Range(1e6, 1e14),
+    "scale_out_bytes_per_s": Range(1e6, 1e14),
+}
+"""Every constant of every family."""
+
+WHOLE = frozenset({"n_sms"})
+"""Constants that are counts of things."""
+
+ANY = "any"
+_NUMBERS = (
+    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4", "fp4", "mxfp4", "mxfp4_mxfp8",
+    "nvfp4", ANY,
+)  # fmt: skip
+_STATES = ("delta", "kda", "lightning", "mamba1", "mamba2", ANY)
+_CACHES = (*_NUMBERS, "fp8_fp8")
+"""Formats of the cache; `fp8_fp8` where queries are in 8 bits too."""
+
+
+def formats_of(family: Family) -> tuple[str, ...]:
+    """Formats that a family's kernels may be of.
+
+    Number formats; of a recurrence what it keeps, of a block that of its weights and its cache,
+    joined by `+`.
+    """
+    if family.name.startswith("recurrence"):
+        return _STATES
+    if "_block_" in family.name:
+        numbers = _NUMBERS[:-1]
+        return (*(f"{weights}+{cache}" for weights in numbers for cache in numbers), ANY)
+    return _CACHES if "attention" in family.name or "latent" in family.name else _NUMBERS
+
+
+def constants_of(family: Family) -> frozenset[str]:
+    """Every constant that a family's kernel may have."""
+    return arguments_of(family.function) & RANGES.keys()
+
+
+def required_of(family: Family) -> frozenset[str]:
+    """Constants without which a family says nothing of time.
+
+    Those that its function cannot do without, and those that every form fits, but for what it
+    once did not.
+    """
+    fitted = frozenset.intersection(*(frozenset(form) for form in family.forms.values()))
+    return (constants_of(family) & (_needed(family) | fitted)) - frozenset(family.spare)
+
+
+def _needed(family: Family) -> frozenset[str]:
+    """Arguments of the function that have no usual value."""
+    taken = signature(family.function).parameters
+    names = {name for name, one in taken.items() if one.default is Argument.empty}
+    hints = get_type_hints(family.function)
+    for name, one in taken.items():
+        if one.kind is Argument.VAR_KEYWORD:
+            names.discard(name)
+            names.update(*(record.__required_keys__ for record in get_args(hints[name])))
+    return frozenset(names)
+
+
+class Fault(NamedTuple):
+    """What is wrong with a kernel of a file: where in it, what stands there, what to write."""
+
+    key: str
+    value: object
+    fact: str
+    remedy: str
+
+
+def kernel_faults(
+    family: Family, number_format: str, constants: Mapping[str, float | None], *, n_sms: int
+) -> Iterator[Fault]:
+    """Everything that is wrong with a kernel.
+
+    Args:
+        family: as the file names it.
+        number_format: of the kernel.
+        constants: as the file has them; None where it has no number.
+        n_sms: multiprocessors, as the table says; 0 if it does not.
+    """
+    if number_format not in formats_of(family):
+        yield _format_fault(family, number_format)
+    known, required = constants_of(family), required_of(family)
+    unknown = [name for name in constants if name not in known]
+    meant = {name: _nearest(name, known - constants.keys()) for name in unknown}
+    for name in unknown:
+        remedy = f"did you mean `{meant[name]}`?" if meant[name] else _listed(known)
+        yield Fault(f"constants.{name}", constants[name], "unknown constant", remedy)
+    for name in sorted(required - constants.keys() - set(meant.values())):
+        remedy = f"write a number from {RANGES[name].words}"
+        yield Fault(f"constants.{name}", "", "is missing", remedy)
+    for name in sorted(constants.keys() & known):
+        yield from _range_faults(name, constants[name])
+    yield from _tile_faults(constants, n_sms)
+
+
+def _range_faults(name: str, value: float | None) -> Iterator[Fault]:
+    low, high = RANGES[name]
+    if value is None:
+        return
+    if not low <= value <= high:
+        fact = f"is below {low:g}" if value < low else f"is above {high:g}"
+        yield Fault(f"constants.{name}", value, fact, f"it is {RANGES[name].words}")
+    elif name in WHOLE and not float(value).is_integer():
+        yield Fault(f"constants.{name}", value, "is not a whole number", f"write `{value:.0f}`")
+
+
+def _tile_faults(constants: Mapping[str, float | None], n_sms: int) -> Iterator[Fault]:
+    """Tiles are counted over multiprocessors, of which a table has one number."""
+    own = constants.get("n_sms")
+    if own is not None and n_sms and own != n_sms:
+        fact = f"is not what the table says, {n_sms}"
+        yield Fault("constants.n_sms", own, fact, "keep one of the two")
+    if "n_sms" not in constants and not n_sms:
+        for name in ("prologue_k", "narrow_n"):
+            if name in constants:
+                fact, remedy = "counts tiles of no multiprocessors", "say `n_sms` in [table]"
+                yield Fault(f"constants.{name}", constants[name], fact, remedy)
+
+
+def _format_fault(family: Family, number_format: str) -> Fault:
+    known = formats_of(family)
+    near = _nearest(number_format, frozenset(known))
+    listed = "a format of weights and one of the cache, like `fp8_block+bf16`"
+    otherwise = listed if "_block_" in family.name else _listed(known)
+    remedy = f"did you mean `{near}`?" if near else otherwise
+    return Fault("format", number_format, "unknown number format", remedy)
+
+
+def _nearest(word: str, known: frozenset[str]) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(word, sorted(known), n=1)), "")
+
+
+def _listed(names: frozenset[str] | tuple[str, ...]) -> str:
+    return f"there are {', '.join(f'`{name}`' for name in sorted(names))}"

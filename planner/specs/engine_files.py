@@ -1,0 +1,121 @@
+"""Load serving engines from TOML files; every fault of a file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from planner.errors import Problem, SpecError
+from planner.specs.faults import validate
+from planner.specs.finding import Found, find
+from planner.specs.kernels import EngineSpec
+from planner.specs.patterns import name_of
+from planner.specs.places import Kind
+from planner.specs.provenance import Provenance
+from planner.specs.schemas import Section, Sourced, Strict
+from planner.specs.tables import read_table
+from planner.specs.values import Bytes, Count, Fraction, SpareCount, Text, fault
+from planner.units import UnitError, parse, show
+
+LONGEST_S = 60.0
+"""No engine spends more on anything that its file says; it is then a slip of the unit [s]."""
+
+
+def _spare_seconds(raw: object) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, str):
+        raise fault("is not a duration", "write it like `2 ms`")
+    try:
+        value = parse(raw, "s", allow_zero=True)
+    except UnitError as error:
+        raise fault(error.fact, error.remedy) from None
+    if value > LONGEST_S:
+        raise fault(f"is above {show(LONGEST_S, 's')}", "write it like `2 ms`")
+    return value
+
+
+def _switch(raw: object) -> bool:
+    if not isinstance(raw, bool):
+        raise fault("is neither true nor false", "write `true` or `false`")
+    return raw
+
+
+_Switch = Annotated[bool, BeforeValidator(_switch)]
+_SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds)]
+
+
+class EngineHead(Strict):
+    name: Text
+    title: Text
+    version: Text
+    description: Text = ""
+
+
+class EngineMemory(Section):
+    fraction: Sourced[Fraction]
+    workspace: Sourced[Bytes]
+    block: Sourced[Count]
+
+
+class EngineSteps(Section):
+    chunk: Sourced[Count]
+    decode_host: Sourced[_SpareSeconds]
+    prefill_host: Sourced[_SpareSeconds]
+    small_kernels: Sourced[SpareCount]
+    request: Sourced[_SpareSeconds] | None = None
+    expert_request: Sourced[_SpareSeconds] | None = None
+    mixes_prefill: Sourced[_Switch] | None = None
+    message_share: Sourced[Fraction] | None = None
+
+
+class EngineFile(Strict):
+    engine: EngineHead
+    memory: EngineMemory
+    steps: EngineSteps
+
+
+def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
+    """Load a serving engine, by a name such as `vllm` or the path of a file.
+
+    Raises:
+        SpecError: there is no such engine, or its file has faults; all are listed.
+    """
+    found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
+    table, unread = read_table(found.path, found.shown, use=found.use(Kind.ENGINE))
+    file, faults = validate(EngineFile, table, found.shown) if table else (None, [])
+    problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
+    if file is None or problems:
+        raise SpecError(problems)
+    memory, steps = file.memory, file.steps
+    return EngineSpec(
+        name=file.engine.name,
+        title=file.engine.title,
+        version=file.engine.version,
+        memory_fraction=memory.fraction.value,
+        workspace_bytes=memory.workspace.value,
+        n_block_tokens=memory.block.value,
+        n_chunk_tokens=steps.chunk.value,
+        decode_host_s=steps.decode_host.value,
+        prefill_host_s=steps.prefill_host.value,
+        n_small_kernels=steps.small_kernels.value,
+        request_s=steps.request.value if steps.request else 0.0,
+        expert_request_s=steps.expert_request.value if steps.expert_request else 0.0,
+        mixes_prefill=steps.mixes_prefill.value if steps.mixes_prefill else True,
+        message_share=steps.message_share.value if steps.message_share else 0.0,
+        provenance=tuple(
+            Provenance(key=f"{section}.{key}", source=getattr(part, key).source)
+            for section, part in (("memory", memory), ("steps", steps))
+            for key in type(part).model_fields
+            if key != "source" and getattr(part, key) is not None
+        ),
+    )
+
+
+def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
+    """One problem if a file that was found by its name calls itself something else."""
+    if found.name and name and name != found.name:
+        remedy = f"write `{found.name}`, or rename the file"
+        fact = "is not the name of the file"
+        key = f"{section}.name"
+        yield Problem(where=found.shown, key=key, value=name, fact=fact, remedy=remedy)
