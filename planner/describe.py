@@ -17,7 +17,7 @@ from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
-from planner.programs.deployment import DECODE, PREFILL, REPLICAS
+from planner.programs.amounts import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment, Division, DraftPlan, Memory, Mesh, PhasePlan, StepTime

@@ -18,7 +18,7 @@ from planner.estimates.phases import NumberFormats, passes
 from planner.estimates.steps import Machine
 from planner.layouts.geometry import Pass
 from planner.layouts.table import ATTENTION_NAMES, LayoutTable
-from planner.programs.deployment import DECODE, REPLICAS
+from planner.programs.amounts import DECODE, REPLICAS
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment, PhasePlan, StepTime

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.deadlines import is_over
-from planner.programs.deployment import DECODE, PREFILL
+from planner.programs.amounts import DECODE, PREFILL
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
     Assignment,

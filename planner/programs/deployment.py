@@ -14,24 +14,23 @@ is the rent of all replicas over the demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import cached_property, partial
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import IntArray
 from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
 from planner.estimates.phases import PHASES
+from planner.programs.amounts import DECODE, GIB, PREFILL, REPLICAS, ways_of
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Coefficients, Facts, Quantities, Ways
-from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
-from planner.specs.records import Workload
+from planner.programs.quantities import Facts, Quantities
+from planner.programs.targets import target_limits
 from planner.specs.request import Request
 from planner.topology.packing import n_places
 
-GIB = 1.0 / 2**30
-PREFILL, DECODE, REPLICAS = 0, 1, 2
 REPLICA_SLOT = "replicas"
 TIE_BREAKER = "cost"
 IDLEST = "throughput"  # least device time of a token: most of the replicas' time is left over
@@ -76,7 +75,7 @@ class Posing:
         self._tie_breaker = tie_breaker
         self._scale = np.inf if "hbm" in without else memory_scale
         self._demand = None if "demand" in without else request.targets.demand_tokens_per_s
-        self._ways = _ways(request, without)
+        self._ways = ways_of(request, without)
 
     def blocks(self) -> Iterator[PosedProgram]:
         """Every context once, with all of its columns."""
@@ -100,7 +99,7 @@ class Posing:
         }
         if targets.demand_tokens_per_s is not None:
             contexts["n_rooms"] = self._rooms[table.contexts.mesh[numbers]]
-        facts, n_unfit = _fitting(table, block, context.reshape(-1), contexts, room)
+        facts, n_unfit, least_unfit = _fitting(table, block, context.reshape(-1), contexts, room)
         if self._demand is not None:
             facts = _with_replicas(facts, block.arms, context.reshape(-1))
         quantities = Quantities(self._ways, facts)
@@ -121,14 +120,22 @@ class Posing:
             ),
         )
         breaker = self._tie_breaker
-        return PosedProgram(
+        posed = PosedProgram(
             program=program,
             quantities=quantities,
             tie_breaker=None if self._objective == breaker else breaker,
             n_unfit=n_unfit,
             last_tie_breaker=None if self._demand is None else IDLEST,
-            roomier=lambda times: self._posed(scale * times, block),
         )
+
+        def roomier(times: float) -> PosedProgram:
+            more = usable_bytes(table.machine, scale=scale * times)
+            if more >= least_unfit:  # there are further columns
+                return self._posed(scale * times, block)
+            capacity = np.full(len(numbers), more * GIB)
+            return replace(posed, program=replace(program, capacity_bytes=capacity))
+
+        return replace(posed, roomier=roomier)
 
     @cached_property
     def _rooms(self) -> IntArray:
@@ -147,15 +154,22 @@ def _fitting(
     context: IntArray,
     contexts: dict[str, IntArray],
     room: float,
-) -> tuple[Facts, int]:
-    """All candidates that fit, and how many do not; prefill holds its working set in decode too."""
+) -> tuple[Facts, int, float]:
+    """All candidates that fit; how many do not, and the least memory that one of them takes.
+
+    Prefill holds its working set beside the decode batch.
+    """
     phases = [(PREFILL, 0, block.prefill)]
     phases += [(DECODE, variant, phase) for variant, phase in enumerate(block.decodes)]
-    places, n_unfit = [], 0
+    places, n_unfit, least_unfit = [], 0, np.inf
     for _, _, phase in phases:
-        finite = np.isfinite(phase.pass_s)
-        places.append(np.flatnonzero((alone_bytes(table, block, phase) <= room) & finite))
-        n_unfit += int(np.count_nonzero(finite) - len(places[-1]))
+        finite, alone = np.isfinite(phase.pass_s), alone_bytes(table, block, phase)
+        fits = (alone <= room) & finite
+        places.append(np.flatnonzero(fits))
+        n_beyond = int(np.count_nonzero(finite) - len(places[-1]))
+        n_unfit += n_beyond
+        if n_beyond:
+            least_unfit = min(least_unfit, float(alone[finite & ~fits].min()))
     ends = np.cumsum([len(at) for at in places])
     n_columns = int(ends[-1])
     whole = {name: np.zeros(n_columns, np.int64) for name in ("slot", "variant")}
@@ -175,7 +189,8 @@ def _fitting(
             numbers["held_bytes"][here] += phase.working_bytes.ravel()[at]
             continue
         whole["slot"][here], whole["variant"][here] = slot, variant
-    return Facts(context=of_context, of_context=contexts, of_column=whole | numbers), n_unfit
+    facts = Facts(context=of_context, of_context=contexts, of_column=whole | numbers)
+    return facts, n_unfit, least_unfit
 
 
 def _with_replicas(facts: Facts, arms: IntArray, context: IntArray) -> Facts:
@@ -206,119 +221,3 @@ def _with_replicas(facts: Facts, arms: IntArray, context: IntArray) -> Facts:
             for name, values in facts.of_column.items()
         },
     )
-
-
-def _ways(request: Request, without: Collection[str]) -> Ways:
-    """How all that may be limited or minimised follows, each linear in contexts and columns.
-
-    The device time of a request is t_prefill/B_prefill + steps × t_decode/B_decode: with the
-    batch fixed by the column, a ratio becomes a coefficient. With a draft, t_decode is the
-    time of a round over the tokens that it yields.
-    """
-    rent = request.cluster.usd_per_hour
-    ways: dict[str, Callable[[Facts], Coefficients]] = {
-        "cost": partial(_cost, request.workload, rent),
-        "decode_cost": partial(_decode_cost, request.workload, rent),
-        "latency": partial(_milliseconds, slot=DECODE),
-        "ttft": partial(_milliseconds, slot=PREFILL),
-        "throughput": partial(_throughput, request.workload),
-        "rent": lambda facts: (_devices(facts) * rent, _nothing(facts)),
-        "devices": lambda facts: (_devices(facts), _nothing(facts)),
-        "batch": _negative_batch,
-        "memory": _memory,
-    }
-    demand = request.targets.demand_tokens_per_s
-    if demand is None:
-        return ways
-    if "demand" in without:
-        most = None if "devices" in without else request.targets.n_devices
-        return ways | {"capacity": partial(_capacity, request.workload, most)}
-    return ways | {
-        "cost": lambda facts: _fleet_cost(facts, rent, demand),
-        "rent": lambda facts: (_no_context(facts), _fleet(facts) * rent),
-        "devices": lambda facts: (_no_context(facts), _fleet(facts)),
-        "demand": partial(_demand, request.workload, demand),
-    }
-
-
-def _nothing(facts: Facts) -> FloatArray:
-    return np.zeros(len(facts.context))
-
-
-def _no_context(facts: Facts) -> FloatArray:
-    return np.zeros(facts.n_contexts)
-
-
-def _devices(facts: Facts) -> FloatArray:
-    return facts.of_context["n_devices"].astype(float)
-
-
-def _token_s(facts: Facts, workload: Workload) -> FloatArray:
-    """Device time of an output token that a column takes [s]."""
-    of = facts.of_column
-    n_passes = np.where(of["slot"] == DECODE, float(workload.n_decode_steps), 1.0)
-    return np.asarray(of["pass_s"] * n_passes / of["batch"] / workload.n_output_tokens)
-
-
-def _cost(workload: Workload, rent: float, facts: Facts) -> Coefficients:
-    usd = _token_s(facts, workload) * (_devices(facts) * rent)[facts.context] / 3600.0
-    return _no_context(facts), np.asarray(usd * USD_PER_MTOKEN)
-
-
-def _decode_cost(workload: Workload, rent: float, facts: Facts) -> Coefficients:
-    context, column = _cost(workload, rent, facts)
-    return context, np.where(facts.of_column["slot"] == DECODE, column, 0.0)
-
-
-def _milliseconds(facts: Facts, *, slot: int) -> Coefficients:
-    of = facts.of_column
-    return _no_context(facts), np.where(of["slot"] == slot, of["pass_s"] * MS, 0.0)
-
-
-def _throughput(workload: Workload, facts: Facts) -> Coefficients:
-    return _no_context(facts), _token_s(facts, workload) * MS
-
-
-def _negative_batch(facts: Facts) -> Coefficients:
-    of = facts.of_column
-    return _no_context(facts), np.where(of["slot"] == DECODE, -of["batch"].astype(float), 0.0)
-
-
-def _memory(facts: Facts) -> Coefficients:
-    return facts.of_context["weight_bytes"] * GIB, facts.of_column["held_bytes"] * GIB
-
-
-def _n_replicas(facts: Facts) -> FloatArray:
-    of = facts.of_column
-    return np.where(of["slot"] == REPLICAS, of["batch"], 0).astype(float)
-
-
-def _fleet(facts: Facts) -> FloatArray:
-    """Devices of all replicas: with a demand, money and devices are theirs."""
-    return np.asarray(_n_replicas(facts) * facts.of_context["n_devices"][facts.context])
-
-
-def _fleet_cost(facts: Facts, rent: float, demand: float) -> Coefficients:
-    return _no_context(facts), _fleet(facts) * rent / 3600.0 / demand * USD_PER_MTOKEN
-
-
-def _demand(workload: Workload, demand: float, facts: Facts) -> Coefficients:
-    """Replicas' worth of device time that the demand takes, less those beyond the first.
-
-    At most 1, so that its tolerance is a share of one replica.
-    """
-    busy = _token_s(facts, workload) * MS / MS * demand
-    beyond = np.where(facts.of_column["slot"] == REPLICAS, _n_replicas(facts) - 1.0, 0.0)
-    return _no_context(facts), busy - beyond
-
-
-def _capacity(workload: Workload, most_devices: int | None, facts: Facts) -> Coefficients:
-    """Time of a token when as many replicas as there may be work on tokens [ms].
-
-    Its least is one over the largest demand that can be met.
-    """
-    most = facts.of_context["n_rooms"]
-    if most_devices is not None:
-        most = np.minimum(most, most_devices // facts.of_context["n_devices"])
-    n_replicas = np.maximum(most, 1)[facts.context]
-    return _no_context(facts), _token_s(facts, workload) * MS / n_replicas

@@ -14,7 +14,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.programs.deployment import GIB, TIE_BREAKER
+from planner.programs.amounts import GIB
+from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known

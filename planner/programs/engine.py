@@ -14,7 +14,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.programs.deployment import GIB, TIE_BREAKER
+from planner.programs.amounts import GIB
+from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known

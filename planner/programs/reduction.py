@@ -80,9 +80,13 @@ def reduced(
         n_columns += posed.program.n_columns
         n_contexts += posed.program.n_contexts
         whole = [*whole, posed] if n_columns <= MOST_WHOLE else []
-        near.add(posed)
+        field = near.add(posed)
         for name, relief in reliefs.items():
-            relieved[name].add(loosened(posed, name, relief))
+            loose = loosened(posed, name, relief)
+            if name in field.rejecting or loose.program.n_columns > posed.program.n_columns:
+                relieved[name].add(loose)
+            else:  # nothing that the limit kept out
+                relieved[name].keep(loose, field)
         if until_met and near.has_met:
             break
     if whole:
@@ -120,14 +124,16 @@ class _Kept:
         self._best: PosedProgram | None = None
         self._n_kept = self._n_looked_through = 0
 
-    def add(self, posed: PosedProgram) -> None:
+    def add(self, posed: PosedProgram) -> Field:
+        """Sift a block, and keep what is left of it."""
         field, best = self._sieve.sift(posed.program)
         if best is not None:
             k, columns = np.array([best.context]), np.array(best.columns)
             self._best = posed.take(contexts=k, columns=columns)
-        self._keep(posed, field)
+        self.keep(posed, field)
         if self._n_kept > 2 * self._n_looked_through + MOST_KEPT:
             self._look_through()
+        return field
 
     @property
     def has_met(self) -> bool:
@@ -156,7 +162,8 @@ class _Kept:
             incumbent=None if best is None else whole.place_of(best, in_best_order),
         )
 
-    def _keep(self, posed: PosedProgram, field: Field) -> None:
+    def keep(self, posed: PosedProgram, field: Field) -> None:
+        """Keep what is left of a block that was sifted."""
         self._sieve.count(field)
         self._parts.append(
             posed.take(contexts=np.flatnonzero(field.contexts), columns=field.columns)
@@ -169,5 +176,5 @@ class _Kept:
         for posed in parts:
             field = Field(posed.program)
             self._sieve.prune(field)
-            self._keep(posed, field)
+            self.keep(posed, field)
         self._n_looked_through = self._n_kept

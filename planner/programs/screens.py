@@ -83,6 +83,11 @@ class Field:
             self._largest = max(float(np.abs(values).max(initial=0.0)) for values in terms)
         return 8 * float(np.finfo(np.float64).eps) * self._largest
 
+    @property
+    def rejecting(self) -> set[str]:
+        """The screens that rejected anything."""
+        return {name for name, counts in self.rejected.items() if any(counts)}
+
     def of(self, values: FloatArray) -> FloatArray:
         """A column array on the columns that are left."""
         whole = len(self.columns) == len(values)
