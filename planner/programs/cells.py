@@ -43,8 +43,10 @@ def cell_rows(openings: Openings, opening: IntArray) -> CellRows:
     kept = np.flatnonzero(used & ~is_implied)
     number = np.full(len(used), -1, np.int32)
     number[kept] = np.arange(len(kept))
-    stands = np.flatnonzero(number[cells] >= 0)
-    resource, column = number[cells[stands]], column[stands]
+    resource = number[cells]
+    stands = resource >= 0
+    if not stands.all():
+        resource, column = resource[stands], column[stands]
     return CellRows(
         cell=kept,
         uses=Uses(resource=resource, column=column, amount=np.ones(len(column), np.int8)),

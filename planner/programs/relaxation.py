@@ -26,7 +26,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.programs.layout import FloatArray, IntArray, ceiling
-from planner.programs.placement import UNLIMITED, PlacementProgram, largest_share, most_copies
+from planner.programs.placement import (
+    UNLIMITED,
+    AnyInts,
+    PlacementProgram,
+    largest_share,
+    most_copies,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,8 +46,8 @@ class Relaxation:
         most: the largest value of each, (J + 1,).
     """
 
-    row: IntArray
-    column: IntArray
+    row: AnyInts
+    column: AnyInts
     value: FloatArray
     right: FloatArray
     objective: FloatArray
@@ -72,7 +78,7 @@ def relaxation(program: PlacementProgram) -> Relaxation:
     used = np.zeros(program.n_resources)
     np.add.at(used, uses.resource, np.maximum(uses.amount, 0) * most[uses.column])
     binds = np.flatnonzero(used > program.free)
-    number = np.full(program.n_resources, -1)
+    number = np.full(program.n_resources, -1, np.int32)
     number[binds] = np.arange(len(binds))
     stands = number[uses.resource] >= 0
     rows = [number[uses.resource[stands]]]
@@ -84,8 +90,8 @@ def relaxation(program: PlacementProgram) -> Relaxation:
         values.append(np.append(coefficients, share) if share else coefficients)
         right.append(most_of_row)
     return Relaxation(
-        row=np.concatenate(rows),
-        column=np.concatenate(columns),
+        row=np.concatenate(rows, dtype=np.int32),
+        column=np.concatenate(columns, dtype=np.int32),
         value=np.concatenate(values),
         right=np.array(right),
         objective=_objective(program),

@@ -40,6 +40,9 @@ MOST_BY_CPSAT = 60
 
 LEAST_TIME_S = 0.01
 MOST_TIED = 100
+MOST_STATED = 300_000
+"""Uses of resources up to which a packing is stated whole, for a second solver: of more of them it
+takes minutes that nothing can interrupt, and gigabytes."""
 MOST_COUNTED = 100_000
 """Choices of a program that are all looked at, in place of a second solver."""
 
@@ -108,6 +111,8 @@ def _provers(program: PlacementProgram, solver: str) -> list[Prover[Counts]]:
 
     if solver != "exhaustive" and exhaustive.is_small(program, MOST_COUNTED):
         return [_prover(program, solver), _prover(program, "exhaustive")]
+    if solver == "narrowing" and len(program.uses.amount) > MOST_STATED:
+        return [_prover(program, solver)]
     others = _THEN[solver]
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]

@@ -39,6 +39,9 @@ from planner.solvers.solution import Effort, Stop, relative_gap
 
 FIRST_COLUMNS = 300
 """Columns that the first choice is made among; doubled while there is none."""
+MOST_STATED = 300_000
+"""Uses of resources of the columns that a choice is made among: of more of them, stating it takes
+seconds that nothing can interrupt."""
 FIRST_SLICE_S = 2.0
 """Time of the first choice; doubled each time that it is not enough."""
 _CLOSE = 1e-9
@@ -102,6 +105,8 @@ class _Search:
         n = min(FIRST_COLUMNS, len(falls_behind))
         while True:
             kept = np.flatnonzero(self._given.reduced <= falls_behind[n - 1])
+            if n > FIRST_COLUMNS and self._n_entries(kept) > MOST_STATED:
+                return
             n = len(kept)
             ahead = falls_behind[n] if n < len(falls_behind) else math.inf
             found = self._choose(kept)
@@ -109,6 +114,12 @@ class _Search:
             if self._is_closed() or self._stopped_by:
                 return
             n = self._next(found, falls_behind, n)
+
+    def _n_entries(self, columns: IntArray) -> int:
+        """Uses of resources of some columns."""
+        is_kept = np.zeros(self._program.n_columns, np.bool_)
+        is_kept[columns] = True
+        return int(np.count_nonzero(is_kept[self._program.uses.column]))
 
     def word(self) -> Word[Counts]:
         """What came of it."""
