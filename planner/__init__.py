@@ -36,13 +36,15 @@ if TYPE_CHECKING:
     from planner.expert_results import ExpertPlan
     from planner.pareto import engine_frontier, frontier
     from planner.placement_results import Placement, PlacementConflict
-    from planner.placing.asking import Serve
     from planner.placing.planning import place
     from planner.placing.repairing import repair
     from planner.planning import plan
     from planner.repair_results import Repair
+    from planner.report.as_json import answer_json
+    from planner.report.saved import load_placement
     from planner.results import Conflict, Deployment, Plan
     from planner.specs.layer_files import LayersSpec, load_layers
+    from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
     from planner.specs.reading import load_cluster as load_topology
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     from planner.staging.placing import place_layers
     from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
     from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
+    from planner.verification import verify
+    from planner.verification_results import Verification
 
 _HOMES = {
     "plan": "planner.planning",
@@ -69,7 +73,7 @@ _HOMES = {
     "place": "planner.placing.planning",
     "repair": "planner.placing.repairing",
     "Repair": "planner.repair_results",
-    "Serve": "planner.placing.asking",
+    "Serve": "planner.specs.placement_request",
     "Placement": "planner.placement_results",
     "PlacementConflict": "planner.placement_results",
     "PoolSpec": "planner.specs.pools",
@@ -111,6 +115,10 @@ _HOMES = {
     "NoPlanError": "planner.errors",
     "OutOfTimeError": "planner.errors",
     "SolverError": "planner.errors",
+    "answer_json": "planner.report.as_json",
+    "load_placement": "planner.report.saved",
+    "verify": "planner.verification",
+    "Verification": "planner.verification_results",
 }
 _ALIASES = {"load_topology": "load_cluster"}
 
@@ -149,7 +157,9 @@ __all__ = [
     "StagingConflict",
     "State",
     "Targets",
+    "Verification",
     "Workload",
+    "answer_json",
     "audit_engine",
     "compare",
     "compare_engines",
@@ -163,6 +173,7 @@ __all__ = [
     "load_device",
     "load_layers",
     "load_model",
+    "load_placement",
     "load_pool",
     "load_state",
     "load_topology",
@@ -172,6 +183,7 @@ __all__ = [
     "plan",
     "plan_engine",
     "repair",
+    "verify",
 ]
 
 

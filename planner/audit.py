@@ -39,7 +39,7 @@ from planner.specs.request import (
     make_request,
 )
 from planner.topology.meshes import mesh_table
-from planner.verdict import referee_verdict
+from planner.verifier.plans import checked
 
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"
@@ -289,7 +289,7 @@ def _solved(
     if found.assignment is None:
         return None
     deployment = describe(table, found.posed, request, found.assignment)
-    referee_verdict(table, found.posed, request, found.assignment, deployment)
+    checked(request, deployment)
     return deployment
 
 

@@ -81,6 +81,8 @@ class Certificate:
         proofs: what each prover said, in the order in which they were asked; values and bounds
             in the unit of the objective.
         vouched_by: provers that vouch for the bound; empty where one solver is alone with it.
+        vouched_bound: the best that is vouched for, where that is less than the bound; else the
+            bound; None where nobody vouches for anything.
         n_candidates: choices that were considered.
         n_contexts: ways to use the pool that were considered.
         screens: what was rejected before the solver, and why that loses nothing.
@@ -99,6 +101,7 @@ class Certificate:
     dimension: str
     proofs: tuple[Proof, ...]
     vouched_by: tuple[str, ...]
+    vouched_bound: float | None
     n_candidates: int
     n_contexts: int
     screens: tuple[Screen, ...]

@@ -185,7 +185,9 @@ def certified(
     """
     objective = to_si(solution.objective)
     bound = to_si(min(solution.bound, solution.objective, outside))
-    is_vouched = solution.bound <= solution.vouched.bound
+    weighed = solution.vouched
+    is_vouched = solution.bound <= weighed.bound
+    sure = min(weighed.bound, solution.objective, outside)
     return Certificate(
         status=solution.status.value,
         objective_name=objective_name,
@@ -193,15 +195,16 @@ def certified(
         bound=bound,
         gap=abs(objective - bound) / abs(objective) if objective else 0.0,
         dimension=dimension,
-        proofs=proofs_in_si(solution.vouched.proofs, to_si),
-        vouched_by=solution.vouched.by if is_vouched else (),
+        proofs=proofs_in_si(weighed.proofs, to_si),
+        vouched_by=weighed.by if is_vouched else (),
+        vouched_bound=to_si(sure) if sure > -math.inf else None,
         n_candidates=n_candidates,
         n_contexts=n_contexts,
         screens=screens,
         n_solved=n_solved,
         verified=verified,
         wall_s=wall_s,
-        solve_s=math.fsum(proof.wall_s for proof in solution.vouched.proofs),
+        solve_s=math.fsum(proof.wall_s for proof in weighed.proofs),
         n_programs=n_programs,
     )
 

@@ -24,10 +24,12 @@ from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
 from planner.commands.kept import program_kept
-from planner.commands.placements import place, repair
+from planner.commands.placements import place
 from planner.commands.predict import predict
+from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
+from planner.commands.verify import verify
 from planner.deadlines import counted_from
 from planner.errors import (
     NoPlanError,
@@ -57,7 +59,7 @@ _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
-UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"])
+UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"], ["verify"])
 """Commands without `--solver`."""
 
 _USAGE = """\
@@ -70,6 +72,7 @@ usage: plan [OPTIONS]
        plan layers FILE [OPTIONS]
        plan place --model NAME [OPTIONS]
        plan repair FILE --state FILE [OPTIONS]
+       plan verify FILE [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
@@ -143,9 +146,9 @@ def plan(
     except NoPlanError as error:
         raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
     if written.json:
-        from planner.report.as_json import dumps, plan_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(plan_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         from planner.report.terminal import plan_line, plan_text
 
@@ -168,6 +171,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     layers,
     place,
     repair,
+    verify,
     calibrate,
     experts,
     models,
@@ -308,9 +312,9 @@ def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, as
         options=asked.options,
     )
     if written.json:
-        from planner.report.as_json import dumps, economics_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(economics_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         write(economics_line(best) if written.quiet else economics_text(best, width()), sys.stdout)
     return FOUND
@@ -363,13 +367,10 @@ def _fail(error: BaseException, words: list[str], *, traced: BaseException) -> N
         traced: what was raised, for a traceback that is asked for.
     """
     if "--json" in words:
-        from planner.report.as_json import any_conflict_json, dumps, error_json
+        from planner.report.as_json import answer_json, dumps, failure_of
 
-        conflict = _conflict(error)
-        record = (
-            any_conflict_json(conflict) if conflict else error_json(error, exit_code=_code(error))
-        )
-        write_data(dumps(record), sys.stdout)
+        answer = _conflict(error) or failure_of(error, exit_code=_code(error))
+        write_data(dumps(answer_json(answer)), sys.stdout)
     write(_message(error, words), sys.stderr)
     if os.environ.get(TRACEBACK):
         import traceback

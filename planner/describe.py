@@ -69,6 +69,8 @@ def describe(
         draft=None if draft is None else draft.plan(),
         n_replicas=n_replicas,
         demand_tokens_per_s=demand,
+        copied_axes=decode.axes("data"),
+        sliced_axes=decode.axes("sliced"),
     )
 
 
@@ -131,6 +133,9 @@ class ChosenDraft:
             storage=naming.notation(point.machine.meshes, point.layout, 0),
             step=point.step,
             held_bytes=self.held_bytes(),
+            gathered_axes=point.axes("gathered"),
+            copied_axes=point.axes("data"),
+            sliced_axes=point.axes("sliced"),
         )
 
 
@@ -225,8 +230,14 @@ class _Point:
             step=self.step,
             n_tokens=n_tokens,
             mfu_fraction=model_flop / (peak * self.pass_s),
+            gathered_axes=self.axes("gathered"),
             divisions=self._divisions(),
         )
+
+    def axes(self, of: str) -> str:
+        """Axes of a mask of the layout, by name: `gathered`, `data`, `sliced`."""
+        size = self.machine.meshes.group_size[self.layout.mesh[0]]
+        return naming.axes_text(size, int(getattr(self.layout, of)[0]))
 
     def layout_name(self) -> str:
         meshes, moe = self.machine.meshes, self.model.moe

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import cast
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from planner.certify import certified
 from planner.deadlines import solver_limit_s, timed
 from planner.equations.arrays import FloatArray, IntArray
-from planner.errors import Problem, RequestError, SolverError
+from planner.errors import Problem, RequestError
 from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
 from planner.programs.experts import (
     SPLITS,
@@ -24,32 +22,16 @@ from planner.programs.experts import (
     n_moves,
     rank_loads,
     traffic,
-    violations,
 )
 from planner.solvers.experts.found import Found
 from planner.solvers.experts.solving import greedy_placement, placement_of, solve_experts
 from planner.specs.expert_loads import load_problem, placement_copies
+from planner.specs.experts_request import USUAL_GAP, ExpertsRequest, ExpertWeights
 from planner.specs.targets import Wanted
+from planner.verifier.expert_plans import checks_of, judge_experts
+from planner.verifier.findings import refuse
 
 MOST_SLOTS = 16_384  # of all ranks together
-USUAL_GAP = 1e-3
-"""Loads are counts of tokens seen: rarely are they known better."""
-_CLOSE = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpertWeights:
-    """What is known of the experts beside their loads.
-
-    Args:
-        model: name of the model.
-        n_bytes: of one expert of one layer.
-        source: where the loads come from.
-    """
-
-    model: str = ""
-    n_bytes: float | None = None
-    source: str = "as given"
 
 
 @timed
@@ -118,7 +100,26 @@ def place_experts(
     found = solve_experts(
         program, gap=gap, slack=slack, seed=seed, time_limit_s=solver_limit_s(), proof=proof
     )
-    return _plan(program, found, weights or ExpertWeights(), (gap, began_s))
+    asked = ExpertsRequest(
+        loads=tuple(load.tolist()),
+        n_ranks=n_ranks,
+        n_slots=n_slots,
+        n_nodes=n_nodes,
+        n_groups=n_groups,
+        split=split,
+        present=None if present is None else tuple(tuple(map(int, row)) for row in present),
+        move_price=float(move_price),
+        coactivation=None if pairs is None else tuple(map(tuple, pairs.tolist())),
+        slack=float(slack),
+        weights=weights or ExpertWeights(),
+        gap=float(gap),
+        seed=seed,
+        time_limit_s=time_limit_s,
+        proof=proof,
+    )
+    plan = _plan(asked, program, found, began_s)
+    refuse(judge_experts(plan)[1])
+    return plan
 
 
 def _shape_problems(load: FloatArray, shape: tuple[int, int, int], n_groups: int) -> list[Problem]:
@@ -197,29 +198,20 @@ def _tables(
 
 
 def _plan(
-    program: ExpertProgram, found: Found, weights: ExpertWeights, asked: tuple[float, float]
+    asked: ExpertsRequest, program: ExpertProgram, found: Found, began_s: float
 ) -> ExpertPlan:
-    placement, (gap, began_s) = found.placement, asked
+    placement = found.placement
     greedy = greedy_placement(program)
     present = _present(program)
     before = greedy if present is None else present
-    value = max_load(program, placement)
     pairs = program.coactivation
+    n_chosen = program.n_experts * program.n_ranks
     return ExpertPlan(
-        source=weights.source,
-        model=weights.model,
-        n_experts=program.n_experts,
-        n_ranks=program.n_ranks,
-        n_slots=program.n_slots,
-        n_nodes=program.n_nodes,
-        n_groups=0 if program.group is None else int(program.group.max()) + 1,
-        split=program.split,
-        expert_load=tuple(program.load.tolist()),
+        request=asked,
         n_copies=tuple(placement.n_copies.tolist()),
         ranks=_ranks(program, placement, before),
-        max_load=value,
+        max_load=max_load(program, placement),
         mean_load=program.mean_load,
-        gap_asked=gap,
         proof=found.proof,
         is_cut_short=found.is_cut_short,
         greedy=_balance(program, greedy),
@@ -228,18 +220,16 @@ def _plan(
         traffic=None if pairs is None else traffic(program, placement),
         traffic_all=None if pairs is None else float(pairs.sum() - np.trace(pairs)) / 2.0,
         n_moves=None if program.present is None else n_moves(program, placement),
-        expert_bytes=weights.n_bytes,
-        move_price=program.move_price,
         certificate=certified(
             found.proved,
             objective_name="max_load",
             to_si=lambda load: load,
             dimension="1",
-            n_candidates=program.n_experts * program.n_ranks,
+            n_candidates=n_chosen,
             n_contexts=1,
             screens=(),
-            n_solved=program.n_experts * program.n_ranks,
-            verified=_verify(program, placement, value),
+            n_solved=n_chosen,
+            verified=checks_of(asked),
             wall_s=time.perf_counter() - began_s,
         ),
     )
@@ -281,29 +271,3 @@ def _ranks(
             )
         )
     return tuple(ranks)
-
-
-def _verify(program: ExpertProgram, placement: Placement, value: float) -> tuple[str, ...]:
-    """Count everything again, expert by expert, in fractions; and say what was checked.
-
-    Raises:
-        SolverError: a count differs.
-    """
-    if violations(program, placement):
-        raise SolverError(f"the placement breaks {violations(program, placement)}")
-    again = [Fraction(0)] * program.n_ranks
-    for e, load in enumerate(program.load.tolist()):
-        counts = placement.copies[e].tolist()
-        for g, count in enumerate(counts):
-            if count and program.split == "equal":
-                again[g] += Fraction(load) * count / sum(counts)
-            elif count:
-                again[g] += Fraction(load) * Fraction(float(placement.shares[e, g]))
-    if abs(float(max(again)) - value) > _CLOSE * value:
-        raise SolverError(f"the fullest rank has {value!r}, counted again {float(max(again))!r}")
-    return (
-        "every expert is placed, and no rank holds more than its slots",
-        "the copies of an expert serve all of its load",
-        *(() if program.group is None else ("groups stay on their nodes",)),
-        "loads counted again in exact fractions",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.certificates import OPTIMAL, Certificate
+from planner.specs.experts_request import ExpertsRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +47,10 @@ class ExpertPlan:
     """A placement of experts on ranks, and the proof of how good it is.
 
     Args:
-        source: where the loads come from.
-        model: name of the model, empty without one.
-        n_experts, n_ranks, n_slots, n_nodes: experts; ranks, slots of each, nodes of them.
-        n_groups: groups whose experts stay on a node; 0 without.
-        split: equal or weighted.
-        expert_load: load of each expert.
+        request: what was asked, defaults filled in.
         n_copies: of each expert.
         ranks: what each holds.
         max_load, mean_load: of the ranks.
-        gap_asked: the distance to the bound that was good enough, as a share of it.
         proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
         is_cut_short: whether the time limit ended the search.
         greedy: the greedy balancer's placement.
@@ -64,25 +59,14 @@ class ExpertPlan:
         traffic: co-activated pairs on different nodes; None where unknown.
         traffic_all: co-activated pairs in all; None where unknown.
         n_moves: copies that have to move; None without a present placement.
-        expert_bytes: of one expert of one layer; None where unknown.
-        move_price: share of the mean load that a moved copy had to save.
         certificate: its objective is the fullest rank's load and the price of the moves.
     """
 
-    source: str
-    model: str
-    n_experts: int
-    n_ranks: int
-    n_slots: int
-    n_nodes: int
-    n_groups: int
-    split: str
-    expert_load: tuple[float, ...]
+    request: ExpertsRequest
     n_copies: tuple[int, ...]
     ranks: tuple[ExpertRank, ...]
     max_load: float
     mean_load: float
-    gap_asked: float
     proof: str
     is_cut_short: bool
     greedy: ExpertBalance
@@ -91,8 +75,6 @@ class ExpertPlan:
     traffic: float | None
     traffic_all: float | None
     n_moves: int | None
-    expert_bytes: float | None
-    move_price: float
     certificate: Certificate
 
     @property
@@ -113,6 +95,6 @@ class ExpertPlan:
     @property
     def moved_bytes(self) -> float | None:
         """Weights that have to move, of one layer."""
-        if self.n_moves is None or self.expert_bytes is None:
+        if self.n_moves is None or self.request.weights.n_bytes is None:
             return None
-        return self.n_moves * self.expert_bytes
+        return self.n_moves * self.request.weights.n_bytes

@@ -17,7 +17,7 @@ from planner.programs.posed import PosedProgram, Source
 from planner.results import Conflict
 from planner.specs.request import Request
 from planner.surveys import OWN, AnyDeployment, CostModel
-from planner.verdict import referee_verdict
+from planner.verifier.plans import checked
 
 
 class Candidates(Protocol):
@@ -69,7 +69,6 @@ class LayoutCandidates:
     def described(
         self, posed: PosedProgram, assignment: Assignment
     ) -> tuple[AnyDeployment, tuple[str, ...]]:
-        """The deployment of an assignment, and the checks that the referee's recount passed."""
+        """The deployment of an assignment, and the checks that it passed."""
         deployment = describe(self._table, posed, self._request, assignment)
-        verified = referee_verdict(self._table, posed, self._request, assignment, deployment)
-        return deployment, verified
+        return deployment, checked(self._request, deployment)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.certificates import Certificate
 from planner.results import Deployment, Obstacle
+from planner.specs.placement_request import PlacementRequest
 from planner.specs.provenance import Provenance
 from planner.units import show
 
@@ -62,8 +64,11 @@ class Recipe:
     Args:
         model: name of the model.
         kind: of the devices: a group of the pool, or a device.
-        span: `node`, `leaf` or `pool`: where the parts of a replica may lie.
+        span: where the parts of a replica may lie: in one `node` or `leaf`, those of each `stage`
+            in one leaf, anywhere in the `pool`, or `torus`: a slice.
         speed_fraction: of the nominal speed of the slowest device that it may have.
+        counted_bytes_per_s: what its estimate counts on before the attainable fraction, one
+            way: of `scale_up`, `nic` and `spine`; on a torus of the links along `x`, `y`, `z`.
         deployment: of one replica.
     """
 
@@ -71,6 +76,7 @@ class Recipe:
     kind: str
     span: str
     speed_fraction: float
+    counted_bytes_per_s: Mapping[str, float]
     deployment: Deployment
 
 
@@ -138,6 +144,7 @@ class Placement:
     """Which devices serve, and which rank is where.
 
     Args:
+        request: what was asked.
         pool: name of the cluster.
         title: of the cluster, for people.
         recipes: the ways in which replicas run.
@@ -148,6 +155,7 @@ class Placement:
         provenance: of the inputs.
     """
 
+    request: PlacementRequest
     pool: str
     title: str
     recipes: tuple[Recipe, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
@@ -22,7 +22,7 @@ from planner.programs.posed import PosedProgram, Several
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search
 from planner.solvers.solution import Progress, Status
-from planner.specs.quality import among_variants, usual_formats, variant_problems
+from planner.specs.quality import variant_problems, with_variants
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_WORKLOAD,
@@ -32,7 +32,8 @@ from planner.specs.request import (
     Targets,
     make_request,
 )
-from planner.verdict import referee_verdict
+from planner.verifier.findings import refuse
+from planner.verifier.plans import judge_plan, plan_checks
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
@@ -99,7 +100,7 @@ def plan(
     )
     machine = machine_of(cluster, model)
     check_degrees(request, machine)
-    among = _Among.of([request, *_variants_of(request, variants)])
+    among = _Among.of(_requests(replace(request, variants=tuple(variants))))
     found = search(
         among.source,
         options,
@@ -139,32 +140,21 @@ class _Among:
         deployment = describe(self.tables[which], posed, request, assignment)
         return replace(deployment, variant=request.model.name) if which else deployment
 
-    def verified(
-        self, posed: PosedProgram, assignment: Assignment, deployment: Deployment
-    ) -> tuple[str, ...]:
-        """The checks that a deployment passed by the referee."""
-        table = self.tables[int(posed.model[assignment.context])]
-        request = self.request_of(posed, assignment)
-        return referee_verdict(table, posed, request, assignment, deployment)
 
-
-def _variants_of(request: Request, variants: Sequence[ModelSpec]) -> Iterator[Request]:
-    """The request with each variant in the model's place, in the formats that it may take.
+def _requests(request: Request) -> list[Request]:
+    """The request, and with each variant that can be served in the model's place.
 
     Raises:
         RequestError: a model is no variant of this one.
     """
-    problems = list(variant_problems(request.model, variants, request.workload))
+    problems = list(variant_problems(request.model, request.variants, request.workload))
     if problems:
         raise RequestError(problems)
-    usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))
-    for one in among_variants(request.model, variants, request.targets):
-        good = usual_formats(one, request.targets)
-        weights = good if usual else tuple(f for f in request.weights_formats if f in good)
-        caches = tuple(name for name in request.kv_formats if name in one.kv_formats)
-        own = replace(request, model=one, weights_formats=weights, kv_formats=caches)
-        if weights and caches and not degree_problems(own, machine_of(own.cluster, one)):
-            yield own
+    asked, *others = with_variants(request)
+    return [
+        asked,
+        *(one for one in others if not degree_problems(one, machine_of(one.cluster, one.model))),
+    ]
 
 
 def _conflict(among: _Among, machine: Machine) -> Conflict:
@@ -196,41 +186,41 @@ def _progress_in_si(
 
 
 def _answer(among: _Among, found: Found, began_s: float) -> Plan:
-    """Describe, verify, certify."""
+    """Describe, certify, verify."""
     assert found.assignment is not None
     best = among.described(found.posed, found.assignment)
-    verified = among.verified(found.posed, found.assignment, best)
-    request = among.request_of(found.posed, found.assignment)
+    served = among.request_of(found.posed, found.assignment)
     objective = found.solution.objective
     alternatives = tuple(
         Alternative(
             deployment=among.described(found.posed, assignment),
-            objective=value,
+            objective=in_si(served.objective, value),
             loss_fraction=(value - objective) / abs(objective) if objective else 0.0,
         )
         for assignment, value in found.alternatives
     )
-    return Plan(
-        request=request,
+    answer = Plan(
+        request=among.requests[0],
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(request, best, gains(among.tables, among.requests, found)),
+        limits=limit_uses(served, best, gains(among.tables, among.requests, found)),
         certificate=certificate(
             among.tables,
-            request,
+            served,
             found,
             deployment=best,
-            verified=verified,
+            verified=plan_checks(served),
             wall_s=time.perf_counter() - began_s,
         ),
         provenance=(
-            *request.model.provenance,
-            *request.cluster.provenance,
-            *request.cluster.device.provenance,
+            *served.model.provenance,
+            *served.cluster.provenance,
+            *served.cluster.device.provenance,
         ),
-        asked_model=among.requests[0].model.name if len(among.requests) > 1 else "",
         variants=tuple(_considered(one.model) for one in among.requests[1:]),
     )
+    refuse(judge_plan(answer)[1])
+    return answer
 
 
 def _considered(model: ModelSpec) -> Considered:

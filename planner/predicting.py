@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
@@ -14,7 +14,7 @@ from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
-from planner.estimates.serving.refusals import refusals
+from planner.estimates.serving.refusals import chunk_problems, refusals, size_problems
 from planner.estimates.serving.rivals import slow_kernels
 from planner.estimates.serving.serving import (
     Drafts,
@@ -137,7 +137,9 @@ def impossible(
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    others += [*_chunk_problems(table, machines.engine), *_size_problems(table, machines)]
+    others += chunk_problems(table, machines.engine)
+    if machines.n_devices is not None:
+        others += size_problems(table, machines.network_name, machines.n_devices)
     if problems:
         return [*problems, *others]  # of degrees that cannot be, there is no memory to count
     account = Account(
@@ -150,25 +152,6 @@ def impossible(
         drafts=drafts,
     )
     return [*others, *overflows(account)]
-
-
-def _chunk_problems(table: DeploymentTable, engine: EngineSpec) -> Iterator[Problem]:
-    """A pass that holds a token of each sequence has to have room for one of a prompt."""
-    batch, chunk = float(table.batch[0]), float(table.chunk_tokens[0])
-    if engine.mixes_prefill and chunk <= batch:
-        fact = (
-            f"is no more than a batch of {batch:.0f}: a pass of {engine.name} holds a token of each"
-        )
-        remedy = f"write `--chunk {batch + 1:.0f}` or more"
-        yield Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact, remedy=remedy)
-
-
-def _size_problems(table: DeploymentTable, machines: Machines) -> Iterator[Problem]:
-    n_devices = int(table.n_devices[0])
-    if machines.n_devices is not None and n_devices > machines.n_devices:
-        fact = f"has {machines.n_devices} devices, and the deployment takes {n_devices}"
-        value, remedy = machines.network_name, "name a larger one, or lower a degree"
-        yield Problem(where="--topology", value=value, fact=fact, remedy=remedy)
 
 
 def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:

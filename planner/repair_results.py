@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.certificates import Proof
 from planner.placement_results import Placement
+from planner.specs.placement_request import PlacementRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +65,35 @@ class RepairPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequest:
+    """What was asked of a repair.
+
+    Args:
+        before: the placement that stands, with its own request.
+        wanted: what the repaired placement has to be.
+        loss_fraction: share of the best objective of this state that may be lost for fewer bytes.
+        most_points: of the frontier.
+        inherited: of what is wanted, what is as the standing placement was asked for.
+        changed: of what is wanted, what is not.
+    """
+
+    before: Placement
+    wanted: PlacementRequest
+    loss_fraction: float
+    most_points: int
+    inherited: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
     """The placement with the fewest moved bytes within a loss, and what else could be had.
 
     Args:
+        request: what was asked.
         placement: repaired; the gap of its certificate is at most the loss and the solver's.
         before: the objective before the failure, SI.
         best: the best objective that the state allows, SI.
-        most_loss_fraction: what was asked.
         dimension: of the objectives.
         changes: of each replica of the repaired placement.
         dropped: replicas of the old placement of which nothing is kept.
@@ -85,10 +107,10 @@ class Repair:
         lost: what is lost beside the weights.
     """
 
+    request: RepairRequest
     placement: Placement
     before: float
     best: float
-    most_loss_fraction: float
     dimension: str
     changes: tuple[Change, ...]
     dropped: tuple[str, ...]

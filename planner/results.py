@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from planner.certificates import Certificate
+from planner.specs.quality import with_variants
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.units import show
@@ -78,6 +79,7 @@ class PhasePlan:
         step: time of one pass.
         n_tokens: tokens that enter one pass.
         mfu_fraction: model FLOP (published parameters) over peak FLOP of the pass time.
+        gathered_axes: of the mesh, over which weights are gathered before use: `xy`.
         divisions: heads, experts and layers that do not come out even, and copies.
     """
 
@@ -90,6 +92,7 @@ class PhasePlan:
     step: StepTime
     n_tokens: int
     mfu_fraction: float
+    gathered_axes: str = ""
     divisions: tuple[Division, ...] = ()
 
     @property
@@ -143,7 +146,7 @@ class Mesh:
         is_torus: whether the axes are links of a torus, not switches.
         n_stages: pipeline stages.
         n_devices: in all.
-        n_positions: places in the pool where it fits.
+        n_positions: places in the pool where it fits; of a placement, replicas on such a mesh.
     """
 
     label: str
@@ -173,6 +176,7 @@ class DraftPlan:
         layout: how it is laid out, on the devices of the target.
         attention: `heads` or `batch`.
         storage: how its weights rest: `E_x F_yz`.
+        gathered_axes, copied_axes, sliced_axes: of the mesh, as in `PhasePlan` and `Deployment`.
         step: time of one of its passes.
         held_bytes: its weights, cache and activations on the busiest device.
     """
@@ -187,6 +191,9 @@ class DraftPlan:
     storage: str
     step: StepTime
     held_bytes: float
+    gathered_axes: str = ""
+    copied_axes: str = ""
+    sliced_axes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +220,8 @@ class Deployment:
         demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
             them.
         variant: name of the model that is served, where it stands in for the one asked for.
+        copied_axes: of the mesh, along which all weights but experts have copies.
+        sliced_axes: of the mesh, which cut the FFN dimension of each expert.
     """
 
     mesh: Mesh
@@ -231,6 +240,8 @@ class Deployment:
     n_replicas: int = 1
     demand_tokens_per_s: float | None = None
     variant: str = ""
+    copied_axes: str = ""
+    sliced_axes: str = ""
 
     @property
     def n_devices(self) -> int:
@@ -342,14 +353,13 @@ class Plan:
     """The answer to a request.
 
     Args:
-        request: of the model that the plan serves, the one asked for or a variant.
+        request: what was asked, variants of the model that may take its place among it.
         deployment: the plan.
         alternatives: the best of other ways to use the pool, the nearest first.
         limits: what the plan uses of each.
         certificate: the proof.
         provenance: where the constants come from.
-        asked_model: the model that was asked for, where there were variants to choose from.
-        variants: these.
+        variants: models that could have been served in the model's place.
     """
 
     request: Request
@@ -358,8 +368,12 @@ class Plan:
     limits: tuple[LimitUse, ...]
     certificate: Certificate
     provenance: tuple[Provenance, ...]
-    asked_model: str = ""
     variants: tuple[Considered, ...] = ()
+
+    @property
+    def served(self) -> Request:
+        """The request of the model that the plan serves: the one asked for, or a variant."""
+        return served_by(self.request, self.deployment)
 
     @property
     def n_assumed(self) -> int:
@@ -377,6 +391,17 @@ class Plan:
                 f"{proof.solver}, verified",
             )
         )
+
+
+def served_by(request: Request, deployment: Deployment) -> Request:
+    """The request of the model that a deployment serves.
+
+    Raises:
+        KeyError: it serves none that was asked for.
+    """
+    requests = with_variants(request)
+    named = {"": requests[0], **{one.model.name: one for one in requests[1:]}}
+    return named[deployment.variant]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,12 @@ def search(
         (best, value), *others = ranked
         solution = replace(solution, answer=best, objective=value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
-        best = break_ties(posed, best, options)
+        first, best = best, break_ties(posed, best, options)
+        # the best of the ties may use the pool as a runner-up does, which what it was then beats
+        others = [
+            (first, solution.objective) if one.context == best.context else (one, value)
+            for one, value in others
+        ]
     _check_unscreened(source, posed, [best, *(other for other, _ in others)])
     return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +11,20 @@ import numpy as np
 from planner.calibration.fitting import Fitted, fewest_rows, fit
 from planner.calibration.gate import admit, peak_of
 from planner.calibration.infersim import is_infersim, read_infersim
+from planner.calibration.kernel_schemas import MOST_ERROR
 from planner.calibration.plain import read_plain
 from planner.calibration.silicon import is_silicon, read_silicon
 from planner.calibration.tables import Measured, Reading, Refused
 from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.constants import kernel_faults
 from planner.errors import Problem, RequestError
 from planner.specs.kernels import Fit, Kernel, KernelTable
 from planner.specs.records import DeviceSpec
+from planner.specs.tables import literal
+from planner.specs.values import MOST_TEXT
+
+MOST_NAMED = 8
+"""Tables that a kernel file names as the source of its rows; others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +71,7 @@ def calibrate(
         RequestError: a file cannot be read, nothing is left to fit, or a package is missing.
     """
     read = Reading()
-    problems: list[Problem] = []
+    problems = list(_unwritable(engine=engine, engine_version=version, source=source))
     for path in paths:
         try:
             read += _read(path, device, engine, frozenset(programs))
@@ -84,7 +91,10 @@ def calibrate(
         assert peak is not None
         rates = {"peak_flop_per_s": peak, "hbm_bytes_per_s": device.hbm_bytes_per_s}
         fitted.append(fit(one, rates, n_sms=n_sms))
-    known_as = source or ", ".join(path.name or str(path) for path in paths)
+    unsound = list(_unsound(fitted, device, n_sms))
+    if unsound:
+        raise RequestError(unsound)
+    known_as = source or _names(paths)
     return Calibration(
         device=device,
         table=KernelTable(
@@ -140,6 +150,38 @@ def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
         else:
             joined.append(whole)
     return joined, few
+
+
+def _unwritable(**said: str) -> Iterator[Problem]:
+    """Texts that no kernel file may hold."""
+    for name, text in said.items():
+        if len(text) > MOST_TEXT or not text.isprintable():
+            fact = f"is not one line of at most {MOST_TEXT} characters"
+            yield Problem(where=f"--{name.replace('_', '-')}", value=literal(text), fact=fact)
+
+
+def _unsound(fitted: Sequence[Fitted], device: DeviceSpec, n_sms: int) -> Iterator[Problem]:
+    """Fits that no kernel file may hold: of rows that are not of the kernel that they name."""
+    for one in fitted:
+        family, form = one.table.family, one.table.format
+        where = f"{family} {form}"
+        for fault in kernel_faults(FAMILIES[family], form, one.constants, n_sms=n_sms):
+            fact = f"the fit's {fault.key.removeprefix('constants.')} {fault.fact}"
+            value = literal(fault.value)
+            yield Problem(where=where, value=value, fact=fact, remedy=fault.remedy)
+        worst = max(one.inside.p90, one.outside.p90)
+        if not worst <= MOST_ERROR:
+            fact = f"no form describes these rows: one in ten is off by {worst:.3g} times its time"
+            remedy = f"are they all of this kernel, on {device.name}?"
+            yield Problem(where=where, fact=fact, remedy=remedy)
+
+
+def _names(paths: Sequence[Path]) -> str:
+    """The tables that rows come from, as one line that a file may hold."""
+    names = [path.name or str(path) for path in paths]
+    n_others = len(names) - MOST_NAMED
+    more = f" and {n_others} others" if n_others > 0 else ""
+    return literal(", ".join(names[:MOST_NAMED]), longest=MOST_TEXT - len(more)) + more
 
 
 def _nothing(

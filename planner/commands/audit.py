@@ -102,9 +102,9 @@ def audit(
     )
     answer = replace(answer, changes=tuple(changes))
     if written.json:
-        from planner.report.as_json import audit_json, dumps
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(audit_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
     else:
         write(audit_line(answer) if written.quiet else audit_text(answer, width()), sys.stdout)
     if written.html is not None:

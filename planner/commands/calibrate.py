@@ -16,6 +16,7 @@ from planner.report.paint import width, write
 
 if TYPE_CHECKING:
     from planner.calibration.calibrating import Calibration
+    from planner.specs.records import DeviceSpec
 
 FOUND = 0
 _NOTHING_ASKED = WrittenCalibration()
@@ -33,8 +34,8 @@ def calibrate(
     from planner.specs.reading import load_device
 
     found = Arguments(problems=[*said.problems, *_missing(written)], hints=said.hints)
-    n_sms, n_sms_source = _n_sms(written, found)
     device = found.collect(lambda: load_device(str(written.device))) if written.device else None
+    n_sms, n_sms_source = _n_sms(written, device, found)
     found.check()
     assert device is not None
     line = ProgressLine(sys.stderr, objective="")
@@ -72,7 +73,9 @@ def _missing(written: WrittenCalibration) -> Iterator[Problem]:
             yield Problem(where=option, value=name, fact=fact)
 
 
-def _n_sms(written: WrittenCalibration, found: Arguments) -> tuple[int, str]:
+def _n_sms(
+    written: WrittenCalibration, device: DeviceSpec | None, found: Arguments
+) -> tuple[int, str]:
     """Multiprocessors of the device, and who says so: the option, or its other kernel files."""
     from planner.options.counts import count
     from planner.options.reading import Faults
@@ -82,12 +85,12 @@ def _n_sms(written: WrittenCalibration, found: Arguments) -> tuple[int, str]:
     found.problems += faults.problems
     if given is not None:
         return int(given), "as given to `plan calibrate`"
-    from planner.calibration.kernel_files import list_kernels
+    if device is None:
+        return 0, ""
+    from planner.calibration.kernel_files import sms_of
 
-    for table in found.collect(lambda: list(list_kernels())) or ():
-        if table.device == written.device and table.n_sms:
-            return table.n_sms, f"the table of {table.engine}"
-    return 0, ""
+    name = device.name
+    return found.collect(lambda: sms_of(name)) or (0, "")
 
 
 def _save(written: WrittenCalibration, answer: Calibration, n_sms_source: str) -> None:

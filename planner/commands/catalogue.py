@@ -120,9 +120,10 @@ def devices(
                 problem = Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy)
                 remark(problem)
     if json:
-        from planner.report.as_json import devices_json, dumps
+        from planner.report.answer_kinds import Devices
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(devices_json(found)), sys.stdout)
+        write_data(dumps(answer_json(Devices(devices=tuple(found)))), sys.stdout)
     else:
         from planner.report.devices import device_text, devices_text
 

@@ -26,9 +26,9 @@ def plan_engine(written: WrittenPlan, said: Arguments) -> int:
     """
     best = _find(written, said)
     if written.json:
-        from planner.report.as_json import dumps, engine_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(engine_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         from planner.report.engine import engine_line, engine_text
 

@@ -66,9 +66,9 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     runs = replace(answer.predicted, command=with_paths(answer.predicted.command, named))
     answer = replace(answer, command=with_paths(answer.command, named), predicted=runs)
     if written.json:
-        from planner.report.as_json import dumps, engine_audit_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(engine_audit_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
     else:
         from planner.report.engine_audit import engine_audit_line, engine_audit_text
 

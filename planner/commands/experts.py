@@ -15,9 +15,9 @@ from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
-    from planner.expert_placing import ExpertWeights
     from planner.expert_results import ExpertPlan
     from planner.specs.architecture import Architecture, Experts
+    from planner.specs.experts_request import ExpertWeights
 
 FOUND = 0
 OF_THE_MODEL = -1
@@ -78,9 +78,9 @@ def experts(
 
 def _say(written: WrittenExperts, plan: ExpertPlan) -> None:
     if written.json:
-        from planner.report.as_json import dumps, experts_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(experts_json(plan)), sys.stdout)
+        write_data(dumps(answer_json(plan)), sys.stdout)
     else:
         from planner.report.experts import experts_line, experts_text
 
@@ -206,7 +206,7 @@ def _loads(
 def _weights(
     written: WrittenExperts, model: Architecture | None, block: Experts | None, found: Arguments
 ) -> ExpertWeights:
-    from planner.expert_placing import ExpertWeights
+    from planner.specs.experts_request import ExpertWeights
     from planner.specs.records import FORMAT_BYTES
 
     zipf = f"drawn by Zipf's law, exponent {written.zipf}, seed {written.seed}"

@@ -12,21 +12,18 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written
-from planner.options.written_placements import WrittenPlacement, WrittenRepair
+from planner.options.written_placements import WrittenPlacement
 from planner.report.paint import width, write, write_data
 
 if TYPE_CHECKING:
     from planner.floorplans import FloorPlan
     from planner.placement_results import Placement
-    from planner.placing.asking import Serve
-    from planner.placing.standing import Standings
-    from planner.repair_results import Repair
+    from planner.specs.placement_request import Serve
     from planner.specs.records import ModelSpec
 
 FOUND = 0
 DEFAULT_SITE = "h100-fat-tree-x64"
 _NOTHING_ASKED = WrittenPlacement()
-_NOTHING_STANDS = WrittenRepair()
 _T = TypeVar("_T")
 
 
@@ -42,8 +39,8 @@ def place(
     from planner.specs.state import load_state
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
-    keywords, wishes = _read(written, found)
-    models = [found.collect(_loader(name)) for name in written.model]
+    keywords, wishes = read_placement(written, found)
+    models = [found.collect(loader(name)) for name in written.model]
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
@@ -52,116 +49,23 @@ def place(
     if written.state is not None:
         file = written.state
         state = found.collect(lambda: load_state(file))
-    wanted = _wanted([model for model in models if model is not None], wishes, found)
+    wanted = wishes_for([model for model in models if model is not None], wishes, found)
     found.check()
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
     floorplan = floorplan_of(pool, state)
-    _draw(written, answer, floorplan)
+    draw(written, answer, floorplan)
     _say(written, answer, floorplan)
     return FOUND
 
 
-def repair(
-    written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
-    *,
-    said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
-    """Put what stands right after a failure, with the fewest moved bytes within a loss."""
-    from planner.placing.floorplans import floorplan_of
-    from planner.placing.repairing import repair as find
-    from planner.specs.pools import load_site
-    from planner.specs.state import load_state
-
-    found = Arguments(problems=list(said.problems), hints=said.hints)
-    keywords, wishes = _read(written, found)
-    before = _standings(written, found)
-    models = [found.collect(_loader(name)) for name in written.model or _models_of(before)]
-    loss = _loss(written, found)
-    site = written.topology or (before.pool if before else DEFAULT_SITE)
-    pool = found.collect(lambda: load_site(site))
-    file = written.state
-    if file is None:
-        remedy = "name what has failed: `--state state.toml`"
-        found.problems.append(Problem(where="--state", fact="is not given", remedy=remedy))
-    state = found.collect(lambda: load_state(file)) if file is not None else None
-    wanted = _wanted([model for model in models if model is not None], wishes, found)
-    found.check()
-    assert pool is not None
-    assert before is not None
-    demands = dict(before.demands)
-    wanted = [_as_before(one, demands) for one in wanted]
-    answer = find(before, pool, wanted, state=state, loss=loss, **keywords)
-    floorplan = floorplan_of(pool, state)
-    _draw(written, answer.placement, floorplan)
-    _say_repair(written, answer, floorplan)
-    return FOUND
-
-
-def _standings(written: WrittenRepair, found: Arguments) -> Standings | None:
-    from planner.placing.standing import load_standings
-
-    path = written.placement
-    if path is None:
-        remedy = "name what `plan place … --json` wrote"
-        problem = Problem(where="plan repair", fact="no placement is given", remedy=remedy)
-        found.problems.append(problem)
-        return None
-    return found.collect(lambda: load_standings(path))
-
-
-def _models_of(before: Standings | None) -> list[str]:
-    return [name for name, _ in before.demands] if before else []
-
-
-def _loss(written: WrittenRepair, found: Arguments) -> float:
-    from planner.options.reading import Faults
-
-    faults = Faults()
-    loss = faults.read("--loss", written.loss, _share)
-    found.problems += faults.problems
-    return loss or 0.0
-
-
-def _share(text: str) -> float:
-    from planner.units import UnitError, parse
-
-    value = parse(text, "1", example="5%", allow_zero=True)
-    if value >= 1:
-        raise UnitError(text, "is not below 1", "write `5%` or `0.05`")
-    return value
-
-
-def _as_before(one: Serve, demands: dict[str, float | None]) -> Serve:
-    """What is wanted of a model, with the demand that it was placed for where none is given."""
-    from dataclasses import replace
-
-    demand = one.demand_tokens_per_s
-    before = demands.get(one.model.name)
-    return one if demand is not None else replace(one, demand_tokens_per_s=before)
-
-
-def _say_repair(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> None:
-    if written.json:
-        from planner.report.as_json import dumps, repair_json
-
-        write_data(dumps(repair_json(answer)), sys.stdout)
-        return
-    from planner.report.repair import repair_line, repair_text
-
-    if written.quiet:
-        write(repair_line(answer), sys.stdout)
-    else:
-        write(repair_text(answer, width(), floorplan=floorplan), sys.stdout)
-
-
-def _loader(name: str) -> Callable[[], ModelSpec]:
+def loader(name: str) -> Callable[[], ModelSpec]:
     from planner.specs.reading import load_model
 
     return lambda: load_model(name)
 
 
-def _draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
+def draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
     """Write the files that were asked for."""
     if written.html is not None:
         from planner.report.floorplan_page import placement_page
@@ -175,9 +79,9 @@ def _draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) ->
 
 def _say(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
     if written.json:
-        from planner.report.as_json import dumps, placement_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(placement_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
         return
     from planner.report.placement import placement_line, placement_text
 
@@ -188,20 +92,20 @@ def _say(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> 
         write(text, sys.stdout)
 
 
-def _read(
+def read_placement(
     written: WrittenPlacement, found: Arguments
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
     from planner.options.counts import count
     from planner.options.outputs import unwritable
     from planner.options.reading import Faults, one_of, read
-    from planner.placing.asking import BATCHES, OBJECTIVES
+    from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
     usual = Written()
     rest = Written(
-        input=written.input,
-        output=written.output,
+        input=usual.input if written.input is None else written.input,
+        output=usual.output if written.output is None else written.output,
         latency_target=written.latency_target,
         ttft_target=written.ttft_target,
         min_batch=written.min_batch,
@@ -209,12 +113,12 @@ def _read(
         weights=written.weights,
         kv=written.kv,
         batch=written.batch or usual.batch,
-        solver=written.solver,
+        solver=usual.solver if written.solver is None else written.solver,
         time_limit=written.time_limit,
-        gap=written.gap,
-        threads=written.threads,
-        seed=written.seed,
-        proof=written.proof,
+        gap=usual.gap if written.gap is None else written.gap,
+        threads=usual.threads if written.threads is None else written.threads,
+        seed=usual.seed if written.seed is None else written.seed,
+        proof=usual.proof if written.proof is None else written.proof,
         json=written.json,
         quiet=written.quiet,
     )
@@ -236,7 +140,7 @@ def _read(
         "targets": asked.targets,
         "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),
         "limits": {name: value for name, value in limits.items() if value is not None},
-        "batches": BATCHES if written.batch is None else asked.batches,
+        "batches": asked.batches if written.batch else None,
         "most_devices": faults.read("--replica-devices", written.replica_devices, count),
         "aligned": written.align,
         "options": asked.options,
@@ -267,11 +171,11 @@ def _by_model(
     return values
 
 
-def _wanted(
+def wishes_for(
     models: Sequence[ModelSpec], wishes: dict[str, dict[str, Any]], found: Arguments
 ) -> list[Serve]:
     """What is wanted of each model; a wish for a model that is not named is a problem."""
-    from planner.placing.asking import Serve
+    from planner.specs.placement_request import Serve
     from planner.specs.values import did_you_mean
 
     names = [model.name for model in models]

@@ -61,9 +61,9 @@ def predict(
 
 def _say(written: WrittenPrediction, answer: Prediction) -> None:
     if written.json:
-        from planner.report.as_json import dumps, prediction_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(prediction_json(answer)), sys.stdout)
+        write_data(dumps(answer_json(answer)), sys.stdout)
     else:
         from planner.report.prediction import prediction_line, prediction_text
 
@@ -138,7 +138,7 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
     else:
         name = str(written.device)
         device = found.collect(lambda: load_device(name))
-        usual = _usual_servers(name) if device else None
+        usual = _usual_servers(device.name) if device else None
         cluster = load_cluster(usual) if usual else None
     if device is None or engine is None:
         return None

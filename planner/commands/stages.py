@@ -120,9 +120,9 @@ def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
 
 def _say_stages(written: WrittenStages, best: StagePlan) -> None:
     if written.json:
-        from planner.report.as_json import dumps, stages_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(stages_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         from planner.report.stages import stages_line, stages_text
 
@@ -135,9 +135,9 @@ def _say_stages(written: WrittenStages, best: StagePlan) -> None:
 
 def _say_layers(written: WrittenLayers, best: LayerPlacement) -> None:
     if written.json:
-        from planner.report.as_json import dumps, layers_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(layers_json(best)), sys.stdout)
+        write_data(dumps(answer_json(best)), sys.stdout)
     else:
         from planner.report.layers import layers_line, layers_text
 
@@ -155,9 +155,9 @@ def _refused(error: NoPlanError, *, is_json: bool) -> int:
 
     conflict: StagingConflict = error.conflict  # type: ignore[assignment]
     if is_json:
-        from planner.report.as_json import dumps, error_json
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(error_json(error, exit_code=error.exit_code)), sys.stdout)
+        write_data(dumps(answer_json(conflict)), sys.stdout)
     write(staging_conflict_text(conflict, width()), sys.stderr)
     return error.exit_code
 

@@ -89,9 +89,9 @@ def compare(
     finally:
         line.clear()
     if written.json:
-        from planner.report.as_json import comparison_json, dumps
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(comparison_json(comparison)), sys.stdout)
+        write_data(dumps(answer_json(comparison)), sys.stdout)
     else:
         from planner.report.comparison import best_line, comparison_text
 
@@ -103,9 +103,10 @@ def compare(
 def _print_frontiers(curves: Sequence[Curve], written: WrittenPareto) -> None:
     """On stdout, in the form that was asked for."""
     if written.json:
-        from planner.report.as_json import dumps, frontiers_json
+        from planner.report.answer_kinds import Curves
+        from planner.report.as_json import answer_json, dumps
 
-        write_data(dumps(frontiers_json(curves)), sys.stdout)
+        write_data(dumps(answer_json(Curves(curves=tuple(curves)))), sys.stdout)
     elif written.csv == STDOUT:
         from planner.report.as_csv import frontiers_csv
 

@@ -23,6 +23,7 @@ from planner.options.written import SURVEYS as OF_PLAN
 from planner.options.written_experts import WrittenExperts
 from planner.options.written_placements import WrittenPlacement, WrittenRepair
 from planner.options.written_stages import WrittenLayers, WrittenStages
+from planner.options.written_verifications import WrittenVerification
 
 COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
 """Commands that take a name, and their options, which take no value."""
@@ -33,6 +34,7 @@ SURVEYS: dict[str, type] = {
     "layers": WrittenLayers,
     "place": WrittenPlacement,
     "repair": WrittenRepair,
+    "verify": WrittenVerification,
 }
 """Commands that take options, their own or those of `plan` and more."""
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else

@@ -6,6 +6,7 @@ from cyclopts import Group, Parameter
 
 TABLES = Group("What was measured", sort_key=0)
 SERVE = Group("What to serve", sort_key=1)
+JUDGED = Group("What to verify", sort_key=1)
 TARGETS = Group("Targets", sort_key=2)
 DEPLOYED = Group("How it is deployed", sort_key=2)
 SEARCH = Group("Search", sort_key=3)

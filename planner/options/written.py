@@ -466,5 +466,10 @@ SURVEYS: dict[str, type] = {
 }
 """Commands that take options, their own or those of `plan` and more."""
 
-WORDS = {"calibrate": "--table", "layers": "--machines", "repair": "--placement"}
+WORDS = {
+    "calibrate": "--table",
+    "layers": "--machines",
+    "repair": "--placement",
+    "verify": "--answer",
+}
 """Options of commands whose words may stand alone."""

@@ -27,10 +27,10 @@ class WrittenPlacement:
     state: Annotated[
         str | None, text(SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
     ] = None
-    input: Annotated[str, text(SERVE, "TOKENS", "Tokens that a request reads.")] = str(
+    input: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request reads.")] = str(
         DEFAULT_WORKLOAD.n_input_tokens
     )
-    output: Annotated[str, text(SERVE, "TOKENS", "Tokens that a request writes.")] = str(
+    output: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request writes.")] = str(
         DEFAULT_WORKLOAD.n_output_tokens
     )
 
@@ -89,17 +89,19 @@ class WrittenPlacement:
         text(SEARCH, "BATCHES", "Decode batches to choose from; default: 1,2,3,4,6,8,… 1024."),
     ] = None
 
-    solver: Annotated[str, text(SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
+    solver: Annotated[str | None, text(SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
     time_limit: Annotated[
         str | None, text(SOLVER, "TIME", "Stop after this, with the best so far, like 10s.")
     ] = None
     gap: Annotated[
-        str, text(SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%.")
+        str | None,
+        text(SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%."),
     ] = "0"
-    threads: Annotated[str, text(SOLVER, "N", "Threads of the solver.")] = "1"
-    seed: Annotated[str, text(SOLVER, "N", "Seed of the solver.")] = "0"
+    threads: Annotated[str | None, text(SOLVER, "N", "Threads of the solver.")] = "1"
+    seed: Annotated[str | None, text(SOLVER, "N", "Seed of the solver.")] = "0"
     proof: Annotated[
-        str, text(SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+        str | None,
+        text(SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one."),
     ] = "two"
     keep_program: Annotated[
         str | None,
@@ -115,10 +117,13 @@ class WrittenPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRepair(WrittenPlacement):
-    """Options of `plan repair`: those of `plan place`, what stands, and what may be lost."""
+    """Options of `plan repair`: what stands, what may be lost, and those of `plan place`.
+
+    The latter change what the standing placement was asked for; None leaves it as it was.
+    """
 
     placement: Annotated[
-        str | None, text(SERVE, "FILE", "What stands: the JSON of `plan place`.")
+        str | None, text(SERVE, "FILE", "What stands: the JSON of `plan place` or `plan repair`.")
     ] = None
     model: Annotated[
         tuple[str, ...], text(SERVE, "NAME|FILE", "Models; default: those that stand.")
@@ -126,6 +131,49 @@ class WrittenRepair(WrittenPlacement):
     topology: Annotated[
         str | None, text(SERVE, "NAME|FILE", "The cluster; default: where they stand.")
     ] = None
+    input: Annotated[
+        str | None, text(SERVE, "TOKENS", "Tokens that a request reads; default: as before.")
+    ] = None
+    output: Annotated[
+        str | None, text(SERVE, "TOKENS", "Tokens that a request writes; default: as before.")
+    ] = None
     loss: Annotated[
         str, text(TARGETS, "FRACTION", "Most of the objective to lose for fewer bytes.")
     ] = "0"
+    replica_devices: Annotated[
+        str | None, text(SEARCH, "N", "Most devices of one replica; default: as before.")
+    ] = None
+    objective: Annotated[
+        str | None,
+        text(
+            SEARCH,
+            "WHAT",
+            "throughput, share (of the demand served worst), rent, devices or latency; default: "
+            "as before.",
+        ),
+    ] = None
+    weights: Annotated[
+        tuple[str, ...],
+        text(SEARCH, "FORMATS", "Weights formats to choose from; default: as before."),
+    ] = ()
+    kv: Annotated[
+        tuple[str, ...],
+        text(SEARCH, "FORMATS", "KV cache formats to choose from; default: as before."),
+    ] = ()
+    batch: Annotated[
+        str | None, text(SEARCH, "BATCHES", "Decode batches to choose from; default: as before.")
+    ] = None
+    solver: Annotated[
+        str | None, text(SOLVER, "NAME", "highs, cpsat or exhaustive; default: as before.")
+    ] = None
+    gap: Annotated[
+        str | None, text(SOLVER, "FRACTION", "Distance to the optimum; default: as before.")
+    ] = None
+    threads: Annotated[
+        str | None, text(SOLVER, "N", "Threads of the solver; default: as before.")
+    ] = None
+    seed: Annotated[str | None, text(SOLVER, "N", "Seed of the solver; default: as before.")] = None
+    proof: Annotated[
+        str | None,
+        text(SOLVER, "HOW", "two, for two solvers' words for it; or one; default: as before."),
+    ] = None

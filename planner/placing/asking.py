@@ -2,67 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.clusters import Ground
+from planner.specs.graphs import GraphSpec
+from planner.specs.placement_request import (
+    BATCHES,
+    LIMITS,
+    OBJECTIVES,
+    GroupCost,
+    PlacementRequest,
+    Serve,
+    SiteSpec,
+    layout_request,
+    tidied,
+)
 from planner.specs.places import Kind as FileKind
 from planner.specs.places import files
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.reading import load_device
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, NodesFabric, Workload
-from planner.specs.request import (
-    DEFAULT_WORKLOAD,
-    Request,
-    SolverOptions,
-    Targets,
-    default_prefill,
-    make_request,
+from planner.specs.records import (
+    ClusterSpec,
+    DeviceSpec,
+    ModelSpec,
+    NodesFabric,
+    TorusFabric,
+    Workload,
 )
+from planner.specs.request import DEFAULT_WORKLOAD, Request, SolverOptions, Targets
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.faults import validate_graph
-from planner.topology.graph import device_names
+from planner.topology.graph import device_names, graph_of, spec_of
 from planner.topology.inventory import Inventory, Kind, inventory
 from planner.topology.pools import pool_graph, with_state
 
 if TYPE_CHECKING:
     import networkx as nx
 
-OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
-BATCHES = tuple(sorted({*(1 << k for k in range(11)), *(3 << k for k in range(9))}))
-"""Decode batches to choose from: powers of two, and half-way between them."""
-
 MOST_DEVICES = 64
 """Of one replica, where nothing else is asked."""
 
-LIMITS = ("rent", "devices")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serve:
-    """What is wanted of one model.
-
-    Args:
-        model: to serve.
-        demand_tokens_per_s: output tokens that its replicas must serve together; for the
-            objective `share`, of which the worst served model gets the most.
-        replicas: exactly so many; None leaves it open.
-        workload, targets: of its requests; those of the placement where left out. Targets
-            hold for each replica by itself.
-        weights_formats, kv_formats: to choose from, as in `planning.plan`.
-    """
-
-    model: ModelSpec
-    demand_tokens_per_s: float | None = None
-    replicas: int | None = None
-    workload: Workload | None = None
-    targets: Targets | None = None
-    weights_formats: Sequence[str] | None = None
-    kv_formats: Sequence[str] | None = None
+AnySite = SiteSpec | Any
+"""A cluster, a pool, a graph's record, or a `networkx` graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,45 +68,144 @@ class Site:
     ground: Ground
 
 
-def site_of(
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
-    state: State | None,
+def placement_request(
+    cluster: AnySite,
+    models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
     *,
-    devices: Mapping[str, DeviceSpec] | None,
-    group_costs: GroupCosts | CostTable | None,
-    most_devices: int,
-) -> Site:
-    """The cluster with what is free of it.
+    workload: Workload | None,
+    targets: Targets,
+    state: State | None,
+    objective: str | None,
+    limits: Mapping[str, float] | None,
+    batches: Sequence[int] | None,
+    most_devices: int | None,
+    aligned: bool = False,
+    layout_first: bool = False,
+    devices: Mapping[str, DeviceSpec] | None = None,
+    costs: GroupCosts | CostTable | None = None,
+    options: SolverOptions,
+) -> PlacementRequest:
+    """The request, whole: what a function says of groups is added when it was asked.
 
     Raises:
-        RequestError: the graph has faults, its devices are unknown, a state does not fit it, or
-            nothing is free.
+        RequestError: it cannot be placed; every problem that can be seen without a solver.
     """
-    if isinstance(cluster, (ClusterSpec, PoolSpec)):
-        pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
-        graph = with_state(pool_graph(pool), state)
-        found = _free(inventory(graph), pool.name)
-        of_group = {group.name: group.cluster for group in pool.groups}
-        bases = {kind: of_group[kind.group] for kind in found.kinds}
-        name, title = pool.name, pool.title
+    wanted = wishes(models)
+    if most_devices is not None and most_devices < 1:
+        fact = "is no positive number of devices"
+        raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
+    if aligned and not has_slices(cluster):
+        name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
+        fact = f"starts slices of a torus at its cubes, and {name} is no torus"
+        raise RequestError([Problem(where="--align", fact=fact, remedy="leave it out")])
+    return PlacementRequest(
+        site=site_spec(cluster, devices or {}),
+        models=wanted,
+        workload=workload or DEFAULT_WORKLOAD,
+        targets=targets,
+        objective=objective or _usual_objective(wanted),
+        state=state,
+        limits=_read_limits(limits or {}),
+        batches=BATCHES if batches is None else tuple(batches),
+        most_devices=most_devices,
+        aligned=aligned,
+        layout_first=layout_first,
+        costs=_table_costs(costs),
+        options=options,
+    )
+
+
+def has_slices(cluster: AnySite) -> bool:
+    """Whether replicas are slices of it: it is a torus."""
+    return isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)
+
+
+def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:
+    listed = [models] if isinstance(models, (ModelSpec, Serve)) else [*models]
+    return tuple(tidied(one) if isinstance(one, Serve) else Serve(model=one) for one in listed)
+
+
+def _usual_objective(wanted: Sequence[Serve]) -> str:
+    return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
+
+
+def _read_limits(limits: Mapping[str, float]) -> dict[str, float]:
+    problems = [
+        Problem(where="limits", key=name, value=str(value), fact=fact)
+        for name, value in limits.items()
+        if (
+            fact := "is no limit: there are `rent` and `devices`"
+            if name not in LIMITS
+            else "is not a positive number"
+            if not (isinstance(value, (int, float)) and 0 < value < math.inf)
+            else ""
+        )
+    ]
+    if problems:
+        raise RequestError(problems)
+    return {name: float(value) for name, value in limits.items()}
+
+
+def _table_costs(costs: GroupCosts | CostTable | None) -> tuple[GroupCost, ...]:
+    if costs is None or callable(costs):
+        return ()
+    return tuple(
+        GroupCost(name=name, devices=(), bytes_per_s=float(cost[0]), latency_s=float(cost[1]))
+        for name, cost in costs.items()
+    )
+
+
+def site_spec(cluster: AnySite, devices: Mapping[str, DeviceSpec]) -> SiteSpec:
+    """The record of whatever is placed on.
+
+    Raises:
+        RequestError: it is nothing that can be placed on, or a graph that has faults.
+    """
+    if isinstance(cluster, ClusterSpec):
+        return cluster if isinstance(cluster.fabric, TorusFabric) else pool_of(cluster)
+    if isinstance(cluster, (PoolSpec, GraphSpec)):
+        return cluster
+    if not hasattr(cluster, "is_directed"):
+        fact = f"is a {type(cluster).__name__}, not a topology, a pool or a graph"
+        remedy = "load one: `load_topology`, `load_pool`"
+        raise RequestError([Problem(where="cluster", fact=fact, remedy=remedy)])
+    problems = validate_graph(cluster)
+    known, unknown = _known_devices(cluster, devices)
+    if problems or unknown:
+        raise RequestError([*problems, *unknown])
+    return spec_of(cluster, known)
+
+
+def site_of(request: PlacementRequest, costs: GroupCosts | CostTable | None = None) -> Site:
+    """The cluster of a request with what is free of it; it is no torus.
+
+    Args:
+        costs: what groups get, in place of what the graph says.
+
+    Raises:
+        RequestError: a state does not fit it, or nothing is free.
+    """
+    cluster = request.site
+    assert not isinstance(cluster, ClusterSpec)
+    if isinstance(cluster, PoolSpec):
+        graph, title = pool_graph(cluster), cluster.title
     else:
-        if not hasattr(cluster, "is_directed"):
-            fact = f"is a {type(cluster).__name__}, not a topology, a pool or a graph"
-            remedy = "load one: `load_topology`, `load_pool`"
-            raise RequestError([Problem(where="cluster", fact=fact, remedy=remedy)])
-        problems = validate_graph(cluster)
-        known, unknown = _known_devices(cluster, devices or {})
-        if problems or unknown:
-            raise RequestError([*problems, *unknown])
-        graph = with_state(cluster, state)
-        name = title = str(cluster.graph.get("name", "") or "graph")
-        found = _free(inventory(graph), name)
-    if group_costs is not None:
-        found = recosted(found, group_costs)
-    if not isinstance(cluster, (ClusterSpec, PoolSpec)):
-        bases = {kind: _base(kind, known[kind.device], found, name) for kind in found.kinds}
+        graph, title = graph_of(cluster), cluster.name
+    graph = with_state(graph, request.state)
+    found = _free(inventory(graph), cluster.name)
+    if costs is not None:
+        found = recosted(found, costs)
+    if isinstance(cluster, PoolSpec):
+        of_group = {group.name: group.cluster for group in cluster.groups}
+        bases = {kind: of_group[kind.group] for kind in found.kinds}
+    else:
+        bases = {
+            kind: _base(kind, cluster.devices[kind.device], found, cluster.name)
+            for kind in found.kinds
+        }
+    most_devices = request.most_devices or MOST_DEVICES
     ground = Ground(inventory=found, bases=bases, most_devices=most_devices)
-    return Site(name=name, title=title, graph=graph, ground=ground)
+    return Site(name=cluster.name, title=title, graph=graph, ground=ground)
 
 
 def _free(found: Inventory, name: str) -> Inventory:
@@ -206,51 +292,23 @@ def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> Cluste
     )
 
 
-def requests_of(
-    wanted: Sequence[Serve],
-    site: Site | ClusterSpec,
-    *,
-    workload: Workload | None,
-    targets: Targets,
-    batches: Sequence[int] | None,
-    objective: str,
-    options: SolverOptions,
-) -> list[Request]:
+def requests_of(request: PlacementRequest, site: Site | ClusterSpec) -> list[Request]:
     """The layout requests of the models, one each; on the first kind's cluster, as a stand-in.
 
     Raises:
         RequestError: with every problem, not only the first.
     """
-    problems = list(_problems(wanted, targets, objective=objective))
+    problems = list(_problems(request.models, request.targets, objective=request.objective))
     requests = []
     cluster = site if isinstance(site, ClusterSpec) else next(iter(site.ground.bases.values()))
-    for one in wanted:
+    for one in request.models:
         try:
-            requests.append(
-                make_request(
-                    one.model,
-                    cluster,
-                    workload=one.workload or workload or DEFAULT_WORKLOAD,
-                    targets=one.targets or targets,
-                    weights_formats=one.weights_formats,
-                    kv_formats=one.kv_formats,
-                    batches=BATCHES if batches is None else batches,
-                    prefill_batches=_prefill_batches(one.targets or targets),
-                    prefill=None,
-                    objective="latency" if objective == "latency" else "throughput",
-                    options=options,
-                )
-            )
+            requests.append(layout_request(request, one, cluster))
         except RequestError as error:
             problems += error.problems
     if problems:
         raise RequestError(problems)
     return requests
-
-
-def _prefill_batches(targets: Targets) -> tuple[int, ...]:
-    """As `planning.plan` offers them, in the same steps as decode batches."""
-    return (1,) if default_prefill(targets) == "latency" else BATCHES
 
 
 def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:

@@ -11,13 +11,13 @@ from planner.deadlines import out_of_time, solver_limit_s
 from planner.errors import OutOfTimeError
 from planner.explain import UNEXPLAINED
 from planner.placement_results import PlacementConflict
-from planner.placing.asking import Serve
 from planner.placing.searching import Asked, Search, pose_asked
 from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.results import Obstacle
 from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
 from planner.solvers.solution import Effort, Status
+from planner.specs.placement_request import Serve
 
 
 class AnyWay(Protocol):

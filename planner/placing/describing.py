@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from planner.certificates import Certificate
 from planner.certify import certified, screens_of
+from planner.describe import describe
 from planner.placement_results import KindUse, Placement, Rank, Recipe, Replica, Served
+from planner.placing.channels import Channels
+from planner.placing.columns import Way
 from planner.placing.decoding import Located
 from planner.placing.searching import Asked, Search
-from planner.placing.totals import UNITS, check_totals, in_si
-from planner.placing.verifying import Judge, check_devices, deployment_of
+from planner.placing.tori import TorusWay
+from planner.placing.totals import UNITS, in_si
+from planner.results import Deployment
 from planner.topology.costs import CostTable, GroupCosts, as_callable
 from planner.topology.graph import DEVICE
+from planner.verifier.fabrics import FabricStand
 
 
 def placement_of(
@@ -27,47 +33,54 @@ def placement_of(
     began_s: float,
     costs: GroupCosts | CostTable | None,
 ) -> Placement:
-    """Describe, verify, certify.
-
-    Raises:
-        SolverError: something is not what the program counts on.
-    """
+    """Describe and certify; who asked for it has it judged."""
     site = asked.site
-    check_devices(site.graph, located)
     ways = list(dict.fromkeys(one.way for one in located))
-    read = {way: deployment_of(way) for way in ways}
     recipes = tuple(
         Recipe(
             model=asked.wanted[way.model].model.name,
             kind=way.kind.name,
             span=way.span,
             speed_fraction=way.need.speed_fraction,
-            deployment=read[way][0],
+            counted_bytes_per_s={
+                "scale_up": way.need.scale_up_bytes_per_s,
+                "nic": way.need.nic_bytes_per_s,
+                "spine": way.need.spine_bytes_per_s,
+            },
+            deployment=deployment_of(way, sum(one.way is way for one in located)),
         )
         for way in ways
     )
-    judge = Judge(site.graph, as_callable(site.ground.inventory, costs))
+    links = Channels(site.graph, as_callable(site.ground.inventory, costs))
     numbers = [0] * len(asked.wanted)
     replicas = []
     for one in located:
         model = one.way.model
         name = f"{asked.wanted[model].model.name}/{numbers[model]}"
         numbers[model] += 1
-        replicas.append(_replica(asked, one, ways.index(one.way), (name, judge)))
+        replicas.append(_replica(asked, one, ways.index(one.way), (name, links)))
     served = _served(asked, recipes, replicas)
     return Placement(
+        request=asked.request,
         pool=site.name,
         title=site.title,
         recipes=recipes,
         replicas=tuple(replicas),
         served=served,
         kinds=tuple(_kinds(asked, located)),
-        certificate=_certificate(asked, search, served, began_s),
+        certificate=_certificate(asked, search, began_s),
         provenance=_provenance(asked),
     )
 
 
-def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) -> Replica:
+def deployment_of(way: Way | TorusWay, n_alike: int) -> Deployment:
+    """The deployment of a way that so many replicas have."""
+    it = way.evaluated
+    found = describe(it.table, it.posed, it.request, way.assignment)
+    return replace(found, mesh=replace(found.mesh, n_positions=n_alike))
+
+
+def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Channels]) -> Replica:
     leaf_names, grid = asked.site.ground.inventory.leaf_names, one.grid
     home = {name: part.node for part in one.parts for name in part.devices}
     vertices = asked.site.graph.nodes
@@ -89,7 +102,7 @@ def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) 
         for rank, (name, stage, axes) in enumerate(places)
         for leaf in (leaf_names[home[name].leaf],)
     )
-    name, judge = named
+    name, links = named
     return Replica(
         name=name,
         model=asked.wanted[one.way.model].model.name,
@@ -97,7 +110,7 @@ def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Judge]) 
         nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
         leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
         ranks=ranks,
-        channels=judge.channels(one),
+        channels=links.of(one),
     )
 
 
@@ -138,25 +151,9 @@ def _kinds(asked: Asked, located: Sequence[Located]) -> list[KindUse]:
     ]
 
 
-def _certificate(
-    asked: Asked, search: Search, served: Sequence[Served], began_s: float
-) -> Certificate:
-    """The proof in numbers, in SI units.
-
-    Raises:
-        SolverError: what was optimised is not what the replicas come to.
-    """
+def _certificate(asked: Asked, search: Search, began_s: float) -> Certificate:
+    """The proof in numbers, in SI units."""
     solution, name = search.solution, asked.objective
-    counts = solution.answer
-    assert counts is not None
-    n_given = len(search.posed.given) + len(search.posed.staged)
-    chosen = [
-        way
-        for (way, _), n in zip(search.posed.taken, counts.copies[n_given:], strict=True)
-        for _ in range(n)
-    ]
-    objective = in_si(name, solution.objective)
-    check_totals(asked, served, [way.tpot_s for way in chosen], objective=objective)
     evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
     n_layouts = sum(it.n_candidates for it in evaluated)
     rejected = {
@@ -172,12 +169,7 @@ def _certificate(
         n_contexts=len(search.ways),
         screens=screens_of(rejected, _REASONS),
         n_solved=search.posed.program.n_columns,
-        verified=(
-            "every rank on a free device of its own",
-            "every group's bandwidth read off the paths of the graph",
-            "seconds and bytes of every layout recounted by an independent scalar model",
-            "demands, replicas and limits added up from the replicas",
-        ),
+        verified=FabricStand.checks,
         wall_s=time.perf_counter() - began_s,
     )
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.floorplans import Box, FloorPlan, Spot
+from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.state import FREE, State
 from planner.topology.domains import domains_by_tier
-from planner.topology.graph import LINK, SCALE_OUT, SCALE_UP, build_graph, device_names
+from planner.topology.graph import LINK, SCALE_OUT, SCALE_UP, build_graph, device_names, graph_of
 from planner.topology.pools import pool_graph, with_state
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-def floorplan_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State | None) -> FloorPlan:
+def floorplan_of(
+    cluster: ClusterSpec | PoolSpec | GraphSpec | nx.Graph[Any], state: State | None
+) -> FloorPlan:
     """What there is to draw of a cluster.
 
     Raises:
@@ -36,6 +39,8 @@ def floorplan_of(cluster: ClusterSpec | PoolSpec | nx.Graph[Any], state: State |
     if isinstance(cluster, (ClusterSpec, PoolSpec)):
         pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
         before, title = pool_graph(pool), pool.title
+    elif isinstance(cluster, GraphSpec):
+        before, title = graph_of(cluster), cluster.name
     else:
         before, title = cluster, str(cluster.graph.get("name", "") or "graph")
     graph = with_state(before, state)

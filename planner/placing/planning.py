@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.deadlines import out_of_time, timed
-from planner.errors import NoPlanError, Problem, RequestError
+from planner.errors import NoPlanError
 from planner.placement_results import Placement
-from planner.placing.asking import (
-    LIMITS,
-    MOST_DEVICES,
-    Serve,
-    requests_of,
-    site_of,
-)
+from planner.placing.asking import placement_request, requests_of, site_of
 from planner.placing.conflicts import conflict_of
 from planner.placing.decoding import locate
 from planner.placing.describing import placement_of
@@ -25,11 +18,14 @@ from planner.placing.searching import Asked, chosen_first, searched
 from planner.placing.slicing import AskedTorus, place_slices
 from planner.placing.totals import in_si
 from planner.solvers.solution import Status
-from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
+from planner.specs.graphs import GraphSpec
+from planner.specs.placement_request import GroupCost, PlacementRequest, Serve, SiteSpec
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
+from planner.verifier.findings import refuse
+from planner.verifier.placements import judge_placement
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -40,7 +36,7 @@ DEFAULT_OPTIONS = SolverOptions()
 
 @timed
 def place(
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
+    cluster: SiteSpec | nx.Graph[Any],
     models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
     *,
     workload: Workload | None = None,
@@ -91,67 +87,32 @@ def place(
         SolverError: an answer failed its verification.
     """
     began_s = time.perf_counter()
-    wanted = wishes(models)
-    objective = objective or _usual_objective(wanted)
-    check_most(most_devices)
-    check_aligned(cluster, aligned=aligned)
-    if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
-        return place_slices(
-            AskedTorus(
-                cluster=cluster,
-                state=state,
-                wanted=wanted,
-                requests=tuple(
-                    requests_of(
-                        wanted,
-                        cluster,
-                        workload=workload,
-                        targets=targets,
-                        batches=batches,
-                        objective=objective,
-                        options=options,
-                    )
-                ),
-                objective=objective,
-                limits=read_limits(limits or {}),
-                options=options,
-                most_devices=most_devices,
-                aligned=aligned,
-                layout_first=layout_first,
-            )
-        )
-    site = site_of(
+    recorded = Recorder(group_costs) if callable(group_costs) else None
+    request = placement_request(
         cluster,
-        state,
-        devices=devices,
-        group_costs=group_costs,
-        most_devices=most_devices or MOST_DEVICES,
-    )
-    requests = requests_of(
-        wanted,
-        site,
+        models,
         workload=workload,
         targets=targets,
+        state=state,
+        objective=objective,
+        limits=limits,
         batches=batches,
-        objective=objective,
+        most_devices=most_devices,
+        aligned=aligned,
+        layout_first=layout_first,
+        devices=devices,
+        costs=group_costs,
         options=options,
     )
-    asked = Asked(
-        site=site,
-        wanted=wanted,
-        requests=tuple(requests),
-        objective=objective,
-        limits=read_limits(limits or {}),
-        options=options,
-    )
+    if isinstance(request.site, ClusterSpec):
+        requests = tuple(requests_of(request, request.site))
+        found = place_slices(AskedTorus(request=request, requests=requests))
+        refuse(judge_placement(found)[1])
+        return found
+    costs = recorded or group_costs
+    asked = asked_of(request, costs)
     if layout_first:
-        well = site_of(
-            _well(cluster),
-            None,
-            devices=devices,
-            group_costs=group_costs,
-            most_devices=most_devices or MOST_DEVICES,
-        )
+        well = site_of(replace(request, site=_well(request.site), state=None), costs)
         asked = replace(asked, shapes=chosen_first(replace(asked, site=well)))
     search = searched(asked)
     counts = search.solution.answer
@@ -160,65 +121,52 @@ def place(
     if search.solution.status is Status.INFEASIBLE or nothing:
         raise out_of_time() if search.is_cut else NoPlanError(conflict_of(asked, search))
     if counts is None:
-        raise out_of_time(in_si(objective, search.solution.bound))
+        raise out_of_time(in_si(request.objective, search.solution.bound))
     located = locate(search.posed, counts)
-    return placement_of(asked, search, located, began_s=began_s, costs=group_costs)
+    found = placement_of(asked, search, located, began_s=began_s, costs=costs)
+    if recorded is not None:
+        found = replace(found, request=replace(request, costs=recorded.asked))
+    refuse(judge_placement(found)[1])
+    return found
 
 
-def _well(
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
-) -> ClusterSpec | PoolSpec | nx.Graph[Any]:
-    """The cluster as if all were free and fast; links stay as a graph has them."""
-    if isinstance(cluster, (ClusterSpec, PoolSpec)):
-        return cluster
-    well = cluster.copy()
-    for _, at in well.nodes(data=True):
-        at.pop("state", None)
-        at.pop("speed_fraction", None)
-    return well
-
-
-def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:
-    listed = [models] if isinstance(models, (ModelSpec, Serve)) else [*models]
-    return tuple(one if isinstance(one, Serve) else Serve(model=one) for one in listed)
-
-
-def _usual_objective(wanted: Sequence[Serve]) -> str:
-    return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
-
-
-def check_aligned(cluster: object, *, aligned: bool) -> None:
-    """Raises `RequestError` where slices are to be aligned and the cluster has none."""
-    is_torus = isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)
-    if aligned and not is_torus:
-        name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
-        fact = f"starts slices of a torus at its cubes, and {name} is no torus"
-        raise RequestError([Problem(where="--align", fact=fact, remedy="leave it out")])
-
-
-def check_most(most_devices: int | None) -> None:
-    """That a replica may have a device.
+def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:
+    """A request with what is free of its cluster, and what is asked of each model's layout.
 
     Raises:
-        RequestError: it may have none.
+        RequestError: it cannot be; every problem is listed.
     """
-    if most_devices is not None and most_devices < 1:
-        fact = "is no positive number of devices"
-        raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
+    site = site_of(request, costs)
+    return Asked(request=request, site=site, requests=tuple(requests_of(request, site)))
 
 
-def read_limits(limits: Mapping[str, float]) -> dict[str, float]:
-    problems = [
-        Problem(where="limits", key=name, value=str(value), fact=fact)
-        for name, value in limits.items()
-        if (
-            fact := "is no limit: there are `rent` and `devices`"
-            if name not in LIMITS
-            else "is not a positive number"
-            if not (isinstance(value, (int, float)) and 0 < value < math.inf)
-            else ""
+class Recorder:
+    """A function of groups' costs that remembers what it was asked and said.
+
+    Args:
+        costs: the function.
+    """
+
+    def __init__(self, costs: GroupCosts) -> None:
+        self._costs = costs
+        self._said: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def __call__(self, devices: tuple[str, ...]) -> tuple[float, float]:
+        if devices not in self._said:
+            self._said[devices] = self._costs(devices)
+        return self._said[devices]
+
+    @property
+    def asked(self) -> tuple[GroupCost, ...]:
+        return tuple(
+            GroupCost(name="", devices=devices, bytes_per_s=float(width), latency_s=float(wait))
+            for devices, (width, wait) in self._said.items()
         )
-    ]
-    if problems:
-        raise RequestError(problems)
-    return {name: float(value) for name, value in limits.items()}
+
+
+def _well(site: SiteSpec) -> SiteSpec:
+    """The cluster as if all were free and fast; links stay as a graph has them."""
+    if not isinstance(site, GraphSpec):
+        return site
+    vertices = (replace(one, state=None, speed_fraction=None) for one in site.vertices)
+    return replace(site, vertices=tuple(vertices))

@@ -9,7 +9,7 @@ What the rows say is in `planner.placing.room`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,7 +59,7 @@ def pose_placement(
     wanted: Sequence[Wanted],
     *,
     objective: str,
-    limits: dict[str, float],
+    limits: Mapping[str, float],
 ) -> Posed:
     """State the placement of replicas on what is free.
 
@@ -137,7 +137,7 @@ def _program(
     rows: Rows,
     columns: _Columns,
     wanted: Sequence[Wanted],
-    aim: tuple[str, dict[str, float]],
+    aim: tuple[str, Mapping[str, float]],
 ) -> PlacementProgram:
     """The arrays; pieces and stages are of a model of their own, of which nothing is asked."""
     (given, staged, taken), (objective, limits) = columns, aim

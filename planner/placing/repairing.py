@@ -15,32 +15,37 @@ from planner.certify import proofs_in_si
 from planner.deadlines import out_of_time, timed
 from planner.describe import describe
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
-from planner.placement_results import Placement, Replica
-from planner.placing import planning
-from planner.placing.asking import MOST_DEVICES, Serve, requests_of, site_of
+from planner.placement_results import Placement
+from planner.placing.asking import requests_of
 from planner.placing.columns import Way
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import placement_of
 from planner.placing.dominance import undominated
+from planner.placing.inheriting import costs_of, repair_request
+from planner.placing.moving import changes_of, load_s
+from planner.placing.planning import Recorder, asked_of
 from planner.placing.repair_fabric import Offer, locate_repair, pose_repair
 from planner.placing.repair_torus import locate_torus_repair, pose_torus_repair
 from planner.placing.searching import Asked, all_ways, searched
 from planner.placing.slicing import AskedTorus, ground_of, place_slices
 from planner.placing.slicing import placement_of as torus_placement_of
-from planner.placing.standing import Sharding, Standing, Standings, sharding_of, standings_of
+from planner.placing.standing import Sharding, Standing, sharding_of, standing_of
 from planner.placing.tori import TorusWay
 from planner.placing.totals import UNITS, in_si
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
-from planner.repair_results import Change, Move, Repair, RepairPoint
+from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Status, effort_of, relative_gap
-from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, ModelSpec, TorusFabric, Workload
+from planner.specs.placement_request import Serve, SiteSpec, inherited_and_changed
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
+from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.slices import torus_device
+from planner.verifier.findings import refuse
+from planner.verifier.repairs import judge_repair
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -55,32 +60,34 @@ CLOSE = 1e-9
 
 @timed
 def repair(
-    placement: Placement | Standings,
-    cluster: ClusterSpec | PoolSpec | nx.Graph[Any],
-    models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
+    placement: Placement,
+    cluster: SiteSpec | nx.Graph[Any] | None = None,
+    models: ModelSpec | Serve | Sequence[ModelSpec | Serve] | None = None,
     *,
     state: State | None,
     loss: float = 0.0,
     workload: Workload | None = None,
-    targets: Targets = planning.NO_TARGETS,
+    targets: Targets | None = None,
     objective: str | None = None,
     limits: Mapping[str, float] | None = None,
     batches: Sequence[int] | None = None,
     most_devices: int | None = None,
+    aligned: bool | None = None,
+    devices: Mapping[str, DeviceSpec] | None = None,
+    group_costs: GroupCosts | CostTable | None = None,
     most_points: int = MOST_POINTS,
-    aligned: bool = False,
-    options: SolverOptions = planning.DEFAULT_OPTIONS,
+    options: SolverOptions | None = None,
 ) -> Repair:
     """The placement with the fewest moved bytes within a loss of the best one, and its frontier.
 
+    What is left out is as the placement that stands was asked for; the answer says what.
+
     Args:
-        placement: what stands, or what `load_standings` read of it; its own devices are not
-            busy in `state`.
-        cluster, models, workload, targets, limits, batches, most_devices: as in `place`, which
-            has the same answer where nothing stands.
+        placement: what stands, see `load_placement`; its own devices are not busy in `state`.
+        cluster, models, workload, targets, objective, limits, batches, most_devices, aligned,
+            devices, group_costs: as in `place`, which has the same answer where nothing stands.
         state: what is busy, failed, reserved, slow or down by now.
         loss: share of the best objective of this state that may be lost for fewer bytes.
-        objective: that of the placement, unless another is asked for.
         most_points: of the frontier, the best one among them; the first that lose most.
         aligned: as in `place`; a slice that stands elsewhere than at a cube has to move.
         options: backend, time limit of all of it, threads, seed.
@@ -94,57 +101,54 @@ def repair(
     if not 0 <= loss < 1:
         fact = "is no share between 0 and 1"
         raise RequestError([Problem(where="loss", value=f"{loss:g}", fact=fact)])
-    before = standings_of(placement) if isinstance(placement, Placement) else placement
-    wanted = planning.wishes(models)
-    objective = objective or before.objective_name
-    asking: dict[str, Any] = {
-        "workload": workload,
-        "targets": targets,
-        "batches": batches,
-        "objective": objective,
-        "options": options,
-    }
-    limited = planning.read_limits(limits or {})
-    planning.check_most(most_devices)
-    planning.check_aligned(cluster, aligned=aligned)
-    if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
-        _check_known(before, {torus_device(*at) for at in np.ndindex(cluster.fabric.shape)})
-        posed = _on_torus(
-            AskedTorus(
-                cluster=cluster,
-                state=state,
-                wanted=wanted,
-                requests=tuple(requests_of(wanted, cluster, **asking)),
-                objective=objective,
-                limits=limited,
-                options=options,
-                most_devices=most_devices,
-                aligned=aligned,
-            ),
-            before,
-        )
+    recorded = Recorder(group_costs) if callable(group_costs) else None
+    request = repair_request(
+        placement,
+        {
+            "cluster": cluster,
+            "models": models,
+            "workload": workload,
+            "targets": targets,
+            "objective": objective,
+            "limits": limits,
+            "batches": batches,
+            "most_devices": most_devices,
+            "aligned": aligned,
+            "costs": group_costs,
+            "options": options,
+        },
+        state=state,
+        loss=loss,
+        most_points=most_points,
+        devices=devices,
+    )
+    wanted = request.wanted
+    if isinstance(wanted.site, ClusterSpec):
+        requests = tuple(requests_of(wanted, wanted.site))
+        asked_torus = AskedTorus(request=wanted, requests=requests)
+        everywhere = np.ndindex(asked_torus.fabric.shape)
+        _check_known(placement, {torus_device(*at) for at in everywhere})
+        posed = _on_torus(asked_torus, placement)
     else:
-        site = site_of(
-            cluster,
-            state,
-            devices=None,
-            group_costs=None,
-            most_devices=most_devices or MOST_DEVICES,
+        costs = recorded or costs_of(wanted)
+        asked = asked_of(wanted, costs)
+        _check_known(placement, asked.site.graph)
+        posed = _on_nodes(asked, placement, costs)
+    found = _repaired(posed, request, began_s)
+    if recorded is not None:
+        wanted = replace(wanted, costs=recorded.asked)
+        inherited, changed = inherited_and_changed(placement.request, wanted)
+        request = replace(request, wanted=wanted, inherited=inherited, changed=changed)
+        found = replace(
+            found,
+            request=request,
+            placement=replace(found.placement, request=wanted),
         )
-        _check_known(before, site.graph)
-        asked = Asked(
-            site=site,
-            wanted=wanted,
-            requests=tuple(requests_of(wanted, site, **asking)),
-            objective=objective,
-            limits=limited,
-            options=options,
-        )
-        posed = _on_nodes(asked, before)
-    return _repaired(posed, before, (objective, loss, most_points), options, began_s)
+    refuse(judge_repair(found)[1])
+    return found
 
 
-def _check_known(before: Standings, known: Container[str]) -> None:
+def _check_known(before: Placement, known: Container[str]) -> None:
     """That all that stands is in the cluster.
 
     Raises:
@@ -154,7 +158,7 @@ def _check_known(before: Standings, known: Container[str]) -> None:
     problems = [
         Problem(where=one.name, value=names[0], fact="is no device of the cluster", remedy=remedy)
         for one in before.replicas
-        if (names := [name for name in one.devices if name not in known])
+        if (names := [rank.device for rank in one.ranks if rank.device not in known])
     ]
     if problems:
         raise RequestError(problems[:MOST_TOLD])
@@ -178,14 +182,9 @@ class _Posed:
     width: Callable[[str], float]
 
 
-def _repaired(
-    posed: _Posed,
-    before: Standings,
-    wish: tuple[str, float, int],
-    options: SolverOptions,
-    began_s: float,
-) -> Repair:
-    objective, loss, most_points = wish
+def _repaired(posed: _Posed, request: RepairRequest, began_s: float) -> Repair:
+    objective, options = request.wanted.objective, request.wanted.options
+    loss, before = request.loss_fraction, request.before
     solved: list[PlacementSolution] = []
 
     def solve(program: PlacementProgram) -> Counts | None:
@@ -202,7 +201,7 @@ def _repaired(
     assert chosen is not None
     of_best, of_bytes = solved[0], solved[1 if loss == 0 else n_before]
     points, is_whole = frontier(
-        posed.program, posed.moved, solve, best=best, most_points=most_points
+        posed.program, posed.moved, solve, best=best, most_points=request.most_points
     )
     kept = _undominated([*points, chosen])
     solution = replace(of_best, answer=chosen.counts, objective=chosen.objective)
@@ -214,16 +213,16 @@ def _repaired(
         is_proved = Status.OPTIMAL is of_best.status is of_bytes.status
         status = LEAST_MOVED if is_proved else UNCONFIRMED
         placed = replace(placed, certificate=replace(placed.certificate, status=status))
-    changes, moves, dropped = _changes(placed, before.replicas)
+    changes, moves, dropped = changes_of(placed, standing_of(before))
     moved_bytes = sum(move.n_bytes for move in moves)
     counted = chosen.moved * BYTES_OF_GIB
     if not math.isclose(moved_bytes, counted, rel_tol=1e-6, abs_tol=1.0):
         raise SolverError(f"{counted!r} bytes are counted on and {moved_bytes!r} move")
     return Repair(
+        request=request,
         placement=placed,
-        before=before.objective,
+        before=before.certificate.objective,
         best=in_si(objective, best.objective),
-        most_loss_fraction=loss,
         dimension=UNITS[objective][1],
         changes=changes,
         dropped=dropped,
@@ -240,7 +239,7 @@ def _repaired(
         is_whole=is_whole,
         moved_proofs=proofs_in_si(of_bytes.vouched.proofs, lambda gib: gib * BYTES_OF_GIB),
         moved_vouched_by=of_bytes.vouched.by if of_bytes.status is Status.OPTIMAL else (),
-        load_s=_load_s(moves, posed.width),
+        load_s=load_s(moves, posed.width),
     )
 
 
@@ -278,97 +277,14 @@ def _solved(program: PlacementProgram, options: SolverOptions) -> PlacementSolut
     return solution
 
 
-def _changes(
-    placed: Placement, standing: Sequence[Standing]
-) -> tuple[tuple[Change, ...], tuple[Move, ...], tuple[str, ...]]:
-    """What moves, counted device by device: a shard moves where its device does not have it."""
-    owns = {
-        name: (one.sharding, rank, one.name)
-        for one in standing
-        for rank, name in enumerate(one.devices)
-    }
-    changes, moves, met = [], [], set[str]()
-    keeps: dict[tuple[Sharding, int], list[str]] = {}
-    recipes = [recipe.deployment for recipe in placed.recipes]
-    for one in placed.replicas:
-        sharding = sharding_of(one.model, recipes[one.recipe])
-        for rank in one.ranks:
-            if owns.get(rank.device, ())[:2] == (sharding, rank.rank):
-                keeps.setdefault((sharding, rank.rank), []).append(rank.device)
-    for one in placed.replicas:
-        deployment = recipes[one.recipe]
-        sharding = sharding_of(one.model, deployment)
-        stays = [
-            owns[rank.device][2]
-            for rank in one.ranks
-            if owns.get(rank.device, ())[:2] == (sharding, rank.rank)
-        ]
-        mine = _moves(one, sharding, deployment.memory.weights_bytes, (owns, keeps))
-        fate = "kept" if not mine else "patched" if stays else "new"
-        before = max(dict.fromkeys(stays), key=stays.count, default="")
-        met |= set(stays)
-        moves += mine
-        changes.append(
-            Change(
-                replica=one.name,
-                before=before,
-                fate=fate,
-                n_moved=len(mine),
-                moved_bytes=sum(move.n_bytes for move in mine),
-            )
-        )
-    dropped = tuple(one.name for one in standing if one.name not in met)
-    return tuple(changes), tuple(moves), dropped
-
-
-def _moves(
-    one: Replica,
-    sharding: Sharding,
-    n_bytes: float,
-    known: tuple[dict[str, tuple[Sharding, int, str]], dict[tuple[Sharding, int], list[str]]],
-) -> list[Move]:
-    """Shards that a replica loads, from devices that keep them in turn."""
-    owns, keeps = known
-    moves = []
-    for rank in one.ranks:
-        if owns.get(rank.device, ())[:2] == (sharding, rank.rank):
-            continue
-        sources = keeps.get((sharding, rank.rank), [])
-        source = sources.pop(0) if sources else ""
-        if source:
-            sources.append(source)
-        moves.append(
-            Move(
-                replica=one.name,
-                rank=rank.rank,
-                device=rank.device,
-                source=source,
-                n_bytes=n_bytes,
-            )
-        )
-    return moves
-
-
-def _load_s(moves: Sequence[Move], width: Callable[[str], float]) -> float:
-    """The longest time of a device that receives from, or sends to, other devices [s]."""
-    busy: dict[tuple[str, str], float] = {}
-    for move in moves:
-        if move.source:
-            for way, name in (("in", move.device), ("out", move.source)):
-                rate = width(name)
-                seconds = move.n_bytes / rate if rate > 0 else math.inf
-                busy[way, name] = busy.get((way, name), 0.0) + seconds
-    return max(busy.values(), default=0.0)
-
-
-def _on_nodes(asked: Asked, before: Standings) -> _Posed:
-    search = searched(asked)
-    offers = offers_of(asked, before)
-    posed = pose_repair(asked, offers, before.replicas)
+def _on_nodes(asked: Asked, before: Placement, costs: GroupCosts | CostTable | None) -> _Posed:
+    search, standing = searched(asked), standing_of(before)
+    offers = offers_of(asked, standing)
+    posed = pose_repair(asked, offers, standing)
 
     def placed(solution: PlacementSolution, began_s: float) -> Placement:
         assert solution.answer is not None
-        located = locate_repair(asked, posed, solution.answer, before.replicas)
+        located = locate_repair(asked, posed, solution.answer, standing)
         n_pieces = len(posed.pieces)
         taken = tuple((offers[b.offer].way, b.leaf) for b in posed.taken)
         counts = Counts(copies=solution.answer.copies[n_pieces:])
@@ -377,7 +293,7 @@ def _on_nodes(asked: Asked, before: Standings) -> _Posed:
             posed=replace(search.posed, program=posed.program, given=(), staged=(), taken=taken),
             solution=replace(solution, answer=counts),
         )
-        return placement_of(asked, described, located, began_s=began_s, costs=None)
+        return placement_of(asked, described, located, began_s=began_s, costs=costs)
 
     def refuse() -> None:
         counts = search.solution.answer
@@ -399,7 +315,7 @@ def _on_nodes(asked: Asked, before: Standings) -> _Posed:
     )
 
 
-def offers_of(asked: Asked, before: Standings) -> list[Offer]:
+def offers_of(asked: Asked, before: Sequence[Standing]) -> list[Offer]:
     """Ways that may be loaded anew, and those whose weights stand already."""
     by_latency = asked.objective == "latency"
     several = np.array([one.replicas is None for one in asked.wanted])
@@ -407,7 +323,7 @@ def offers_of(asked: Asked, before: Standings) -> list[Offer]:
     if is_cut:
         raise out_of_time()
     new = {id(way) for way in undominated(ways, several=several, by_latency=by_latency)}
-    standing = {one.sharding for one in before.replicas}
+    standing = {one.sharding for one in before}
     offers = []
     for way in ways:
         offer = _offer(asked, way, is_new=id(way) in new and way.span != "stage")
@@ -427,11 +343,11 @@ def _offer(asked: Asked, way: Way, *, is_new: bool) -> Offer:
     )
 
 
-def _on_torus(asked: AskedTorus, before: Standings) -> _Posed:
-    ground = ground_of(asked)
+def _on_torus(asked: AskedTorus, before: Placement) -> _Posed:
+    ground, stands_there = ground_of(asked), standing_of(before)
     if ground.is_cut:
         raise out_of_time()
-    standing = {one.sharding for one in before.replicas}
+    standing = {one.sharding for one in stands_there}
     shardings: dict[int, tuple[Sharding, float]] = {}
     offered: list[tuple[list[TorusWay], IntArray]] = []
     for (ways, of_opening), (_, kept) in zip(ground.offered, ground.kept, strict=True):
@@ -444,7 +360,7 @@ def _on_torus(asked: AskedTorus, before: Standings) -> _Posed:
             stands[w] = shardings[id(way)][0] in standing
         # slices that smaller ones fill are no use but to those who stand there
         offered.append((ways, np.where((kept >= 0) | stands[of_opening], of_opening, -1)))
-    posed = pose_torus_repair(asked, ground, offered, shardings, before.replicas)
+    posed = pose_torus_repair(asked, ground, offered, shardings, stands_there)
 
     def placed(solution: PlacementSolution, began_s: float) -> Placement:
         assert solution.answer is not None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.deadlines import is_over, share
-from planner.placing.asking import Serve, Site
+from planner.placing.asking import Site
 from planner.placing.columns import Way, ways_of
 from planner.placing.dominance import undominated
 from planner.placing.posing import Posed, Wanted, pose_placement
@@ -17,6 +17,7 @@ from planner.programs.placement import PlacementProgram
 from planner.programs.proofs import Vouched
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Status, effort_of
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.request import Request, SolverOptions
 from planner.topology.inventory import Kind
 
@@ -26,19 +27,32 @@ WAYS_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request for a placement, complete.
+    """A request for a placement, with what is free and what is asked of each model's layout.
 
     Args:
         shapes: model, kind and shape of the ways that may be taken; None for all.
     """
 
+    request: PlacementRequest
     site: Site
-    wanted: tuple[Serve, ...]
     requests: tuple[Request, ...]
-    objective: str
-    limits: dict[str, float]
-    options: SolverOptions
     shapes: frozenset[Sort] | None = None
+
+    @property
+    def wanted(self) -> tuple[Serve, ...]:
+        return self.request.models
+
+    @property
+    def objective(self) -> str:
+        return self.request.objective
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        return self.request.limits
+
+    @property
+    def options(self) -> SolverOptions:
+        return self.request.options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,6 @@ import numpy as np
 from planner.certificates import Certificate
 from planner.certify import certified, screens_of
 from planner.deadlines import is_over, out_of_time, share
-from planner.describe import describe
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.explain import UNEXPLAINED
 from planner.placement_results import (
@@ -27,8 +26,8 @@ from planner.placement_results import (
     Replica,
     Served,
 )
-from planner.placing.asking import Serve
 from planner.placing.conflicts import is_wanted, narrow_limits, settled, who_finds_none
+from planner.placing.describing import deployment_of
 from planner.placing.posing import Wanted
 from planner.placing.searching import WAYS_SHARE, unproved
 from planner.placing.tori import (
@@ -41,20 +40,21 @@ from planner.placing.tori import (
     torus_ways,
     without_tiled,
 )
-from planner.placing.totals import UNITS, check_totals, in_si
-from planner.placing.walking import check_slices, walked
+from planner.placing.totals import UNITS, in_si
+from planner.placing.walking import walked
 from planner.programs.layout import IntArray
 from planner.programs.placement import served as served_by
 from planner.results import Deployment, Obstacle
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Status, effort_of
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.request import Request, SolverOptions
-from planner.specs.state import State
 from planner.topology.graph import build_graph
+from planner.topology.meshes import AXES
 from planner.topology.openings import Openings, all_free, openings
 from planner.topology.pools import with_state
-from planner.verdict import referee_verdict
+from planner.verifier.tori import TorusStand
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -66,24 +66,31 @@ SPAN = "torus"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTorus:
-    """A request for a placement on a torus, complete; limits are on `rent` and `devices`.
+    """A request for a placement on a torus, with what is asked of each model's layout."""
 
-    Args:
-        most_devices: of one replica; None for as many as there are.
-        aligned: slices start at the cubes of the torus only.
-        layout_first: each model has the one mesh that is best where all is free.
-    """
-
-    cluster: ClusterSpec
-    state: State | None
-    wanted: tuple[Serve, ...]
+    request: PlacementRequest
     requests: tuple[Request, ...]
-    objective: str
-    limits: dict[str, float]
-    options: SolverOptions
-    most_devices: int | None = None
-    aligned: bool = False
-    layout_first: bool = False
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        assert isinstance(self.request.site, ClusterSpec)
+        return self.request.site
+
+    @property
+    def wanted(self) -> tuple[Serve, ...]:
+        return self.request.models
+
+    @property
+    def objective(self) -> str:
+        return self.request.objective
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        return self.request.limits
+
+    @property
+    def options(self) -> SolverOptions:
+        return self.request.options
 
     @property
     def fabric(self) -> TorusFabric:
@@ -131,20 +138,21 @@ def ground_of(asked: AskedTorus) -> Ground:
     Raises:
         RequestError: nothing is free.
     """
-    graph = with_state(build_graph(asked.cluster), asked.state)
+    request = asked.request
+    graph = with_state(build_graph(asked.cluster), request.state)
     state = torus_state(asked.fabric, graph)
     n_free = int(state.is_free.sum())
     if not n_free:
         fact = f"has no free device: all {asked.fabric.n_devices} are taken"
         remedy = "free some, or leave them out of the state"
         raise RequestError([Problem(where=asked.cluster.name, fact=fact, remedy=remedy)])
-    found = openings(asked.fabric, state, aligned=asked.aligned)
-    if asked.most_devices is not None:
-        found = found.take(np.flatnonzero(found.n_devices <= asked.most_devices))
+    found = openings(asked.fabric, state, aligned=request.aligned)
+    if request.most_devices is not None:
+        found = found.take(np.flatnonzero(found.n_devices <= request.most_devices))
     with share(WAYS_SHARE):
-        offered = tuple(torus_ways(request, m, found) for m, request in enumerate(asked.requests))
+        offered = tuple(torus_ways(one, m, found) for m, one in enumerate(asked.requests))
         is_cut = is_over()
-    if asked.layout_first:
+    if request.layout_first:
         offered = tuple(_of_label(one, _best_label(asked, m)) for m, one in enumerate(offered))
     by_latency = asked.objective == "latency"
     kept = tuple(
@@ -217,15 +225,20 @@ def placement_of(
     *,
     began_s: float,
 ) -> Placement:
-    """Describe, verify, certify.
-
-    Raises:
-        SolverError: something is not what the program counts on.
-    """
+    """Describe and certify; who asked for it has it judged."""
     posed, solution, located = found
-    check_slices(ground.graph, located)
     ways = list(dict.fromkeys(one.way for one in located))
-    recipes = tuple(_recipe(asked, way) for way in ways)
+    recipes = tuple(
+        Recipe(
+            model=asked.wanted[way.model].model.name,
+            kind=asked.cluster.device.name,
+            span=SPAN,
+            speed_fraction=way.speed_fraction,
+            counted_bytes_per_s=dict(zip(AXES, way.link_bytes_per_s, strict=True)),
+            deployment=deployment_of(way, sum(one.way is way for one in located)),
+        )
+        for way in ways
+    )
     numbers = [0] * len(asked.wanted)
     replicas = []
     for one in located:
@@ -244,13 +257,14 @@ def placement_of(
             )
         )
     served = tuple(_served(wish, recipes, replicas) for wish in asked.wanted)
-    certificate = _certificate(asked, ground, (posed, solution, located), served, began_s)
+    certificate = _certificate(asked, ground, (posed, solution), began_s)
     provenance = [
         *asked.cluster.provenance,
         *asked.cluster.device.provenance,
         *(value for one in asked.wanted for value in one.model.provenance),
     ]
     return Placement(
+        request=asked.request,
         pool=asked.cluster.name,
         title=asked.cluster.title,
         recipes=recipes,
@@ -267,19 +281,6 @@ def placement_of(
         ),
         certificate=certificate,
         provenance=tuple(dict.fromkeys(provenance)),
-    )
-
-
-def _recipe(asked: AskedTorus, way: TorusWay) -> Recipe:
-    it = way.evaluated
-    deployment = describe(it.table, it.posed, it.request, way.assignment)
-    referee_verdict(it.table, it.posed, it.request, way.assignment, deployment)
-    return Recipe(
-        model=asked.wanted[way.model].model.name,
-        kind=asked.cluster.device.name,
-        span=SPAN,
-        speed_fraction=way.speed_fraction,
-        deployment=deployment,
     )
 
 
@@ -319,19 +320,12 @@ def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica])
 def _certificate(
     asked: AskedTorus,
     ground: Ground,
-    found: tuple[PosedTorus, PlacementSolution, Sequence[LocatedSlice]],
-    served: Sequence[Served],
+    found: tuple[PosedTorus, PlacementSolution],
     began_s: float,
 ) -> Certificate:
-    """The proof in numbers, in SI units.
-
-    Raises:
-        SolverError: what was optimised is not what the replicas come to.
-    """
-    posed, solution, located = found
+    """The proof in numbers, in SI units."""
+    posed, solution = found
     name = asked.objective
-    objective = in_si(name, solution.objective)
-    check_totals(asked, served, [one.way.tpot_s for one in located], objective=objective)
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
     n_layouts = sum(it.n_candidates for it in evaluated)
@@ -349,12 +343,7 @@ def _certificate(
         n_contexts=n_places,
         screens=screens_of(rejected, _REASONS),
         n_solved=posed.program.n_columns,
-        verified=(
-            "every rank on a free device of its own",
-            "every line and ring of every slice walked link by link on the graph",
-            "seconds and bytes of every layout recounted by an independent scalar model",
-            "demands, replicas and limits added up from the replicas",
-        ),
+        verified=TorusStand.checks,
         wall_s=time.perf_counter() - began_s,
     )
 

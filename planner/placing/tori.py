@@ -8,7 +8,7 @@ A column is that way at one opening; `planner.topology.openings` lists them all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from math import prod
@@ -239,7 +239,7 @@ def pose_torus(
     wanted: Sequence[Wanted],
     *,
     objective: str,
-    limits: dict[str, float],
+    limits: Mapping[str, float],
 ) -> PosedTorus:
     """State the placement of replicas on the openings of a torus.
 

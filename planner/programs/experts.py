@@ -131,7 +131,8 @@ def traffic(program: ExpertProgram, placement: Placement) -> float:
     by_node = node_shares(program, placement)
     together = float(np.einsum("em,ef,fm->", by_node, pairs, by_node, optimize=True))
     same = float(np.einsum("em,e,em->", by_node, np.diag(pairs), by_node))
-    return (float(pairs.sum() - np.trace(pairs)) - (together - same)) / 2.0
+    apart = float(pairs.sum() - np.trace(pairs)) - (together - same)
+    return max(0.0, apart / 2.0)  # of pairs that are all together, rounding may leave less
 
 
 def node_shares(program: ExpertProgram, placement: Placement) -> FloatArray:

@@ -62,9 +62,10 @@ def status_text(plan: ExpertPlan) -> str:
 
 
 def _place(plan: ExpertPlan) -> str:
-    nodes = f" on {plan.n_nodes} nodes" if plan.n_nodes > 1 else ""
+    asked = plan.request
+    nodes = f" on {asked.n_nodes} nodes" if asked.n_nodes > 1 else ""
     return (
-        f"{plan.n_experts} experts in {sum(plan.n_copies)} of {plan.n_ranks} × {plan.n_slots} "
+        f"{asked.n_experts} experts in {sum(plan.n_copies)} of {asked.n_ranks} × {asked.n_slots} "
         f"slots{nodes}"
     )
 
@@ -74,24 +75,25 @@ def _headline(plan: ExpertPlan) -> str:
     head = f"fullest rank {plan.imbalance:.4g} × the mean"
     if plan.n_moves is not None:
         head += f", {plural(plan.n_moves, 'copy moves', 'copies move')}"
-    if plan.move_price:
+    if plan.request.move_price:
         head += f", with their price {plan.certificate.objective / mean:.4g}"
     bound, greedy = plan.certificate.bound / mean, plan.greedy.max_load / mean
     return f"{head}, bound {bound:.4g}, greedy {greedy:.4g}"
 
 
 def _request_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
-    size = "" if plan.expert_bytes is None else f", {show(plan.expert_bytes, 'B')} each"
-    model = f"{plan.model}, " if plan.model else ""
+    asked = plan.request
+    size = "" if asked.weights.n_bytes is None else f", {show(asked.weights.n_bytes, 'B')} each"
+    model = f"{asked.weights.model}, " if asked.weights.model else ""
     split = {"equal": "copies share a load equally", "weighted": "the router chooses shares"}
-    price = f"{percent(plan.move_price)} of the mean load a copy" if plan.move_price else ""
-    groups = f"{plan.n_groups}, each on one node" if plan.n_groups else ""
+    price = f"{percent(asked.move_price)} of the mean load a copy" if asked.move_price else ""
+    groups = f"{asked.n_groups}, each on one node" if asked.n_groups else ""
     return [
-        ("experts", f"{model}{plan.n_experts}{size}"),
-        ("loads", plan.source),
-        ("ranks", f"{plan.n_ranks} of {plural(plan.n_slots, 'slot')}"),
+        ("experts", f"{model}{asked.n_experts}{size}"),
+        ("loads", asked.weights.source),
+        ("ranks", f"{asked.n_ranks} of {plural(asked.n_slots, 'slot')}"),
         ("groups", groups),
-        ("split", split[plan.split]),
+        ("split", split[asked.split]),
         ("moves cost", price),
     ]
 
@@ -100,7 +102,7 @@ def _balance_lines(plan: ExpertPlan) -> list[str]:
     """The bound, this placement and what it is compared with, each as a bar."""
     mean = plan.mean_load
     rows: list[tuple[str, float | None, float | None]] = [
-        ("bound", None if plan.move_price else plan.certificate.bound, None),
+        ("bound", None if plan.request.move_price else plan.certificate.bound, None),
         ("this plan", plan.max_load, plan.traffic),
         ("greedy", plan.greedy.max_load, plan.greedy.traffic),
     ]
@@ -117,23 +119,26 @@ def _balance_lines(plan: ExpertPlan) -> list[str]:
 
 def _copy_lines(plan: ExpertPlan, width: int) -> list[str]:
     """Copies and load of the busiest experts."""
-    order = sorted(range(plan.n_experts), key=lambda e: (-plan.n_copies[e], -plan.expert_load[e]))
-    total = sum(plan.expert_load)
+    asked = plan.request
+    order = sorted(range(asked.n_experts), key=lambda e: (-plan.n_copies[e], -asked.loads[e]))
+    total = sum(asked.loads)
     busiest = [e for e in order if plan.n_copies[e] > 1][:8]
-    words = (f"{e}: {plan.n_copies[e]} for {percent(plan.expert_load[e] / total)}" for e in busiest)
+    words = (f"{e}: {plan.n_copies[e]} for {percent(asked.loads[e] / total)}" for e in busiest)
     return wrapped("; ".join(words), width - 2) if busiest else []
 
 
 def _ranks_title(plan: ExpertPlan, show_all: bool) -> str:
-    if show_all or plan.n_ranks <= _MOST_SHOWN:
+    asked = plan.request
+    if show_all or asked.n_ranks <= _MOST_SHOWN:
         return "ranks"
-    return f"fullest and emptiest of {plan.n_ranks} ranks"
+    return f"fullest and emptiest of {asked.n_ranks} ranks"
 
 
 def _rank_lines(plan: ExpertPlan, width: int, show_all: bool) -> list[str]:
     """Each rank: its load after and before, as bars, and what it holds."""
-    shown = list(range(plan.n_ranks))
-    if not show_all and plan.n_ranks > _MOST_SHOWN:
+    asked = plan.request
+    shown = list(range(asked.n_ranks))
+    if not show_all and asked.n_ranks > _MOST_SHOWN:
         order = sorted(shown, key=lambda g: -plan.ranks[g].load)
         half = _MOST_SHOWN // 2
         shown = sorted({*order[:half], *order[-half:]})
@@ -141,7 +146,7 @@ def _rank_lines(plan: ExpertPlan, width: int, show_all: bool) -> list[str]:
     heads = [("rank", "node", "load", plan.before, "", "experts")]
     rows = heads + [_rank_cells(plan, g, top) for g in shown]
     align = ">>>><<"
-    if plan.n_nodes == 1:
+    if asked.n_nodes == 1:
         rows, align = [(row[0], *row[2:]) for row in rows], ">>><<"
     figures = columns([row[:-1] for row in rows], align)
     size = max(map(len, figures)) + 2
@@ -167,7 +172,7 @@ def _rank_cells(plan: ExpertPlan, g: int, top: float) -> tuple[str, ...]:
 
 def experts_of(rank: ExpertRank, plan: ExpertPlan) -> str:
     """What a rank holds; with weighted shares, the share of the load it serves of each."""
-    if plan.split == "equal":
+    if plan.request.split == "equal":
         return " ".join(map(str, rank.experts))
     pairs = zip(rank.experts, rank.shares, strict=True)
     return " ".join(f"{e}" if s >= 1 - 1e-9 else f"{e}:{s:.2f}" for e, s in pairs)
@@ -175,7 +180,7 @@ def experts_of(rank: ExpertRank, plan: ExpertPlan) -> str:
 
 def _proof_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
     mean = plan.mean_load
-    price = ", the price of moves included" if plan.move_price else ""
+    price = ", the price of moves included" if plan.request.move_price else ""
     return [
         ("status", status_text(plan)),
         ("bound", f"{plan.certificate.bound / mean:.5f} of the mean{price}: {_PROOFS[plan.proof]}"),

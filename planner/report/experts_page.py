@@ -48,9 +48,10 @@ document.querySelectorAll('g.copy').forEach(function(one){
 
 def experts_page(plan: ExpertPlan) -> str:
     """The whole page."""
+    asked = plan.request
     body = [
         f"<h1>{escape(experts_line(plan))}</h1>",
-        f"<p>{escape(status_text(plan))}; loads: {escape(plan.source)}</p>",
+        f"<p>{escape(status_text(plan))}; loads: {escape(asked.weights.source)}</p>",
         "<h2>Load of each rank</h2>",
         '<p class="faint"><span class="key" style="background:var(--after)"></span>this plan'
         '<span class="key" style="background:var(--before)"></span>'
@@ -68,7 +69,7 @@ def experts_page(plan: ExpertPlan) -> str:
             "<!DOCTYPE html>",
             '<html lang="en" xmlns="http://www.w3.org/1999/xhtml"><head><meta charset="utf-8"/>',
             '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-            f"<title>{escape(f'{plan.n_experts} experts on {plan.n_ranks} ranks')}</title>",
+            f"<title>{escape(f'{asked.n_experts} experts on {asked.n_ranks} ranks')}</title>",
             f"<style>\n{_STYLE}\n</style></head><body>",
             *body,
             f"<script>//<![CDATA[\n{_SCRIPT}\n//]]></script>",
@@ -80,7 +81,7 @@ def experts_page(plan: ExpertPlan) -> str:
 
 def _bars(plan: ExpertPlan) -> Iterable[str]:
     """A pair of bars for each rank; lines at the mean and at the bound."""
-    mean, n = plan.mean_load, plan.n_ranks
+    mean, n = plan.mean_load, plan.request.n_ranks
     top = 1.06 * max(max(rank.load, rank.load_before) for rank in plan.ranks) / mean
     step = (_WIDTH - _LEFT - _RIGHT) / n
     yield f'<svg class="chart" viewBox="0 0 {_WIDTH} {_BARS + 40}" role="img">'
@@ -112,11 +113,12 @@ def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
     Args:
         top: load of the whole height, in mean loads.
     """
+    asked = plan.request
     bound, lines = plan.certificate.bound / plan.mean_load, [("rule", "faint", 1.0, "mean")]
     height = (bound - 1.0) / top * _BARS
-    if height <= 1.0 and not plan.move_price:
+    if height <= 1.0 and not asked.move_price:
         lines = [("rule", "faint", 1.0, "mean, bound")]
-    elif not plan.move_price:
+    elif not asked.move_price:
         lines.append(("bound", "bound-text", bound, f"bound {bound:.4g}"))
     lower = (
         max(0.0, _LETTERS - height) if len(lines) > 1 else 0.0
@@ -131,10 +133,11 @@ def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
 
 def _map(plan: ExpertPlan) -> Iterable[str]:
     """Ranks down, in as many columns as there is room for; slots across, heaviest copy first."""
+    asked = plan.request
     darkest = max((size for rank in plan.ranks for size in _sizes(plan, rank)), default=0.0) or 1.0
-    wide = _LEFT + plan.n_slots * _CELL + _RIGHT
+    wide = _LEFT + asked.n_slots * _CELL + _RIGHT
     across = max(1, _MAP // wide)
-    down = -(-plan.n_ranks // across)
+    down = -(-asked.n_ranks // across)
     size = (across * wide, _TOP + down * _ROW + 8)
     yield f'<svg width="{size[0]}" height="{size[1]}" viewBox="0 0 {size[0]} {size[1]}" role="img">'
     for g, rank in enumerate(plan.ranks):
@@ -142,11 +145,11 @@ def _map(plan: ExpertPlan) -> Iterable[str]:
         left, y = column * wide, _TOP + row * _ROW
         if row and rank.node != plan.ranks[g - 1].node:
             yield f'<path class="node" d="M{left} {y - 0.5}H{left + wide - _RIGHT}"/>'
-        name = f"node {rank.node} rank {g}" if plan.n_nodes > 1 else f"rank {g}"
+        name = f"node {rank.node} rank {g}" if asked.n_nodes > 1 else f"rank {g}"
         yield f'<text class="faint" x="{left + _LEFT - 6}" y="{y + 12}" text-anchor="end">'
         yield f"{name}</text>"
         held = sorted(zip(_sizes(plan, rank), rank.experts, strict=True), reverse=True)
-        for i in range(plan.n_slots):
+        for i in range(asked.n_slots):
             x = left + _LEFT + i * _CELL
             if i < len(held):
                 yield _slot(plan, held[i], (x, y), darkest)
@@ -173,4 +176,6 @@ def _slot(plan: ExpertPlan, copy: tuple[float, int], at: tuple[int, int], darkes
 
 def _sizes(plan: ExpertPlan, rank: ExpertRank) -> list[float]:
     """Load of each copy that a rank holds."""
-    return [share * plan.expert_load[e] for share, e in zip(rank.shares, rank.experts, strict=True)]
+    return [
+        share * plan.request.loads[e] for share, e in zip(rank.shares, rank.experts, strict=True)
+    ]

@@ -66,7 +66,7 @@ def prover_rows(found: Proven) -> list[tuple[str, str]]:
     if by:
         rows.append(("proved by", ", ".join(f"{_took(one)}" for one in _each_once(by))))
     if rest:
-        rows.append(("besides", "; ".join(_word(one) for one in _each_once(rest))))
+        rows.append(("besides" if by else "said by", "; ".join(map(_word, _each_once(rest)))))
     if refused:
         rows.append(("refused", "; ".join(_refusal(one) for one in refused)))
     rows.append(("time", f"{show(found.solve_s, 's')} of {show(found.wall_s, 's')} in provers"))
@@ -103,9 +103,9 @@ def _word(one: Proof) -> str:
         return f"{_took(one)}: nothing{f', {one.note}' if one.note else ''}"
     if one.bound == math.inf:
         return f"{_took(one)}: nothing is feasible"
-    note = f", {one.note}" if one.note else ""
-    weaker = "a weaker bound" if one.outcome == "stopped" else "the same alone"
-    return f"{_took(one)}: {weaker}{note}"
+    if one.outcome != "stopped":
+        return _took(one)
+    return f"{_took(one)}: a weaker bound{f', {one.note}' if one.note else ''}"
 
 
 def _refusal(one: Proof) -> str:
@@ -123,7 +123,12 @@ def status_text(
     if proof.status == LEAST_MOVED:
         return "least moved: no plan within the loss asked for moves fewer bytes"
     if proof.status == UNCONFIRMED:
-        return f"bound by {alone(proof)} alone, so it is not called optimal: {_why_alone(proof)}"
+        said = f"bound by {alone(proof)} alone, so it is not called optimal: {_why_alone(proof)}"
+        sure = proof.vouched_bound
+        if sure is None or not proof.objective:
+            return said
+        off = abs(proof.objective - sure) / abs(proof.objective)
+        return f"{said}; a gap of {percent(off)} is vouched for"
     if proof.status != "optimal":
         return f"{proof.status}: not proven to be the best"
     if proof.gap > _NO_GAP:
@@ -140,7 +145,9 @@ def alone(found: Proven) -> str:
 def _why_alone(found: Proven) -> str:
     if any(not one.is_accepted for one in found.proofs):
         return "another prover was refused"
-    if any(one.outcome == "stopped" for one in found.proofs):
+    if any(one.note == "interrupt" for one in found.proofs):
+        return "the second proof was interrupted"
+    if any(one.outcome == "stopped" and not one.is_own for one in found.proofs):
         return "the second prover ran out of time"
     return "a second proof was not asked for"
 

@@ -8,10 +8,13 @@ from planner.floorplans import FloorPlan
 from planner.repair_results import Change, Move, Repair
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.placement import placement_text
-from planner.report.words import plural
+from planner.report.words import plural, target_texts
+from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.spans import span_text
 from planner.units import show
 
 MOST_LISTED = 12
+_LIMITS = {"rent": "USD/h", "devices": "1"}
 
 
 def repair_line(repair: Repair) -> str:
@@ -43,7 +46,7 @@ def _rows(repair: Repair) -> list[tuple[str, str]]:
     best = max(repair.frontier, key=lambda point: point.moved_bytes)
     more = best.moved_bytes - repair.moved_bytes
     from_storage = sum(move.n_bytes for move in repair.moves if not move.source)
-    loads = []
+    loads, changed = [], repair.request.changed
     if repair.load_s > 0:
         loads.append(f"{show(repair.load_s, 's')} over the links of the busiest device")
     if from_storage:
@@ -61,7 +64,36 @@ def _rows(repair: Repair) -> list[tuple[str, str]]:
         ("loading", "; ".join(loads) if repair.moves else ""),
         ("given up", ", ".join(repair.dropped)),
         ("lost", repair.lost),
+        ("request", "; ".join(_request_texts(repair.request.wanted))),
+        ("inherited", f"all but {', '.join(changed)}" if changed else "all of the request"),
     ]
+
+
+def _request_texts(asked: PlacementRequest) -> list[str]:
+    """What is wanted of the placement, as it was or as it was said anew."""
+    models = ", ".join(map(_wish, asked.models))
+    workload = asked.workload
+    return [
+        models,
+        f"{workload.n_input_tokens:,} tokens in, {workload.n_output_tokens:,} out",
+        *target_texts(asked.targets),
+        *(f"{name} ≤ {show(value, _LIMITS[name])}" for name, value in asked.limits.items()),
+        *([f"replicas of at most {asked.most_devices} devices"] if asked.most_devices else []),
+        *(["slices at cubes only"] if asked.aligned else []),
+        f"batches {span_text(asked.batches)}",
+        f"by {asked.objective}",
+    ]
+
+
+def _wish(one: Serve) -> str:
+    """`llama-3.1-70b (2 replicas, 900 token/s, bf16)`."""
+    said = [
+        *([plural(one.replicas, "replica")] if one.replicas else []),
+        *([show(one.demand_tokens_per_s, "token/s")] if one.demand_tokens_per_s else []),
+        *([f"weights {' or '.join(one.weights_formats)}"] if one.weights_formats else []),
+        *([f"KV {' or '.join(one.kv_formats)}"] if one.kv_formats else []),
+    ]
+    return one.model.name + (f" ({', '.join(said)})" if said else "")
 
 
 def _change_lines(changes: tuple[Change, ...]) -> list[str]:

@@ -1,50 +1,20 @@
 """JSON Schemas of what `as_json` writes, from the types of the records.
 
-docs/schema holds them; a test compares, so that no field comes or goes unseen.
+docs/schema holds one for each kind of answer; a test compares, so that no field comes or goes
+unseen.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from planner.audit_results import Audit
-from planner.economics_results import EconomicsPlan
-from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
-from planner.errors import Problem
-from planner.expert_results import ExpertPlan
-from planner.placement_results import Placement, PlacementConflict
-from planner.predictions import Prediction
-from planner.repair_results import Repair
-from planner.report.as_json import (
-    AUDIT,
-    COMPARISON,
-    CONFLICT,
-    DERIVED,
-    DEVICES,
-    ECONOMICS,
-    ENGINE,
-    ENGINE_AUDIT,
-    ENGINE_CONFLICT,
-    ERROR,
-    EXPERTS,
-    FRONTIERS,
-    KINDS,
-    LAYERS,
-    PLACEMENT,
-    PLACEMENT_CONFLICT,
-    PLAN,
-    PREDICTION,
-    RANGES,
-    REPAIR,
-    STAGES,
-)
-from planner.results import Conflict, Plan
-from planner.specs.records import DeviceSpec
-from planner.staging_results import LayerPlacement, StagePlan
-from planner.surveys import Comparison, Curve
+from planner.report.answer_kinds import AnswerKind, Path
+from planner.report.as_json import ANSWER
+from planner.report.json_records import DERIVED, KINDS, RANGES
+from planner.specs.ledger import DataFile
 
 Schema = dict[str, Any]
 
@@ -60,107 +30,73 @@ _SPANS: Schema = {
     "type": "array",
     "items": {"type": "array", "items": {"type": "integer"}, "minItems": 3, "maxItems": 3},
 }
+_NULL: Schema = {"type": "null"}
 
 
-def plan_schema() -> Schema:
-    return _document(PLAN, Plan)
-
-
-def conflict_schema() -> Schema:
-    return _document(CONFLICT, Conflict)
-
-
-def audit_schema() -> Schema:
-    return _document(AUDIT, Audit)
-
-
-def economics_schema() -> Schema:
-    return _document(ECONOMICS, EconomicsPlan)
-
-
-def engine_schema() -> Schema:
-    return _document(ENGINE, EnginePlan)
-
-
-def engine_audit_schema() -> Schema:
-    return _document(ENGINE_AUDIT, EngineAudit)
-
-
-def engine_conflict_schema() -> Schema:
-    return _document(ENGINE_CONFLICT, EngineConflict)
-
-
-def prediction_schema() -> Schema:
-    return _document(PREDICTION, Prediction)
-
-
-def experts_schema() -> Schema:
-    return _document(EXPERTS, ExpertPlan)
-
-
-def stages_schema() -> Schema:
-    return _document(STAGES, StagePlan)
-
-
-def layers_schema() -> Schema:
-    return _document(LAYERS, LayerPlacement)
-
-
-def repair_schema() -> Schema:
-    return _document(REPAIR, Repair)
-
-
-def placement_schema() -> Schema:
-    return _document(PLACEMENT, Placement)
-
-
-def placement_conflict_schema() -> Schema:
-    return _document(PLACEMENT_CONFLICT, PlacementConflict)
-
-
-def comparison_schema() -> Schema:
-    return _document(COMPARISON, Comparison)
-
-
-def frontiers_schema() -> Schema:
+def answer_schema(kind: AnswerKind) -> Schema:
+    """The schema of the envelope of one kind of answer."""
     definitions: dict[str, Schema] = {}
-    curves: Schema = {"type": "array", "items": _type(Curve, definitions)}
-    properties: dict[str, Schema] = {"schema": {"const": FRONTIERS}, "curves": curves}
-    return _titled(FRONTIERS, _object(properties), definitions)
+    body = {"$ref": _type(kind.record, definitions)["$ref"]}
+    if kind.repeated:
+        _taken(body, kind.repeated[0], definitions)
+    state = _taken(body, kind.state, definitions)
+    certificate = _taken(body, kind.certificate, definitions)
+    request = _taken(body, kind.request, definitions)
+    envelope = _object(
+        {
+            "schema": {"const": ANSWER},
+            "kind": {"const": kind.name},
+            "request": request,
+            "state": state,
+            "answer": body,
+            "certificate": certificate,
+            "versions": {"type": "object", "additionalProperties": _SCALARS[str]},
+            "data": _type(tuple[DataFile, ...], definitions),
+            "unverified": {"const": list(kind.unverified)},
+            "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        }
+    )
+    named = dict(sorted(_used(envelope, definitions).items()))
+    return {"$schema": _DIALECT, "title": f"{ANSWER} {kind.name}", **envelope, "$defs": named}
 
 
-def devices_schema() -> Schema:
-    definitions: dict[str, Schema] = {}
-    devices: Schema = {"type": "array", "items": _type(DeviceSpec, definitions)}
-    properties: dict[str, Schema] = {"schema": {"const": DEVICES}, "devices": devices}
-    return _titled(DEVICES, _object(properties), definitions)
+def _taken(body: Schema, path: Path, definitions: dict[str, Schema]) -> Schema:
+    """The schema of a nested property, which is taken out; what is above it is written out."""
+    if not path:
+        return _NULL
+    here = body
+    for key in path:
+        _write_out(here, definitions)
+        properties, found = here["properties"], here["properties"][key]
+        if key is not path[-1]:
+            properties[key] = here = dict(found)
+    del properties[key]
+    here["required"] = list(properties)
+    return dict(found)
 
 
-def error_schema() -> Schema:
-    definitions: dict[str, Schema] = {}
-    problem = _type(Problem, definitions)
-    properties = {
-        "schema": {"const": ERROR},
-        "kind": _SCALARS[str],
-        "exit_code": _SCALARS[int],
-        "message": _SCALARS[str],
-        "problems": {"type": "array", "items": problem},
-        "hint": _SCALARS[str],
-    }
-    return _titled(ERROR, _object(properties), definitions)
+def _write_out(schema: Schema, definitions: dict[str, Schema]) -> None:
+    """The definition that a schema refers to in its place."""
+    if "$ref" in schema:
+        found = definitions[schema.pop("$ref").rpartition("/")[2]]
+        schema |= {**found, "properties": dict(found["properties"])}
 
 
-def _document(name: str, record: type) -> Schema:
-    definitions: dict[str, Schema] = {}
-    _type(record, definitions)
-    root = definitions.pop(record.__name__)
-    properties = {"schema": {"const": name}, **root["properties"]}
-    return _titled(name, {**root, **_object(properties)}, definitions)
-
-
-def _titled(name: str, root: Schema, definitions: dict[str, Schema]) -> Schema:
-    named = dict(sorted(definitions.items()))
-    return {"$schema": _DIALECT, "title": name, **root, "$defs": named}
+def _used(schema: Schema, definitions: dict[str, Schema]) -> dict[str, Schema]:
+    """The definitions that a schema refers to, and those that these do."""
+    found: dict[str, Schema] = {}
+    stack: list[object] = [schema]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Mapping):
+            name = str(value.get("$ref", "")).rpartition("/")[2]
+            if name and name not in found:
+                found[name] = definitions[name]
+                stack.append(definitions[name])
+            stack += value.values()
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            stack += value
+    return found
 
 
 def _object(properties: dict[str, Schema]) -> Schema:
@@ -183,7 +119,7 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
     if get_origin(annotation) in (Union, types.UnionType):
         return {"anyOf": [_type(one, definitions) for one in inner]}
     if annotation is type(None):
-        return {"type": "null"}
+        return dict(_NULL)
     if get_origin(annotation) is tuple:
         if inner[-1] is Ellipsis:
             return {"type": "array", "items": _type(inner[0], definitions)}
@@ -192,6 +128,8 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
             each = [_type(one, definitions) for one in inner]
             return {"type": "array", "prefixItems": each, **size}
         return {"type": "array", "items": _type(inner[0], definitions), **size}
+    if get_origin(annotation) is Sequence:
+        return {"type": "array", "items": _type(inner[0], definitions)}
     assert issubclass(get_origin(annotation), Mapping), annotation
     return {"type": "object", "additionalProperties": _type(inner[1], definitions)}
 
@@ -200,7 +138,8 @@ def _properties(record: type, definitions: dict[str, Schema]) -> Schema:
     hints = get_type_hints(record)
     properties: dict[str, Schema] = {}
     if record in KINDS:
-        properties["kind"] = {"const": KINDS[record]}
+        key, value = KINDS[record]
+        properties[key] = {"const": value}
     for field in dataclasses.fields(record):
         name = field.name
         properties[name] = _SPANS if name in RANGES else _type(hints[name], definitions)

@@ -73,7 +73,7 @@ def plan_text(plan: Plan, width: int) -> str:
         plan: to report.
         width: columns, 60 or more.
     """
-    best, request = plan.deployment, plan.request
+    best, request = plan.deployment, plan.served
     offered = (request.prefill_batches, request.batches)
     sections = (
         f"{best.summary}\n{headline(best)}",
@@ -95,8 +95,8 @@ def _variant_rows(plan: Plan) -> list[tuple[str, str]]:
     """Which model is served where there were several to choose from, and what that loses."""
     if not plan.variants:
         return []
-    served = plan.request.model.name
-    rows = [("asked", plan.asked_model + " (served)" * (served == plan.asked_model))]
+    served, asked = plan.served.model.name, plan.request.model.name
+    rows = [("asked", asked + " (served)" * (served == asked))]
     for one in plan.variants:
         loss = one.quality_loss_fraction
         lost = "nobody says what it loses" if loss is None else f"loses {percent(loss)}"
@@ -229,7 +229,7 @@ def _quality_text(plan: Plan) -> str:
     """What the formats lose by the model's file; nothing where no limit was asked for."""
     if plan.request.targets.quality_loss_fraction is None:
         return ""
-    model, best = plan.request.model, plan.deployment
+    model, best = plan.served.model, plan.deployment
     losses = weights_losses(model)[best.weights_format], kv_losses(model)[best.kv_format]
     return f"weights lose {percent(losses[0])}, KV cache {percent(losses[1])}, by the model's file"
 
@@ -268,7 +268,7 @@ def _alternative_lines(plan: Plan) -> list[str]:
         rows.append(
             (
                 percent(other.loss_fraction),
-                *((best.variant or plan.asked_model,) if among else ()),
+                *((best.variant or plan.request.model.name,) if among else ()),
                 best.mesh.text,
                 best.weights_format,
                 f"{best.prefill.layout} × {best.prefill.batch}",

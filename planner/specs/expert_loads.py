@@ -102,6 +102,8 @@ def load_placement(name: str, *, asked_by: str = "--present") -> tuple[tuple[int
     """
     found = _parsed(name, asked_by)
     if isinstance(found, dict):
+        found = found.get("answer", found)  # what `plan experts --json` wrote, or its like
+    if isinstance(found, dict):
         found = found.get("ranks")
     if isinstance(found, list):
         found = [row.get("experts") if isinstance(row, dict) else row for row in found]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.errors import Problem
-from planner.specs.places import shipped_as, shown_path
+from planner.specs.places import shipped_as, shipped_file, shown_path
 
 LAYOUTS, ENGINES, ECONOMICS = "layouts", "engines", "economics"
 """What may time an answer: layouts on meshes, an engine's kernels, the economics cost model."""
@@ -105,6 +105,23 @@ class Use:
     kind: str
     name: str = ""
     replaces: str = ""
+
+
+MOST_BYTES = 256 * 2**20
+"""Of a file that is looked at again."""
+
+
+def is_unchanged(file: DataFile) -> bool | None:
+    """Whether the file that some request used is the same here; None where it is not here."""
+    from hashlib import sha256
+
+    path = shipped_file(file.path) if file.is_shipped else Path(file.path)
+    try:
+        if path is None or not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return None
+        return sha256(path.read_bytes()).hexdigest() == file.sha256
+    except (OSError, ValueError):
+        return None
 
 
 def enter(use: Use, path: Path, content: bytes) -> None:

@@ -76,6 +76,17 @@ def shipped_as(path: Path) -> str:
     return inside.as_posix() if ours else ""
 
 
+def shipped_file(name: str) -> Path | None:
+    """The file that `shipped_as` calls so; None if there is none.
+
+    >>> shipped_file("models/palm-540b.toml").name
+    'palm-540b.toml'
+    >>> shipped_file("models/../pyproject.toml")
+    """
+    path = _shipped_root() / name
+    return path if shipped_as(path) == name and exists(path) else None
+
+
 def shown_path(path: Path) -> str:
     """The path, relative to the working folder if it is below it."""
     try:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from planner.errors import Problem, SpecError
 from planner.specs.fabric_schemas import FabricFile, Group
@@ -26,7 +27,7 @@ from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.ledger import remark
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
-from planner.specs.places import Kind, is_path, shipped_as
+from planner.specs.places import Kind, exists, folders, is_path, shipped_as, shown_path
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
@@ -156,14 +157,22 @@ def _fabric_file(name_or_path: str) -> Found | None:
     """The fabric file of a name or a path; None where it is a topology's."""
     if is_path(name_or_path):
         found = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
-        table, problems = read_table(found.path, found.shown)
-        return found if not problems and "group" in table else None
+        return found if _has_groups(found.path) else None
+    for folder in folders(Kind.CLUSTER):  # beside topologies, where one may well put it
+        path = folder / f"{name_or_path}.toml"
+        if exists(path) and _has_groups(path):
+            return Found(path=path, shown=shown_path(path), name=name_or_path)
     try:
         return find(Kind.FABRIC, name_or_path, asked_by="--topology")
     except SpecError as error:
         if any("cannot be" in problem.fact for problem in error.problems):
             raise  # the name fits a pattern of fabrics, its values do not
         return None
+
+
+def _has_groups(path: Path) -> bool:
+    table, problems = read_table(path, str(path))
+    return not problems and "group" in table
 
 
 def _table_of(found: Found) -> tuple[Table, list[Problem]]:

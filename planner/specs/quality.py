@@ -55,6 +55,22 @@ def among_variants(
     return tuple(kept)
 
 
+def with_variants(request: Request) -> tuple[Request, ...]:
+    """The request, and with each variant in the model's place, in formats that it may take.
+
+    Formats that were not chosen by the user are the variant's own usual ones.
+    """
+    usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))
+    found = [request]
+    for one in among_variants(request.model, request.variants, request.targets):
+        good = usual_formats(one, request.targets)
+        weights = good if usual else tuple(f for f in request.weights_formats if f in good)
+        caches = tuple(name for name in request.kv_formats if name in one.kv_formats)
+        if weights and caches:
+            found.append(replace(request, model=one, weights_formats=weights, kv_formats=caches))
+    return tuple(found)
+
+
 def variant_problems(
     model: ModelSpec, variants: Sequence[ModelSpec], workload: Workload
 ) -> Iterator[Problem]:

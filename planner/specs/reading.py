@@ -103,6 +103,8 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
     table, problems = _read(found, "cluster", Kind.CLUSTER)
     if not table:
         raise SpecError(problems)
+    if "group" in table:
+        raise SpecError([_no_cluster(found)])
     file, faults = validate(schemas.ClusterFile, table, found.shown)
     problems += [*faults, *coherence.cluster_problems(table, found.shown)]
     device, hint = None, ""
@@ -160,6 +162,12 @@ def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
     remedy = f"name one of them, like `{examples[0]}`"
     fact = "describes many clusters"
     return Problem(where=shown, key="cluster.name", value=pattern.name, fact=fact, remedy=remedy)
+
+
+def _no_cluster(found: Found) -> Problem:
+    """A fabric is no topology, wherever its file is."""
+    remedy = f"`plan place --topology {found.name or found.shown}` places on it"
+    return Problem(where=found.shown, key="group", fact="makes it a fabric", remedy=remedy)
 
 
 def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:

@@ -82,6 +82,7 @@ class Request:
         options: how to solve.
         kv_formats: formats that the KV cache may take; the model's usual one where left out.
         speculation: a draft model that decode may use.
+        variants: models that may be served in the model's place.
     """
 
     model: ModelSpec
@@ -96,6 +97,7 @@ class Request:
     options: SolverOptions
     kv_formats: tuple[str, ...] = ()
     speculation: Speculation | None = None
+    variants: tuple[ModelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.kv_formats:

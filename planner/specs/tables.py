@@ -61,7 +61,7 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10**9
 
 
-def literal(value: object) -> str:
+def literal(value: object, *, longest: int = _MAX_SHOWN) -> str:
     """A value as TOML writes it, cut short for a message; empty for a table."""
     if isinstance(value, dict):
         return ""
@@ -75,7 +75,7 @@ def literal(value: object) -> str:
     else:
         text = str(value)
     text = visible(text)
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _read_bytes(path: Path) -> tuple[bytes, str]:

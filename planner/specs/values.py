@@ -19,7 +19,7 @@ NETWORKS = ("ring", "axis", "flat", "tree", "two-regime", "nccl")
 ALGORITHMS = ("tree", "ring")
 
 _MAX_COUNT = 10**9
-_MAX_TEXT = 300
+MOST_TEXT = 300
 
 T = TypeVar("T")
 
@@ -107,8 +107,8 @@ def _line(raw: object) -> str:
         raise fault("is not text", "write it in quotes")
     if not raw.strip():
         raise fault("is empty")
-    if len(raw) > _MAX_TEXT or not raw.isprintable():
-        raise fault(f"is not one line of at most {_MAX_TEXT} characters")
+    if len(raw) > MOST_TEXT or not raw.isprintable():
+        raise fault(f"is not one line of at most {MOST_TEXT} characters")
     return raw
 
 

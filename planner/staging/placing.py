@@ -87,6 +87,7 @@ def place_layers(
                 ),
             ),
             vouched_by=(found.proof,),
+            vouched_bound=found.bound,
             n_candidates=found.n_patterns,
             n_contexts=found.n_regions,
             screens=(),

@@ -49,6 +49,9 @@ def _vertex_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
     for name, attributes in graph.nodes(data=True):
         kind = attributes.get("kind")
         key = f"vertex {name}"
+        if not isinstance(name, str):
+            fact, remedy = "is not named by a text", "name it by one: `networkx.relabel_nodes`"
+            yield Problem(where=where, key=key, fact=fact, remedy=remedy)
         if kind is None:
             yield Problem(where=where, key=key, fact="has no `kind`", remedy=f"set {choice}")
         elif kind not in KINDS:

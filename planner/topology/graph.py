@@ -17,11 +17,18 @@ says what is wrong with one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.specs.graphs import GraphEdge, GraphSpec, GraphVertex
+from planner.specs.records import (
+    ClusterSpec,
+    DeviceSpec,
+    LinkedFabric,
+    NodesFabric,
+    TorusFabric,
+)
 from planner.topology.slices import slice_wraps, torus_device
 
 if TYPE_CHECKING:
@@ -61,6 +68,62 @@ def build_graph(cluster: ClusterSpec) -> nx.Graph[str]:
         graph.add_nodes_from(_linked_vertices(fabric))
         graph.add_edges_from(_linked_edges(fabric))
     return graph
+
+
+def spec_of(graph: nx.Graph[Any], devices: Mapping[str, DeviceSpec]) -> GraphSpec:
+    """A graph that somebody brought as a record, with the records of its devices."""
+    vertices, edges = dict(graph.nodes(data=True)), graph.edges(data=True)
+    used = {at.get("device") for at in vertices.values()}
+    return GraphSpec(
+        name=str(graph.graph.get("name", "") or "graph"),
+        vertices=tuple(
+            GraphVertex(name=str(name), kind=at["kind"], **_said(at, _VERTEX_ATTRIBUTES))
+            for name, at in vertices.items()
+        ),
+        edges=tuple(
+            GraphEdge(
+                a=str(a),
+                b=str(b),
+                bytes_per_s=float(at["bytes_per_s"]),
+                latency_s=float(at["latency_s"]),
+                **_said(at, _EDGE_ATTRIBUTES),
+            )
+            for a, b, at in edges
+        ),
+        devices={name: device for name, device in devices.items() if name in used},
+    )
+
+
+def graph_of(spec: GraphSpec) -> nx.Graph[str]:
+    """The graph of such a record."""
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph(name=spec.name)
+    for vertex in spec.vertices:
+        at = {key: getattr(vertex, key) for key in ("kind", *_VERTEX_ATTRIBUTES)}
+        graph.add_node(
+            vertex.name, **{key: value for key, value in at.items() if value is not None}
+        )
+    for edge in spec.edges:
+        at = {key: getattr(edge, key) for key in ("bytes_per_s", "latency_s", *_EDGE_ATTRIBUTES)}
+        graph.add_edge(edge.a, edge.b, **{k: value for k, value in at.items() if value is not None})
+    return graph
+
+
+_VERTEX_ATTRIBUTES: Mapping[str, type] = {
+    "device": str,
+    "kind_of": str,
+    "leaf": str,
+    "hbm_bytes": float,
+    "speed_fraction": float,
+    "state": str,
+}
+_EDGE_ATTRIBUTES: Mapping[str, type] = {"tier": str, "n_sharing": int}
+"""What else is read of a graph, and as what."""
+
+
+def _said(at: Mapping[str, Any], attributes: Mapping[str, type]) -> dict[str, Any]:
+    return {key: read(at[key]) for key, read in attributes.items() if at.get(key) is not None}
 
 
 def device_names(graph: nx.Graph[str]) -> tuple[str, ...]:

@@ -161,7 +161,7 @@ def _leaves(graph: nx.Graph[str]) -> dict[str, list[str]]:
 
 
 def _link_changes(graph: nx.Graph[str], states: DeviceStates) -> Mapping[tuple[str, str], float]:
-    """Links and the fractions of their bandwidth that are left.
+    """Links and the fractions of their bandwidth that are left; of two words the last holds.
 
     Raises:
         SpecError: two named vertices have no link, or a vertex has none of the kind named.
@@ -178,16 +178,22 @@ def _link_changes(graph: nx.Graph[str], states: DeviceStates) -> Mapping[tuple[s
             if not links:
                 fact = f"has no link of the tier `{tier}`"
                 problems.append(Problem(where=states.shown, key=part, value=name, fact=fact))
-            changes |= dict.fromkeys(links, fraction)
+            changes |= dict.fromkeys(map(_ends, links), fraction)
     for a, b, fraction in states.between:
         if graph.has_edge(a, b):
-            changes[a, b] = fraction
+            changes[_ends((a, b))] = fraction
         else:
             fact = f"has no link to `{b}`"
             problems.append(Problem(where=states.shown, key="between", value=a, fact=fact))
     if problems:
         raise SpecError(problems)
     return changes
+
+
+def _ends(link: tuple[str, str]) -> tuple[str, str]:
+    """The ends of a link in one order, whichever was named first."""
+    a, b = link
+    return (a, b) if a <= b else (b, a)
 
 
 def _links_of(graph: nx.Graph[str], name: str, tier: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,6 @@ import time
 import numpy as np
 import pytest
 
-from planner.estimates import referee
 from planner.estimates.candidates import candidate_table, machine_of
 from planner.estimates.phases import format_pairs, passes
 from planner.estimates.serving.deployments import deployments
@@ -30,6 +29,7 @@ from planner.specs.request import (
     Targets,
     make_request,
 )
+from planner.verifier import scalar
 from tests.estimates.serving.situations import FP8, served
 
 N_CANDIDATES = 100_000
@@ -74,7 +74,7 @@ def test_arrays_estimate_100000_candidates_100_times_faster_than_one_at_a_time()
     def one(row):
         mesh_row = int(layouts.mesh[row])
         meshes = machine.meshes
-        mesh = referee.RefereeMesh(
+        mesh = scalar.ScalarMesh(
             axes=tuple(map(int, meshes.axis_size[mesh_row])),
             wraps=tuple(map(bool, meshes.axis_wraps[mesh_row])),
             is_switch=False,
@@ -93,8 +93,8 @@ def test_arrays_estimate_100000_candidates_100_times_faster_than_one_at_a_time()
             "n_new_tokens": work.n_new_tokens,
             "weights_format": "bf16",
         }
-        referee.held_bytes(model, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
-        return referee.step_time(
+        scalar.held_bytes(model, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
+        return scalar.step_time(
             model,
             cluster.device,
             cluster.fabric,

@@ -124,3 +124,59 @@ def test_the_guide_lists_the_dimensions_of_every_family():
     for one in FAMILIES.values():
         row = f"| `{one.name}` | {', '.join(one.dimensions)} | {', '.join(one.optional)} |"
         assert row in guide
+
+
+HEAD = "family,format,m,n,k,weight_bytes,input_bytes,latency_us"
+ROW = "gemm,fp8,64,4096,4096,1,1,20"
+
+
+def problems_of(folder, text):
+    path = folder / "own.csv"
+    path.write_text(text)
+    with pytest.raises(SpecError) as caught:
+        read_plain(path)
+    return [
+        (one.where.removeprefix(str(path)), one.key, one.value, one.fact)
+        for one in caught.value.problems
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "problem"),
+    [
+        (f"{HEAD},m", f"{ROW},64", (":1", "", "m", "is a column twice")),
+        (f"{HEAD},latency", f"{ROW},20", (":1", "", "latency", "is a column of no family")),
+        (f"{HEAD},", f"{ROW},1", (":1", "", "an empty name", "is a column of no family")),
+        (HEAD, f"{ROW},7", (":2", "", "", "has 9 cells, and there are 8 columns")),
+        (HEAD, ROW.replace("fp8", "fp9"), (":2", "format", "fp9", "is no number format of `gemm`")),
+        (HEAD, ROW.replace("64", "0"), (":2", "m", "0", "is no positive number")),
+        (HEAD, ROW.replace("64", "-1"), (":2", "m", "-1", "is no positive number")),
+        (HEAD, ROW.replace("64", "nan"), (":2", "m", "nan", "is no positive number")),
+        (HEAD, ROW.replace("64", "1e19"), (":2", "m", "1e19", "is above 1e+18")),
+        (HEAD, ROW.replace("64", "many"), (":2", "m", "many", "is no positive number")),
+        (f"{HEAD},vocab", f"{ROW},9", (":2", "vocab", "9", "is no dimension of `gemm`")),
+    ],
+)
+def test_what_a_row_or_a_header_may_not_say_is_refused_by_its_place(tmp_path, head, row, problem):
+    assert problems_of(tmp_path, f"{head}\n{row}\n") == [problem]
+
+
+def test_a_dimension_that_some_rows_have_is_missing_in_the_others(tmp_path):
+    """It had been left out of all of them without a word."""
+    text = f"{HEAD},output_bytes\n{ROW},2\n{ROW},\n"
+    assert problems_of(tmp_path, text) == [(":3", "output_bytes", "", "is missing")]
+
+
+def test_a_row_without_a_time_is_left_to_the_gate(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(f"{HEAD}\n{ROW.replace(',20', ',0')}\n")
+    assert read_plain(path).tables[0].measured_s.tolist() == [0.0]
+
+
+def test_a_misspelt_column_is_answered_with_the_one_that_is_missing(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text(f"{HEAD.replace('latency_us', 'latncy_us')}\n{ROW}\n")
+    with pytest.raises(SpecError) as caught:
+        read_plain(path)
+    assert [one.value for one in caught.value.problems] == ["latency_us", "latncy_us"]
+    assert caught.value.problems[1].remedy == "did you mean `latency_us`?"

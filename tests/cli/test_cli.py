@@ -40,7 +40,7 @@ def test_a_plan_is_printed_on_stdout_alone(plan, answer):
 def test_quiet_is_one_line_and_json_is_json(plan, answer):
     answer(PLAN)
     assert plan("--quiet").out.count("\n") == 1
-    assert json.loads(plan("--json").out)["schema"] == "planner.plan/1"
+    assert json.loads(plan("--json").out)["kind"] == "plan"
 
 
 def test_every_option_reaches_the_library_in_si_units(plan, monkeypatch):
@@ -70,40 +70,38 @@ def test_a_bound_that_is_no_objective_of_a_plan_says_its_unit(plan, answer):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said", "schema"),
+    ("error", "code", "said", "kind"),
     [
-        (NoPlanError(CONFLICT), 1, "error: no plan serves", "planner.conflict/1"),
+        (NoPlanError(CONFLICT), 1, "error: no plan serves", "conflict"),
         (
             OutOfTimeError(time_limit_s=2.0, bound=4e-5),
             3,
             "error: no plan was found within 2 s",
-            "planner.error/1",
+            "error",
         ),
-        (SolverError("0 is 1"), 4, "error: the answer failed", "planner.error/1"),
-        (ZeroDivisionError("by zero"), 4, "error: the planner failed", "planner.error/1"),
-        (MemoryError(), 4, "error: the planner failed", "planner.error/1"),
-        (KeyboardInterrupt(), 130, "error: interrupted", "planner.error/1"),
-        (LOADING, 130, "error: interrupted", "planner.error/1"),
+        (SolverError("0 is 1"), 4, "error: the answer failed", "error"),
+        (ZeroDivisionError("by zero"), 4, "error: the planner failed", "error"),
+        (MemoryError(), 4, "error: the planner failed", "error"),
+        (KeyboardInterrupt(), 130, "error: interrupted", "error"),
+        (LOADING, 130, "error: interrupted", "error"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 class TestFailures:
-    def test_have_a_code_a_message_and_no_traceback(self, plan, answer, error, code, said, schema):
+    def test_have_a_code_a_message_and_no_traceback(self, plan, answer, error, code, said, kind):
         answer(error)
         ran = plan("")
         assert (ran.code, ran.out) == (code, "")
         assert ran.err.startswith(said)
         assert "Traceback" not in ran.err
 
-    def test_are_json_too_when_asked(self, plan, answer, error, code, said, schema):
+    def test_are_json_too_when_asked(self, plan, answer, error, code, said, kind):
         answer(error)
         ran = plan("--json")
-        assert json.loads(ran.out)["schema"] == schema
+        assert json.loads(ran.out)["kind"] == kind
         assert ran.err.startswith(said)
 
-    def test_show_a_traceback_when_asked(
-        self, plan, answer, monkeypatch, error, code, said, schema
-    ):
+    def test_show_a_traceback_when_asked(self, plan, answer, monkeypatch, error, code, said, kind):
         answer(error)
         monkeypatch.setenv("PLANNER_TRACEBACK", "1")
         assert "Traceback (most recent call last)" in plan("").err
@@ -125,7 +123,7 @@ def test_a_hint_names_a_file_by_its_path(plan, folder, answer, line, pool, said,
     (folder / "box.toml").write_text(LINKED, encoding="utf-8")
     request = replace(CONFLICT.request, cluster=replace(CONFLICT.request.cluster, name=pool))
     answer(NoPlanError(replace(CONFLICT, request=request, command=said)))
-    command = json.loads(plan(f"{line} --json").out)["command"]
+    command = json.loads(plan(f"{line} --json").out)["answer"]["command"]
     if told:
         said = said.replace(" --topology mine", "").replace("plan", f"plan --topology {told}", 1)
     assert command == said

@@ -1,6 +1,7 @@
 """Markdown whose `console` blocks are run: what they show is what the command prints.
 
     ```console exit=2 figures=any     the exit code; figures may change with the constants
+    $ plan … --json > placed.json     what comes first, its output in a file
     $ plan --batch 0                  run in an empty folder, 100 columns wide
     error: ...                        `...` stands for anything, alone on a line for any lines
     ```
@@ -29,12 +30,13 @@ from planner.cli import main
 HERE = Path(__file__).parent
 DOCUMENTS = (*sorted(HERE.glob("*.md")), HERE.parents[1] / "docs" / "messages.md")
 
+_COMMAND = re.compile(r"^\$ (.*)$", re.M)
 _BLOCK = re.compile(r"^```(console|toml|json|csv)([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass
 class Example:
-    """One command, what it should print, and the files that stand before it."""
+    """One command, what it should print, and the files and commands that stand before it."""
 
     name: str
     command: str
@@ -42,6 +44,7 @@ class Example:
     code: int
     any_figures: bool
     files: dict[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
 
     def agrees_with(self, printed: str) -> bool:
         if self.any_figures:
@@ -59,9 +62,11 @@ def examples(path: Path) -> list[Example]:
         if kind != "console":
             files[said["file"]] = body
             continue
-        command, _, expected = body.removeprefix("$ ").partition("\n")
+        *before, command = _COMMAND.findall(body)
+        expected = body.rpartition(f"$ {command}\n")[2]
         found.append(
             Example(
+                before=tuple(before),
                 name=f"{path.name}:{text[: block.start()].count(chr(10)) + 1}",
                 command=command,
                 expected=expected,
@@ -97,13 +102,27 @@ def _normal(text: str) -> str:
 def run(example: Example) -> tuple[int, str]:
     """Exit code, and stdout followed by stderr."""
     for name, text in example.files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
-    program, *argv = shlex.split(example.command)
+    for command in example.before:
+        code, printed = _run(command)
+        assert (code, printed) == (0, ""), command
+    return _run(example.command)
+
+
+def _run(command: str) -> tuple[int, str]:
+    program, *argv = shlex.split(command)
     assert program == "plan"
+    path = None
+    if argv[-2:-1] == [">"]:
+        *argv, _, path = argv
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(argv)
-    return code, out.getvalue() + err.getvalue()
+    if path is None:
+        return code, out.getvalue() + err.getvalue()
+    Path(path).write_text(out.getvalue(), encoding="utf-8")
+    return code, err.getvalue()
 
 
 ALL = [example for path in DOCUMENTS for example in examples(path)]
@@ -143,7 +162,8 @@ def _accept(path: Path) -> None:
             return match[0]
         example = next(commands)
         printed = example.expected if "..." in example.expected else run(example)[1]
-        return f"```console{match[2]}\n$ {example.command}\n{printed}```"
+        commands_run = "".join(f"$ {one}\n" for one in (*example.before, example.command))
+        return f"```console{match[2]}\n{commands_run}{printed}```"
 
     text = _BLOCK.sub(block, path.read_text(encoding="utf-8"))
     path.write_text(text, encoding="utf-8")

@@ -11,11 +11,16 @@ import jsonschema
 import pytest
 
 from planner.cli import main
-from planner.report.schema import audit_schema, comparison_schema, frontiers_schema
+from planner.report.answer_kinds import kind_named
+from planner.report.schema import Schema, answer_schema
 from tests.cli.files import MODEL
 from tests.cli.test_bad_inputs import assert_is_a_message
 
 SMALL = "--model mini.toml --topology tpu-v4-1x1x2 --batch 1:32 --prefill-batch 1,8"
+
+
+def schema(name: str) -> Schema:
+    return answer_schema(kind_named(name))
 
 
 @pytest.fixture
@@ -45,9 +50,9 @@ class TestPareto:
 
     def test_json_is_valid_by_its_schema(self, mini):
         record = json.loads(mini(f"pareto {SMALL} --json").out)
-        assert record["schema"] == "planner.frontiers/1"
-        jsonschema.Draft202012Validator(frontiers_schema()).validate(record)
-        assert len(record["curves"][0]["frontier"]["points"]) > 10
+        assert record["kind"] == "frontiers"
+        jsonschema.Draft202012Validator(schema("frontiers")).validate(record)
+        assert len(record["answer"]["curves"][0]["frontier"]["points"]) > 10
 
     def test_csv_on_stdout_is_nothing_but_csv(self, mini):
         rows = list(csv.DictReader(io.StringIO(mini(f"pareto {SMALL} --csv -").out)))
@@ -80,7 +85,7 @@ class TestPareto:
 
     def test_models_pools_and_formats_are_curves(self, mini):
         line = f"pareto {SMALL} --by weights --json".replace("1x1x2", "1x1x2,tpu-v4-1x1x1")
-        curves = json.loads(mini(line).out)["curves"]
+        curves = json.loads(mini(line).out)["answer"]["curves"]
         cases = [(curve["case"]["topology"], curve["case"]["weights"]) for curve in curves]
         assert cases == [
             ("tpu-v4-1x1x2", "bf16"),
@@ -105,25 +110,24 @@ class TestPareto:
 
     def test_formats_that_are_allowed_are_decisions_of_one_curve(self, mini):
         line = f"pareto {SMALL} --allow-formats bf16,int8 --json"
-        (curve,) = json.loads(mini(line).out)["curves"]
+        (curve,) = json.loads(mini(line).out)["answer"]["curves"]
         assert curve["frontier"]["request"]["weights_formats"] == ["bf16", "int8"]
         points = curve["frontier"]["points"]
         assert "int8" in {point["deployment"]["weights_format"] for point in points}
 
     def test_by_formats_each_pair_is_a_curve(self, plan):
         line = "pareto --model llama-3-8b --topology h100-nvl8-x1 --batch 1,8 --max-devices 1"
-        curves = json.loads(plan(f"{line} --allow-formats bf16,fp8 --by formats --json").out)[
-            "curves"
-        ]
+        curves = json.loads(plan(f"{line} --allow-formats bf16,fp8 --by formats --json").out)
+        curves = curves["answer"]["curves"]
         cases = [(curve["case"]["weights"], curve["case"]["kv"]) for curve in curves]
         assert cases == [("bf16", "bf16"), ("bf16", "fp8"), ("fp8", "bf16"), ("fp8", "fp8")]
 
     def test_a_draft_may_be_used_at_every_point(self, plan):
         line = "pareto --model llama-3-70b --topology h100-nvl8-x1 --batch 1,8 --weights fp8"
-        (curve,) = json.loads(plan(f"{line} --draft llama-3-8b --json").out)["curves"]
+        (curve,) = json.loads(plan(f"{line} --draft llama-3-8b --json").out)["answer"]["curves"]
         points = curve["frontier"]["points"]
         assert points[-1]["deployment"]["draft"]["model"] == "llama-3-8b"
-        alone = json.loads(plan(f"{line} --json").out)["curves"][0]["frontier"]["points"]
+        alone = json.loads(plan(f"{line} --json").out)["answer"]["curves"][0]["frontier"]["points"]
         assert points[-1]["x"] < alone[-1]["x"]
 
 
@@ -139,17 +143,17 @@ class TestEconomics:
 
     def test_json_is_valid_by_its_schema(self, plan):
         record = json.loads(plan(f"pareto {self.LINE} --topology h100-nvl8-x1 --json").out)
-        jsonschema.Draft202012Validator(frontiers_schema()).validate(record)
-        assert record["curves"][0]["frontier"]["cost_model"]["name"] == "economics"
+        jsonschema.Draft202012Validator(schema("frontiers")).validate(record)
+        assert record["answer"]["curves"][0]["frontier"]["cost_model"]["name"] == "economics"
         line = f"compare {self.LINE} --topology h100-nvl8-x1,tpu-v4-1x1x2 --json"
         record = json.loads(plan(line).out)
-        jsonschema.Draft202012Validator(comparison_schema()).validate(record)
-        assert "is not made of nodes" in record["rows"][1]["reason"]
+        jsonschema.Draft202012Validator(schema("comparison")).validate(record)
+        assert "is not made of nodes" in record["answer"]["rows"][1]["reason"]
 
     def test_the_papers_rule_of_memory_lets_more_fit(self, plan):
         line = f"{self.LINE} --topology h100-nvl8-x1 --weights bf16 --json --objective devices"
         needed = [
-            json.loads(plan(f"{line}{rule}").out)["deployment"]["n_devices"]
+            json.loads(plan(f"{line}{rule}").out)["answer"]["deployment"]["n_devices"]
             for rule in ("", " --memory one-microbatch")
         ]
         assert needed[1] <= needed[0]
@@ -165,12 +169,12 @@ class TestAudit:
 
     def test_json_is_valid_by_its_schema(self, plan):
         record = json.loads(plan(f"{self.LINE} --speed 40tok/s --batch 4 --json").out)
-        jsonschema.Draft202012Validator(audit_schema()).validate(record)
-        assert record["changes"][0]["command"].startswith("plan --model llama-3-8b")
+        jsonschema.Draft202012Validator(schema("audit")).validate(record)
+        assert record["answer"]["changes"][0]["command"].startswith("plan --model llama-3-8b")
 
     def test_commands_name_files_as_the_request_did(self, mini):
         line = "audit --model mini.toml --topology tpu-v4-1x1x2 --speed 50tok/s --batch 2 --json"
-        changes = json.loads(mini(line).out)["changes"]
+        changes = json.loads(mini(line).out)["answer"]["changes"]
         assert changes
         assert all(" --model mini.toml " in change["command"] for change in changes)
 
@@ -194,14 +198,14 @@ class TestCompare:
 
     def test_json_is_valid_by_its_schema(self, mini):
         record = json.loads(mini(f"compare {SMALL} --by weights --json").out)
-        jsonschema.Draft202012Validator(comparison_schema()).validate(record)
-        losses = [row["loss_fraction"] for row in record["rows"]]
-        assert losses[record["best"]] == 0.0
+        jsonschema.Draft202012Validator(schema("comparison")).validate(record)
+        losses = [row["loss_fraction"] for row in record["answer"]["rows"]]
+        assert losses[record["answer"]["best"]] == 0.0
         assert min(losses) == 0.0
 
     def test_a_format_that_one_model_lacks_is_a_reason_not_an_error(self, mini):
         line = f"compare {SMALL} --by weights --weights int8,fp8 --json"
-        rows = json.loads(mini(line).out)["rows"]
+        rows = json.loads(mini(line).out)["answer"]["rows"]
         fact = "`fp8`: `mini` is not served in this format, nor does `tpu-v4` multiply it"
         assert [row["reason"] for row in rows] == ["", fact]
 

@@ -129,3 +129,20 @@ def test_kernels_of_the_user_are_those_of_every_command(plan, folder, name):
 def test_nothing_is_said_where_no_file_of_the_user_is_read(plan, folder):
     put(folder, Kind.DEVICE, "a100-80gb", "it would not load")
     assert plan(ON_DEVICES["predict by topology"]).err == ""
+
+
+def test_a_repair_knows_the_users_device(plan, folder):
+    """A quarter of the bandwidth: what stands serves less than it was placed for."""
+    asked = f"place {MODEL} {POOL} --batch 8 --replicas 2 --json"
+    (folder / "placement.json").write_text(plan(asked).out, encoding="utf-8")
+    (folder / "state.toml").write_text('failed = ["node0/gpu7"]', encoding="utf-8")
+    line = f"repair placement.json {POOL} {MODEL} --batch 8 --replicas 2 --state state.toml --json"
+    text = changed(shipped(Kind.DEVICE, "h100-sxm"), ('"3350 GB/s"', '"840 GB/s"'))
+    differs(plan, folder, line, Kind.DEVICE, "h100-sxm", text)
+
+
+def test_files_of_planner_path_win_over_those_that_ship(plan, folder, monkeypatch):
+    text = changed(shipped(Kind.DEVICE, "h100-sxm"), ('"3350 GB/s"', '"2500 GB/s"'))
+    put(folder / "far", Kind.DEVICE, "h100-sxm", text)
+    monkeypatch.setenv("PLANNER_PATH", "far")
+    assert "note: `far/topologies/devices/h100-sxm.toml` replaces" in plan(ON_DEVICES["plan"]).err

@@ -21,10 +21,10 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.placing.asking import BATCHES as BATCHES_OFFERED
 from planner.programs.deployment import Posing
 from planner.programs.posed import joined
 from planner.solvers import solve
+from planner.specs.placement_request import BATCHES as BATCHES_OFFERED
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ClusterSpec, Workload

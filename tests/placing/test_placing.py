@@ -8,14 +8,15 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, RequestError, SpecError
-from planner.placing.asking import Serve, Site, requests_of
+from planner.placing.asking import Site, requests_of
 from planner.placing.clusters import Ground
 from planner.placing.planning import place
 from planner.placing.searching import Asked, Search, searched
 from planner.solvers.placement import solve_placement
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import GroupSpec, PoolSpec, load_pool, pool_of
 from planner.specs.reading import load_model
-from planner.specs.request import SolverOptions, Targets
+from planner.specs.request import Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.inventory import inventory
 from tests.placing.enumeration import (
@@ -39,25 +40,9 @@ def _searched(pool: PoolSpec, graph: nx.Graph, replicas: int | None) -> Search:
     ground = Ground(inventory=found, bases=bases, most_devices=64)
     site = Site(name="tiny", title="tiny", graph=graph, ground=ground)
     wanted = (Serve(model=tiny_model(), replicas=replicas, weights_formats=["bf16"]),)
-    requests = requests_of(
-        wanted,
-        site,
-        workload=WORKLOAD,
-        targets=FREE,
-        batches=BATCHES,
-        objective="throughput",
-        options=SolverOptions(),
-    )
-    return searched(
-        Asked(
-            site=site,
-            wanted=wanted,
-            requests=tuple(requests),
-            objective="throughput",
-            limits={},
-            options=SolverOptions(),
-        )
-    )
+    request = PlacementRequest(site=pool, models=wanted, workload=WORKLOAD, batches=BATCHES)
+    requests = tuple(requests_of(request, site))
+    return searched(Asked(request=request, site=site, requests=requests))
 
 
 def compare(seed: int, replicas: int | None) -> tuple[float, float, float]:

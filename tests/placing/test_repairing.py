@@ -11,14 +11,14 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
-from planner.placing.asking import Serve, requests_of, site_of
-from planner.placing.planning import place
+from planner.placing.planning import asked_of, place
 from planner.placing.repair_fabric import ANYWHERE, Offer
 from planner.placing.repairing import offers_of, repair
-from planner.placing.searching import Asked
-from planner.placing.standing import load_standings, sharding_of, standings_of
-from planner.report.as_json import dumps, placement_json, repair_json
+from planner.placing.standing import sharding_of, standing_of
+from planner.report.as_json import answer_json, dumps
 from planner.report.repair import repair_line, repair_text
+from planner.report.saved import load_placement
+from planner.specs.placement_request import Serve
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
@@ -122,23 +122,14 @@ def test_the_frontier_on_nodes_is_that_of_all_ways_to_put_replicas(size, failed,
     before = place(cluster, wanted, state=State(busy=busy), **ASKING)
     state = State(busy=busy, failed=failed)
     found = repair(before, cluster, wanted, state=state, loss=0.3, **ASKING)
-    site = site_of(cluster, state, devices=None, group_costs=None, most_devices=64)
-    requests = requests_of(wanted, site, targets=Targets(), objective="throughput", **ASKING)
-    asked = Asked(
-        site=site,
-        wanted=wanted,
-        requests=tuple(requests),
-        objective="throughput",
-        limits={},
-        options=OPTIONS,
-    )
-    standing = standings_of(before)
+    asked = asked_of(found.request.wanted, None)
+    standing = standing_of(before)
     offers = offers_of(asked, standing)
-    inventory = site.ground.inventory
+    inventory = asked.site.ground.inventory
     free = [{name for name, _ in node.free} for node in inventory.nodes]
     leaf = [node.leaf for node in inventory.nodes]
     assert ANYWHERE not in leaf
-    expected = _frontier(_on_nodes(offers, free, standing.replicas, leaf))
+    expected = _frontier(_on_nodes(offers, free, standing, leaf))
     points = [(point.moved_bytes, point.objective) for point in found.frontier]
     missing = [one for one in points if not _near(one, expected)]
     assert missing == []
@@ -266,12 +257,26 @@ def test_moved_bytes_on_a_torus_are_the_least_of_all_sets_of_slices(failed):
 def test_a_placement_is_read_back_as_it_was_written(tmp_path):
     before = place(nodes(2, 4), wish(), **ASKING)
     path = tmp_path / "placement.json"
-    path.write_text(dumps(placement_json(before)), encoding="utf-8")
-    assert load_standings(str(path)) == standings_of(before)
-    for text in ("{", '{"schema": "planner.plan/1"}', '{"schema": "planner.placement/1"}'):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(SpecError, match="placement"):
-            load_standings(str(path))
+    path.write_text(dumps(answer_json(before)), encoding="utf-8")
+    assert load_placement(str(path)) == before
+    found = repair(before, state=State(failed=("node0/gpu1",)))
+    path.write_text(dumps(answer_json(found)), encoding="utf-8")
+    assert load_placement(str(path)) == found.placement
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("{", "is not JSON"),
+        ('{"schema": "planner.placement/1"}', "does not hold what was asked: make it again"),
+        ('{"schema": "planner.answer/1", "kind": "placement"}', "/answer.*is missing"),
+    ],
+)
+def test_what_is_no_placement_is_refused_with_the_reason(tmp_path, text, fact):
+    path = tmp_path / "placement.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError, match=fact):
+        load_placement(str(path))
 
 
 def test_reports_say_what_moves_and_what_the_best_would_cost():
@@ -282,7 +287,7 @@ def test_reports_say_what_moves_and_what_the_best_would_cost():
     assert text.startswith(repair_line(found))
     assert "bytes against the objective" in text
     assert all(len(line) <= 100 for line in text.splitlines() if "–" not in line)
-    assert repair_json(found)["schema"] == "planner.repair/1"
+    assert answer_json(found)["kind"] == "repair"
 
 
 def test_a_loss_is_a_share():
@@ -320,12 +325,12 @@ def test_a_repair_of_what_cannot_stand_is_refused():
 
 def test_a_file_with_two_ranks_on_a_device_is_no_placement(tmp_path):
     before = place(nodes(2, 4), wish(), **ASKING)
-    text = dumps(placement_json(before))
+    text = dumps(answer_json(before))
     first, second = (rank.device for rank in before.replicas[0].ranks[:2])
     path = tmp_path / "stands.json"
     path.write_text(text.replace(f'"{second}"', f'"{first}"'))
     with pytest.raises(SpecError, match="several ranks"):
-        load_standings(str(path))
+        load_placement(str(path))
 
 
 def test_slices_are_aligned_on_a_torus_in_a_repair_too():

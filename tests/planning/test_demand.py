@@ -21,10 +21,10 @@ from planner import (
     load_model,
     plan,
 )
-from planner.estimates import referee
 from planner.estimates.phases import passes
 from planner.programs import deployment as program
 from planner.specs.records import FORMAT_BYTES
+from planner.verifier import scalar
 from tests import requests
 from tests.planning.test_planning import (
     BATCHES,
@@ -61,7 +61,7 @@ def enumerated(cluster, targets):
     usable = cluster.device.hbm_bytes - cluster.device.reserve_bytes
     demand, n_output = targets.demand_tokens_per_s, WORKLOAD.n_output_tokens
     for mesh, n_devices in referee_meshes(cluster):
-        room = len(referee.places(cluster.fabric, mesh))
+        room = len(scalar.places(cluster.fabric, mesh))
         if targets.n_devices is not None:
             room = min(room, targets.n_devices // n_devices)
         parts = (1,) if mesh.n_stages == 1 else (1, 2, 4, 8, 16, 32, 64)
@@ -274,7 +274,7 @@ def test_replicas_that_have_no_place_are_refused(monkeypatch):
     """The program is told of more places than there are; the judge puts each in its place."""
     count = program.n_places
     monkeypatch.setattr(program, "n_places", lambda *args: 4 * count(*args))
-    with pytest.raises(SolverError, match=r"replicas have \d+ places"):
+    with pytest.raises(SolverError, match=r"n_replicas \d+ have \d+ places"):
         solved(1.5 * most_served_truly(), torus(1, 2, 2))
 
 

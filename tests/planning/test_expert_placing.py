@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import planner
 from planner.errors import RequestError, SolverError
-from planner.expert_placing import _verify, place_experts
-from planner.programs.experts import ExpertProgram, equal_placement
-from planner.report.as_json import dumps, experts_json
+from planner.expert_placing import place_experts
+from planner.report.as_json import answer_json, dumps
 from planner.specs.expert_loads import load_placement
+from planner.verifier.expert_plans import judge_experts
+from planner.verifier.findings import refuse
 
 
 def test_it_is_exported():
@@ -39,13 +41,13 @@ def test_json_is_a_present_placement(tmp_path):
     """What is printed can be read back, and then nothing has to move."""
     plan = place_experts(range(1, 25), n_ranks=6, n_slots=5)
     file = tmp_path / "placement.json"
-    file.write_text(dumps(experts_json(plan)))
+    file.write_text(dumps(answer_json(plan)))
     ranks = load_placement(str(file))
     assert ranks == tuple(rank.experts for rank in plan.ranks)
     again = place_experts(range(1, 25), n_ranks=6, n_slots=5, present=ranks)
     assert again.n_moves == 0
     assert again.before == "present"
-    assert json.loads(dumps(experts_json(again)))["n_moves"] == 0
+    assert json.loads(dumps(answer_json(again)))["answer"]["n_moves"] == 0
 
 
 def test_a_higher_price_moves_less():
@@ -106,8 +108,26 @@ def test_everything_that_is_wrong_is_said_at_once(loads, asked, wheres):
 
 
 def test_the_recount_can_fail():
-    program = ExpertProgram(load=np.array([2.0, 1.0]), n_ranks=2, n_slots=1)
-    placement = equal_placement(np.eye(2, dtype=np.int64))
-    assert _verify(program, placement, 2.0)
-    with pytest.raises(SolverError, match="counted again"):
-        _verify(program, placement, 1.9)
+    plan = place_experts([2.0, 1.0], n_ranks=2, n_slots=1)
+    refuse(judge_experts(plan)[1])
+    with pytest.raises(SolverError, match=r"max_load 1\.9 is 2\.0"):
+        refuse(judge_experts(replace(plan, max_load=1.9))[1])
+
+
+def test_a_node_without_a_group_stays_empty():
+    plan = place_experts([3.0, 1.0], n_ranks=2, n_slots=2, n_nodes=2, n_groups=1)
+    assert [rank.experts for rank in plan.ranks] == [(0, 1), ()]
+
+
+def test_an_expert_that_is_nowhere_yet_has_to_move_even_with_shares():
+    plan = place_experts(
+        [3.0, 1.0],
+        n_ranks=2,
+        n_slots=1,
+        split="weighted",
+        present=((0,), ()),
+        move_price=0.1,
+    )
+    assert [rank.experts for rank in plan.ranks] == [(0,), (1,)]
+    assert plan.n_moves == 1
+    assert plan.certificate.objective == pytest.approx(3.0 + 0.1 * 2.0)

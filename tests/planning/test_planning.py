@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import NoPlanError, RequestError, SolverOptions, Targets, Workload, plan
-from planner.estimates import referee
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
 from planner.specs.records import FORMAT_BYTES
+from planner.verifier import scalar
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, nodes, torus
 
@@ -34,7 +34,7 @@ def referee_meshes(cluster):
     meshes = machine_of(cluster, MODEL).meshes
     for row in range(len(meshes)):
         yield (
-            referee.RefereeMesh(
+            scalar.ScalarMesh(
                 axes=tuple(map(int, meshes.axis_size[row])),
                 wraps=tuple(map(bool, meshes.axis_wraps[row])),
                 is_switch=bool(meshes.axis_is_switch[row].any()),
@@ -62,7 +62,7 @@ def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts
             "n_new_tokens": work.n_new_tokens,
             "weights_format": weights_format,
         }
-        time = referee.step_time(
+        time = scalar.step_time(
             MODEL,
             cluster.device,
             cluster.fabric,
@@ -70,7 +70,7 @@ def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts
             n_context_tokens=work.n_context_tokens,
             **layout,
         )
-        held = referee.held_bytes(MODEL, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
+        held = scalar.held_bytes(MODEL, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
         working = held.activation_bytes + held.gather_bytes
         yield time.total_s, held.weights_bytes, held.kv_bytes, working, batch
 

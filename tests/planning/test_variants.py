@@ -47,9 +47,9 @@ def test_the_plan_is_the_best_of_the_plans_of_each(objective, solver):
     assert both.certificate.n_candidates == sum(one.certificate.n_candidates for one in each)
     assert both.certificate.status == "optimal"
     served = each[values.index(best(values))].request.model.name
-    assert both.request.model.name == served
+    assert both.served.model.name == served
     assert both.deployment.variant == ("" if served == "llama-3.1-8b" else served)
-    assert both.asked_model == "llama-3.1-8b"
+    assert both.request.model.name == "llama-3.1-8b"
     assert [one.name for one in both.variants] == [WIDTH, DEPTH]
 
 

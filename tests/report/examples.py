@@ -182,6 +182,7 @@ CERTIFICATE = Certificate(
         ),
     ),
     vouched_by=("highs 1.13.1", "enumeration of 45"),
+    vouched_bound=40e-6,
     n_candidates=12_345,
     n_contexts=27,
     screens=(

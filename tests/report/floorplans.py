@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.certificates import Proof
 from planner.floorplans import Box, FloorPlan, Spot
 from planner.placement_results import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
-from planner.repair_results import Change, Move, Repair, RepairPoint
-from tests.report.examples import CERTIFICATE, DEPLOYMENT
+from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
+from planner.specs.placement_request import PlacementRequest, Serve, inherited_and_changed
+from planner.specs.request import Targets
+from planner.specs.state import State
+from tests.report.examples import CERTIFICATE, CLUSTER, DEPLOYMENT, MODEL
+
+ASKED = PlacementRequest(site=CLUSTER, models=(Serve(model=MODEL),), targets=Targets(tpot_s=0.05))
 
 
 def _replica(number: int, devices: tuple[str, ...]) -> Replica:
@@ -39,6 +46,7 @@ def placement(*replicas: tuple[str, ...]) -> Placement:
     """One replica for each tuple of devices."""
     n_used = sum(map(len, replicas))
     return Placement(
+        request=ASKED,
         pool="pool",
         title="a small pool",
         recipes=(
@@ -47,6 +55,7 @@ def placement(*replicas: tuple[str, ...]) -> Placement:
                 kind="h100",
                 span="node",
                 speed_fraction=1.0,
+                counted_bytes_per_s={"scale_up": 450e9, "nic": 25e9, "spine": 0.0},
                 deployment=DEPLOYMENT,
             ),
         ),
@@ -96,11 +105,21 @@ TORUS = FloorPlan(
 )
 ON_TORUS = placement(("0,0,0", "0,1,0"), ("1,0,0", "1,0,1"))
 
+_FAILED = replace(ASKED, state=State(failed=("node0/gpu1",)), targets=Targets())
+_INHERITED, _CHANGED = inherited_and_changed(ASKED, _FAILED)
+
 REPAIR = Repair(
-    placement=ON_FABRIC,
+    request=RepairRequest(
+        before=ON_FABRIC,
+        wanted=_FAILED,
+        loss_fraction=0.1,
+        most_points=12,
+        inherited=_INHERITED,
+        changed=_CHANGED,
+    ),
+    placement=replace(ON_FABRIC, request=_FAILED),
     before=120.0,
     best=110.0,
-    most_loss_fraction=0.1,
     dimension="token/s",
     changes=(
         Change(

@@ -15,14 +15,21 @@ from planner.placement_results import (
     Served,
 )
 from planner.results import Obstacle
-from tests.report.examples import DEPLOYMENT, PLAN
+from planner.specs.placement_request import PlacementRequest, Serve
+from tests.report.examples import CLUSTER, DEPLOYMENT, MODEL, PLAN
 
 PLACEMENT = Placement(
+    request=PlacementRequest(site=CLUSTER, models=(Serve(model=MODEL, demand_tokens_per_s=500.0),)),
     pool="pair",
     title="a pair of nodes",
     recipes=(
         Recipe(
-            model="mini", kind="h100-sxm", span="leaf", speed_fraction=0.8, deployment=DEPLOYMENT
+            model="mini",
+            kind="h100-sxm",
+            span="leaf",
+            speed_fraction=0.8,
+            counted_bytes_per_s={"scale_up": 450e9, "nic": 25e9, "spine": 0.0},
+            deployment=DEPLOYMENT,
         ),
     ),
     replicas=(

@@ -11,50 +11,12 @@ import jsonschema
 import pytest
 
 from planner.errors import Problem, RequestError
-from planner.report.as_json import (
-    Json,
-    any_conflict_json,
-    audit_json,
-    comparison_json,
-    conflict_json,
-    devices_json,
-    dumps,
-    economics_json,
-    engine_audit_json,
-    engine_conflict_json,
-    engine_json,
-    error_json,
-    experts_json,
-    frontiers_json,
-    layers_json,
-    placement_json,
-    plan_json,
-    prediction_json,
-    repair_json,
-    stages_json,
-)
-from planner.report.schema import (
-    audit_schema,
-    comparison_schema,
-    conflict_schema,
-    devices_schema,
-    economics_schema,
-    engine_audit_schema,
-    engine_conflict_schema,
-    engine_schema,
-    error_schema,
-    experts_schema,
-    frontiers_schema,
-    layers_schema,
-    placement_conflict_schema,
-    placement_schema,
-    plan_schema,
-    prediction_schema,
-    repair_schema,
-    stages_schema,
-)
+from planner.report.answer_kinds import ANSWER_KINDS, Curves, Devices
+from planner.report.as_json import Json, answer_json, dumps, failure_of
+from planner.report.schema import answer_schema
 from planner.specs.reading import load_device
 from planner.specs.records import Link, LinkedFabric, NodesFabric
+from planner.staging_results import StagingConflict
 from tests.report.economics_examples import (
     ECONOMICS_ALONE,
     ECONOMICS_COMPARISON,
@@ -73,6 +35,38 @@ from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 ERROR = RequestError([Problem(where="--batch", value="0", fact="is zero")], hint="more")
+FAILURE = failure_of(ERROR, exit_code=2)
+ANSWERS = (
+    PLAN,
+    CONFLICT,
+    replace(CONFLICT, closest=None),
+    FAILURE,
+    failure_of(KeyboardInterrupt(), exit_code=130),
+    Curves(curves=(CURVE, MISSING)),
+    COMPARISON,
+    AUDIT,
+    replace(AUDIT, possible=None, equal_speed=None, equal_cost=None),
+    ECONOMICS_PLAN,
+    ECONOMICS_ALONE,
+    Curves(curves=(ECONOMICS_CURVE,)),
+    ECONOMICS_COMPARISON,
+    PREDICTION,
+    Devices(devices=(load_device("h20"), load_device("tpu-v4"))),
+    STAGES,
+    replace(STAGES, even_s=None),
+    LAYERS,
+    ENGINE_PLAN,
+    REPAIR,
+    ENGINE_CONFLICT,
+    ENGINE_AUDIT,
+    Curves(curves=(ENGINE_CURVE,)),
+    EXPERT_PLAN,
+    MOVED_PLAN,
+    PLACEMENT,
+    PLACEMENT_CONFLICT,
+    StagingConflict(what="mini on two groups", facts=("8 GB are missing",), remedy="add one"),
+)
+"""One answer of each kind at least."""
 
 
 def read(name: str) -> Json:
@@ -80,78 +74,28 @@ def read(name: str) -> Json:
     return schema
 
 
-GENERATED = {
-    "plan": plan_schema,
-    "conflict": conflict_schema,
-    "error": error_schema,
-    "frontiers": frontiers_schema,
-    "comparison": comparison_schema,
-    "audit": audit_schema,
-    "economics": economics_schema,
-    "prediction": prediction_schema,
-    "devices": devices_schema,
-    "stages": stages_schema,
-    "layers": layers_schema,
-    "engine": engine_schema,
-    "repair": repair_schema,
-    "engine-conflict": engine_conflict_schema,
-    "engine-audit": engine_audit_schema,
-    "experts": experts_schema,
-    "placement": placement_schema,
-    "placement-conflict": placement_conflict_schema,
-}
-
-
-@pytest.mark.parametrize(("name", "generated"), GENERATED.items())
-def test_the_committed_schema_is_what_the_records_say(name, generated):
+@pytest.mark.parametrize("kind", ANSWER_KINDS, ids=lambda kind: kind.name)
+def test_the_committed_schema_is_what_the_records_say(kind):
     """A field that comes or goes shows in docs/schema, or here.
 
     To accept a change: `python -m tests.report.test_as_json`.
     """
-    assert read(name) == generated()
+    assert read(kind.name) == answer_schema(kind)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda one: type(one).__name__)
+def test_output_is_valid_by_its_schema(answer):
+    record = json.loads(dumps(answer_json(answer)))
+    validator = jsonschema.Draft202012Validator(read(record["kind"]))
+    assert list(validator.iter_errors(record)) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "record"),
-    [
-        ("plan", plan_json(PLAN)),
-        ("conflict", conflict_json(CONFLICT)),
-        ("conflict", conflict_json(replace(CONFLICT, closest=None))),
-        ("error", error_json(ERROR, exit_code=2)),
-        ("error", error_json(KeyboardInterrupt(), exit_code=130)),
-        ("frontiers", frontiers_json([CURVE, MISSING])),
-        ("comparison", comparison_json(COMPARISON)),
-        ("audit", audit_json(AUDIT)),
-        ("audit", audit_json(replace(AUDIT, possible=None, equal_speed=None, equal_cost=None))),
-        ("economics", economics_json(ECONOMICS_PLAN)),
-        ("economics", economics_json(ECONOMICS_ALONE)),
-        ("frontiers", frontiers_json([ECONOMICS_CURVE])),
-        ("comparison", comparison_json(ECONOMICS_COMPARISON)),
-        ("prediction", prediction_json(PREDICTION)),
-        ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
-        ("stages", stages_json(STAGES)),
-        ("stages", stages_json(replace(STAGES, even_s=None))),
-        ("layers", layers_json(LAYERS)),
-        ("engine", engine_json(ENGINE_PLAN)),
-        ("repair", repair_json(REPAIR)),
-        ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
-        ("engine-audit", engine_audit_json(ENGINE_AUDIT)),
-        ("frontiers", frontiers_json([ENGINE_CURVE])),
-        ("experts", experts_json(EXPERT_PLAN)),
-        ("experts", experts_json(MOVED_PLAN)),
-        ("placement", placement_json(PLACEMENT)),
-        ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
-    ],
+    "path", [("answer", "deployment", "mesh"), ("certificate", "gap"), ("request",), ("digest",)]
 )
-def test_output_is_valid_by_its_schema(name, record):
-    validator = jsonschema.Draft202012Validator(read(name))
-    assert list(validator.iter_errors(json.loads(dumps(record)))) == []
-
-
-@pytest.mark.parametrize("path", [("deployment", "mesh"), ("certificate", "gap"), ("request",)])
 def test_the_schema_misses_what_is_left_out(path):
     """A schema that accepts everything would prove nothing."""
-    record = plan_json(PLAN)
+    record = answer_json(PLAN)
     *parents, last = path
     inner = record
     for key in parents:
@@ -192,73 +136,52 @@ def test_the_schema_misses_what_is_left_out(path):
 )
 def test_every_kind_of_fabric_says_which_it_is(fabric, kind):
     request = replace(REQUEST, cluster=replace(CLUSTER, fabric=fabric))
-    record = plan_json(replace(PLAN, request=request))
+    record = answer_json(replace(PLAN, request=request))
     assert record["request"]["cluster"]["fabric"]["kind"] == kind
     assert jsonschema.Draft202012Validator(read("plan")).is_valid(json.loads(dumps(record)))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_not_finite_is_null(value):
-    record = plan_json(replace(PLAN, certificate=replace(CERTIFICATE, bound=value)))
+    record = answer_json(replace(PLAN, certificate=replace(CERTIFICATE, bound=value)))
     assert json.loads(dumps(record))["certificate"]["bound"] is None
 
 
 def test_figures_are_those_of_the_record_in_si_units():
-    record = plan_json(PLAN)
-    assert record["schema"] == "planner.plan/1"
-    assert record["deployment"]["tpot_s"] == PLAN.deployment.tpot_s
-    assert record["deployment"]["prefill"]["step"]["network_s"] == 0.060
-    assert record["deployment"]["memory"]["free_bytes"] == 10e9
+    record = answer_json(PLAN)
+    assert (record["schema"], record["kind"]) == ("planner.answer/1", "plan")
+    answer = record["answer"]
+    assert answer["deployment"]["tpot_s"] == PLAN.deployment.tpot_s
+    assert answer["deployment"]["prefill"]["step"]["network_s"] == 0.060
+    assert answer["deployment"]["memory"]["free_bytes"] == 10e9
     assert record["request"]["targets"]["ttft_s"] is None
-    assert record["n_assumed"] == 2
+    assert answer["n_assumed"] == 2
 
 
 def test_batches_are_runs_that_name_first_last_and_step():
     request = replace(REQUEST, batches=(1, 2, 3, 8, 16, 24), prefill_batches=(5,))
-    record = plan_json(replace(PLAN, request=request))["request"]
+    record = answer_json(replace(PLAN, request=request))["request"]
     assert record["batches"] == [[1, 3, 1], [8, 24, 8]]
     assert record["prefill_batches"] == [[5, 5, 1]]
 
 
 def test_an_error_lists_its_problems():
-    record = error_json(ERROR, exit_code=2)
-    assert record["kind"] == "RequestError"
+    record = answer_json(FAILURE)["answer"]
+    assert record["error"] == "RequestError"
     assert record["problems"] == [
         {"where": "--batch", "fact": "is zero", "key": "", "value": "0", "remedy": ""}
     ]
 
 
 def test_the_text_passes_through_any_terminal():
-    assert dumps(plan_json(PLAN)).isascii()
+    assert dumps(answer_json(PLAN)).isascii()
 
 
-@pytest.mark.parametrize(
-    ("name", "record"),
-    [
-        ("plan", plan_json(PLAN)),
-        ("conflict", conflict_json(CONFLICT)),
-        ("frontiers", frontiers_json([CURVE])),
-        ("comparison", comparison_json(COMPARISON)),
-        ("audit", audit_json(AUDIT)),
-        ("economics", economics_json(ECONOMICS_PLAN)),
-        ("prediction", prediction_json(PREDICTION)),
-        ("devices", devices_json([load_device("h20"), load_device("tpu-v4")])),
-        ("stages", stages_json(STAGES)),
-        ("stages", stages_json(replace(STAGES, even_s=None))),
-        ("layers", layers_json(LAYERS)),
-        ("engine", engine_json(ENGINE_PLAN)),
-        ("engine-conflict", engine_conflict_json(ENGINE_CONFLICT)),
-        ("experts", experts_json(EXPERT_PLAN)),
-        ("experts", experts_json(MOVED_PLAN)),
-        ("placement", placement_json(PLACEMENT)),
-        ("placement-conflict", any_conflict_json(PLACEMENT_CONFLICT)),
-    ],
-)
-def test_no_key_is_written_that_the_schema_does_not_name(name, record):
-    closed = _closed(read(name))
-    assert (
-        list(jsonschema.Draft202012Validator(closed).iter_errors(json.loads(dumps(record)))) == []
-    )
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda one: type(one).__name__)
+def test_no_key_is_written_that_the_schema_does_not_name(answer):
+    record = json.loads(dumps(answer_json(answer)))
+    closed = _closed(read(record["kind"]))
+    assert list(jsonschema.Draft202012Validator(closed).iter_errors(record)) == []
 
 
 def _closed(schema: object) -> object:
@@ -281,8 +204,9 @@ def _text(schema: Json) -> str:
 
 
 def _write_schemas() -> None:
-    for name, generated in GENERATED.items():
-        (SCHEMAS / f"{name}.schema.json").write_text(_text(generated()), encoding="utf-8")
+    for kind in ANSWER_KINDS:
+        path = SCHEMAS / f"{kind.name}.schema.json"
+        path.write_text(_text(answer_schema(kind)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.pools import load_pool, pool_of
+from planner.specs.pools import load_pool, load_site, pool_of
 from planner.specs.reading import load_cluster
 
 FABRICS = Path(__file__).parents[2] / "topologies" / "fabrics"
@@ -88,3 +88,32 @@ def test_groups_of_one_name_are_refused(tmp_path: Path) -> None:
         load_pool(str(file))
     file.write_text(TWICE)
     assert load_pool(str(file)).n_devices == 16
+
+
+POOL = """
+[cluster]
+name = "mine"
+title = "Mine"
+[[group]]
+source = "assumed"
+name = "g"
+topology = "pair"
+n_nodes = 3
+n_nodes_per_leaf = 2
+n_rails = 1
+oversubscription = 2
+spine_latency = "1 us"
+"""
+
+
+def test_a_fabric_beside_topologies_is_found_by_its_name(folder):
+    folder.write("topologies/mine.toml", POOL)
+    assert load_site("mine").n_devices == 12
+    assert load_pool("topologies/mine.toml").n_devices == 12
+
+
+def test_a_fabric_is_no_topology_and_it_is_said_where_it_is_one(folder, only_problem):
+    folder.write("topologies/mine.toml", POOL)
+    problem = only_problem(load_cluster, "mine")
+    assert (problem.where, problem.key) == ("topologies/mine.toml", "group")
+    assert problem.remedy == "`plan place --topology mine` places on it"

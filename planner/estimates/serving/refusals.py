@@ -21,6 +21,7 @@ from planner.estimates.serving.deployments import (
 )
 from planner.estimates.serving.serving import Traffic
 from planner.specs.architecture import Architecture
+from planner.specs.kernels import EngineSpec
 
 MOST_DEGREE = 4096
 """Degrees up to which the nearest possible one is looked for."""
@@ -43,6 +44,28 @@ def refusals(
         *_overlap_problems(model, table),
         *_traffic_problems(traffic, n_shared_tokens),
     ]
+
+
+def chunk_problems(table: DeploymentTable, engine: EngineSpec) -> Iterator[Problem]:
+    """A pass that holds a token of each sequence has to have room for one of a prompt.
+
+    Of an engine that reads prompts by themselves any chunk has.
+    """
+    batch, chunk = float(table.batch[0]), float(table.chunk_tokens[0])
+    if engine.mixes_prefill and chunk <= batch:
+        holds = f"a pass of {engine.name} holds a token of each"
+        fact = f"is no more than a batch of {batch:.0f}: {holds}"
+        remedy = f"write `--chunk {batch + 1:.0f}` or more"
+        yield Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact, remedy=remedy)
+
+
+def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:
+    """A deployment of more devices than the topology that it is evaluated on has."""
+    needed = int(table.n_devices[0])
+    if needed > n_devices:
+        fact = f"has {n_devices} devices, and the deployment takes {needed}"
+        remedy = "name a larger one, or lower a degree"
+        yield Problem(where="--topology", value=topology, fact=fact, remedy=remedy)
 
 
 def completed(

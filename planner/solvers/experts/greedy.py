@@ -38,7 +38,7 @@ def greedy(program: ExpertProgram) -> Slots:
 def replicate(load: FloatArray, n_slots: int) -> IntArray:
     """Copies of each expert [E]: each free slot goes to whose copies are heaviest."""
     counts = np.ones(len(load), dtype=np.int64)
-    for _ in range(n_slots - len(load)):
+    for _ in range(n_slots - len(load) if len(load) else 0):
         counts[np.argmax(load / counts)] += 1
     return counts
 

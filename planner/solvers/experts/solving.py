@@ -184,14 +184,15 @@ def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple
     candidates = [placement]
     if start is not None and program.group is None:
         candidates.append(_split(program, cheapest_on_the_way(program, start)))
-    stays = _split(program, program.present)
     n_missing = int((program.present.sum(axis=1) == 0).sum())
     least = bound + price * max(1, n_missing)
-    if not violations(program, stays):
-        candidates.append(stays)
-        least = min(least, _stays_bound(program, stays))
-    elif not n_missing:
-        least = bound  # copies that go need no move
+    if not n_missing:
+        stays = _split(program, program.present)
+        if violations(program, stays):
+            least = bound  # copies that go need no move
+        else:
+            candidates.append(stays)
+            least = min(least, _stays_bound(program, stays))
     best = min(candidates, key=lambda one: (objective(program, one), n_moves(program, one)))
     return best, max(bound, least)
 

@@ -1,0 +1,180 @@
+"""`plan repair`: what stands, a state and what is said anew to a repair, its answer to text."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from planner.commands.placements import FOUND, draw, loader, read_placement, wishes_for
+from planner.errors import Problem
+from planner.options.arguments import Arguments
+from planner.options.written_placements import WrittenRepair
+from planner.report.paint import width, write, write_data
+
+if TYPE_CHECKING:
+    from planner.floorplans import FloorPlan
+    from planner.placement_results import Placement
+    from planner.repair_results import Repair
+    from planner.specs.placement_request import PlacementRequest, Serve
+
+_NOTHING_STANDS = WrittenRepair()
+
+_OF_TARGETS = {
+    "latency_target": "tpot_s",
+    "ttft_target": "ttft_s",
+    "min_batch": "min_batch",
+    "max_quality_loss": "quality_loss_fraction",
+}
+_OF_OPTIONS = {
+    "solver": "solver",
+    "time_limit": "time_limit_s",
+    "gap": "gap",
+    "threads": "threads",
+    "seed": "seed",
+    "proof": "proof",
+}
+_OF_WORKLOAD = {"input": "n_input_tokens", "output": "n_output_tokens"}
+"""Options, and the fields of the records that they change."""
+
+
+def repair(
+    written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> int:
+    """Put what stands right after a failure, with the fewest moved bytes within a loss."""
+    from planner.placing.floorplans import floorplan_of
+    from planner.placing.repairing import repair as find
+    from planner.specs.pools import load_site
+    from planner.specs.state import load_state
+
+    found = Arguments(problems=list(said.problems), hints=said.hints)
+    keywords, wishes = read_placement(written, found)
+    before = _standing(written, found)
+    models = [found.collect(loader(name)) for name in written.model]
+    loss = _loss(written, found)
+    pool = None
+    if written.topology is not None:
+        site = written.topology
+        pool = found.collect(lambda: load_site(site))
+    file = written.state
+    if file is None:
+        remedy = "name what has failed: `--state state.toml`"
+        found.problems.append(Problem(where="--state", fact="is not given", remedy=remedy))
+    state = found.collect(lambda: load_state(file)) if file is not None else None
+    served = [model for model in models if model is not None]
+    if before is not None and not written.model:
+        served = [one.model for one in before.request.models]
+    asked = wishes_for(served, wishes, found)
+    found.check()
+    assert before is not None
+    answer = find(
+        before,
+        pool,
+        _models(written, asked, before.request),
+        state=state,
+        loss=loss,
+        **_changes(written, keywords, before.request),
+    )
+    floorplan = floorplan_of(answer.request.wanted.site, state)
+    draw(written, answer.placement, floorplan)
+    _say(written, answer, floorplan)
+    return FOUND
+
+
+def _standing(written: WrittenRepair, found: Arguments) -> Placement | None:
+    path = written.placement
+    if path is None:
+        remedy = "name what `plan place … --json` wrote"
+        problem = Problem(where="plan repair", fact="no placement is given", remedy=remedy)
+        found.problems.append(problem)
+        return None
+    from planner.report.saved import load_placement
+
+    return found.collect(lambda: load_placement(path))
+
+
+def _loss(written: WrittenRepair, found: Arguments) -> float:
+    from planner.options.reading import Faults
+
+    faults = Faults()
+    loss = faults.read("--loss", written.loss, _share)
+    found.problems += faults.problems
+    return loss or 0.0
+
+
+def _share(text: str) -> float:
+    from planner.units import UnitError, parse
+
+    value = parse(text, "1", example="5%", allow_zero=True)
+    if value >= 1:
+        raise UnitError(text, "is not below 1", "write `5%` or `0.05`")
+    return value
+
+
+def _changes(
+    written: WrittenRepair, keywords: dict[str, Any], before: PlacementRequest
+) -> dict[str, Any]:
+    """Arguments of `repair` for what is said anew; what is not said is not among them."""
+    limits = keywords["limits"]
+    changes = {
+        "workload": _altered(written, before.workload, keywords["workload"], _OF_WORKLOAD),
+        "targets": _altered(written, before.targets, keywords["targets"], _OF_TARGETS),
+        "options": _altered(written, before.options, keywords["options"], _OF_OPTIONS),
+        "limits": {**before.limits, **limits} if limits else None,
+        "objective": keywords["objective"],
+        "batches": keywords["batches"],
+        "most_devices": keywords["most_devices"],
+        "aligned": written.align or None,
+    }
+    return {name: value for name, value in changes.items() if value is not None}
+
+
+def _altered(written: WrittenRepair, old: Any, new: Any, options: dict[str, str]) -> Any:  # noqa: ANN401
+    """A record with the fields that options say anew; None where they say nothing."""
+    said = [name for option, name in options.items() if getattr(written, option) is not None]
+    return replace(old, **{name: getattr(new, name) for name in said}) if said else None
+
+
+def _models(
+    written: WrittenRepair, asked: list[Serve], before: PlacementRequest
+) -> tuple[Serve, ...] | None:
+    """What is wanted of each model, where anything of it is said anew."""
+    said_of_requests = {
+        "workload": [written.input, written.output],
+        "targets": [getattr(written, option) for option in _OF_TARGETS],
+    }
+    # a workload or a target on the command line is meant for all models
+    common = {name: None for name, texts in said_of_requests.items() if any(texts)}
+    own = any(getattr(one, name) is not None for one in before.models for name in common)
+    parts = (written.model, written.demand, written.replicas, written.weights, written.kv)
+    if not any(parts) and not own:
+        return None
+    stood = {one.model.name: one for one in before.models}
+    return tuple(_changed(one, stood.get(one.model.name), common) for one in asked)
+
+
+def _changed(one: Serve, before: Serve | None, common: dict[str, None]) -> Serve:
+    """A wish as it was, but for what is said."""
+    if before is None:
+        return one
+    names = ("demand_tokens_per_s", "replicas", "weights_formats", "kv_formats")
+    said = {name: value for name in names if (value := getattr(one, name)) is not None}
+    return replace(before, model=one.model, **said, **common)
+
+
+def _say(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> None:
+    if written.json:
+        from planner.report.as_json import answer_json, dumps
+
+        write_data(dumps(answer_json(answer)), sys.stdout)
+        return
+    from planner.report.repair import repair_line, repair_text
+
+    if written.quiet:
+        write(repair_line(answer), sys.stdout)
+    else:
+        write(repair_text(answer, width(), floorplan=floorplan), sys.stdout)

@@ -1,0 +1,74 @@
+"""What a repair is asked for: what the standing placement was, and what is said anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.errors import Problem, RequestError
+from planner.placement_results import Placement
+from planner.placing.asking import has_slices, placement_request
+from planner.repair_results import RepairRequest
+from planner.specs.placement_request import PlacementRequest, inherited_and_changed
+from planner.specs.records import DeviceSpec
+from planner.specs.state import State
+from planner.topology.costs import CostTable
+
+
+def repair_request(
+    before: Placement,
+    said: Mapping[str, Any],
+    *,
+    state: State | None,
+    loss: float,
+    most_points: int,
+    devices: Mapping[str, DeviceSpec] | None = None,
+) -> RepairRequest:
+    """The request of a repair.
+
+    Args:
+        before: what stands.
+        said: arguments of `placement_request`; of those that are None, what stands decides.
+        devices: records of a graph's devices, where a graph is said.
+
+    Raises:
+        RequestError: as `placement_request`; or what stands was costed by a function.
+    """
+    old = before.request
+    unnamed = [one for one in old.costs if not one.name]
+    if unnamed and said.get("costs") is None and said.get("cluster") is None:
+        fact = "what stands was placed by a function's costs of groups, which no record holds"
+        remedy = "give the function again"
+        raise RequestError([Problem(where="group_costs", fact=fact, remedy=remedy)])
+    kept = {
+        "cluster": old.site,
+        "models": old.models,
+        "workload": old.workload,
+        "targets": old.targets,
+        "objective": old.objective,
+        "limits": old.limits,
+        "batches": old.batches,
+        "most_devices": old.most_devices,
+        "aligned": old.aligned,
+        "options": old.options,
+        "costs": costs_of(old),
+    }
+    if said.get("cluster") is not None:
+        kept["costs"] = None  # of other groups
+        kept["aligned"] = old.aligned and has_slices(said["cluster"])
+    asked = {key: value for key, value in said.items() if value is not None}
+    wanted = placement_request(**{**kept, **asked}, state=state, devices=devices)
+    inherited, changed = inherited_and_changed(old, wanted)
+    return RepairRequest(
+        before=before,
+        wanted=wanted,
+        loss_fraction=loss,
+        most_points=most_points,
+        inherited=inherited,
+        changed=changed,
+    )
+
+
+def costs_of(request: PlacementRequest) -> CostTable | None:
+    """The table of groups' costs of a request; None without one."""
+    return {one.name: (one.bytes_per_s, one.latency_s) for one in request.costs} or None

@@ -1,0 +1,206 @@
+"""The kinds of answers: their records, and what of each stands beside it in the envelope."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from planner.audit_results import Audit
+from planner.economics_results import EconomicsPlan
+from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
+from planner.errors import Problem
+from planner.expert_results import ExpertPlan
+from planner.placement_results import Placement, PlacementConflict
+from planner.predictions import Prediction
+from planner.repair_results import Repair
+from planner.report.json_records import UNVERIFIED
+from planner.results import Conflict, Plan
+from planner.specs.records import DeviceSpec
+from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
+from planner.surveys import Comparison, Curve
+from planner.verification_results import Verification
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """Frontiers of several cases, in the order asked."""
+
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Devices:
+    """Devices that there are to plan with."""
+
+    devices: tuple[DeviceSpec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why there is no answer, other than a conflict.
+
+    Args:
+        error: its name: `RequestError`, `OutOfTimeError`, …; `InternalError` of a defect.
+        exit_code: of the command.
+        message: in a sentence.
+        problems: of a request that cannot be read.
+        hint: what to do instead, if anybody knows.
+    """
+
+    error: str
+    exit_code: int
+    message: str
+    problems: tuple[Problem, ...]
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerKind:
+    """One kind of answer.
+
+    Args:
+        name: the word for it in the envelope.
+        record: what it is.
+        request, state, certificate: fields, by the way to them from the record, that stand in the
+            envelope under these names instead; empty where the kind has none.
+        repeated: a field that is not written because it is the same as another, and that one.
+    """
+
+    name: str
+    record: type
+    request: Path = ()
+    state: Path = ()
+    certificate: Path = ()
+    repeated: tuple[Path, Path] | None = None
+
+    @property
+    def moved(self) -> tuple[tuple[str, Path], ...]:
+        """What stands beside the answer; the state, which lies in the request, comes last."""
+        return (
+            ("request", self.request),
+            ("certificate", self.certificate),
+            ("state", self.state),
+        )
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """JSON pointers to what cannot be recounted, `*` for any index."""
+        return _unverified(self)
+
+    def place_of(self, path: Path) -> Path:
+        """Where in the envelope a field of the record is, by the way to it from the record."""
+        if self.repeated:
+            here, there = self.repeated
+            if path[: len(here)] == here:
+                path = (*there, *path[len(here) :])
+        for name, home in reversed(self.moved):
+            if home and path[: len(home)] == home:
+                return (name, *path[len(home) :])
+        return ("answer", *path)
+
+
+_REQUEST, _PROOF = ("request",), ("certificate",)
+
+ANSWER_KINDS: tuple[AnswerKind, ...] = (
+    AnswerKind(name="plan", record=Plan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(
+        name="placement",
+        record=Placement,
+        state=("request", "state"),
+        request=_REQUEST,
+        certificate=_PROOF,
+    ),
+    AnswerKind(
+        name="repair",
+        record=Repair,
+        request=("request",),
+        state=("request", "wanted", "state"),
+        certificate=("placement", "certificate"),
+        repeated=(("placement", "request"), ("request", "wanted")),
+    ),
+    AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(name="stages", record=StagePlan, certificate=("certificate",)),
+    AnswerKind(name="layers", record=LayerPlacement, certificate=("certificate",)),
+    AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(name="economics", record=EconomicsPlan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(name="frontiers", record=Curves),
+    AnswerKind(name="comparison", record=Comparison),
+    AnswerKind(name="audit", record=Audit, request=("request",)),
+    AnswerKind(name="engine-audit", record=EngineAudit, request=("request",)),
+    AnswerKind(name="prediction", record=Prediction),
+    AnswerKind(name="devices", record=Devices),
+    AnswerKind(name="conflict", record=Conflict, request=("request",)),
+    AnswerKind(name="engine-conflict", record=EngineConflict, request=("request",)),
+    AnswerKind(name="placement-conflict", record=PlacementConflict),
+    AnswerKind(name="staging-conflict", record=StagingConflict),
+    AnswerKind(name="verification", record=Verification),
+    AnswerKind(name="error", record=Failure),
+)
+
+_OF_RECORD = {kind.record: kind for kind in ANSWER_KINDS}
+_OF_NAME = {kind.name: kind for kind in ANSWER_KINDS}
+
+
+def kind_of(answer: object) -> AnswerKind:
+    """The kind of an answer.
+
+    Raises:
+        TypeError: it is no answer.
+    """
+    found = _OF_RECORD.get(type(answer))
+    if found is None:
+        raise TypeError(f"a {type(answer).__name__} is no answer of the planner")
+    return found
+
+
+def kind_named(name: object) -> AnswerKind | None:
+    return _OF_NAME.get(name) if isinstance(name, str) else None
+
+
+@cache
+def records_in(record: type) -> frozenset[type]:
+    """The records that an answer is made of, itself and its request among them."""
+    found: set[type] = set()
+    waiting: list[Any] = [record]
+    while waiting:
+        hint = waiting.pop()
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            if hint not in found:
+                found.add(hint)
+                waiting += get_type_hints(hint).values()
+        else:
+            waiting += get_args(hint)
+    return frozenset(found)
+
+
+@cache
+def _unverified(kind: AnswerKind) -> tuple[str, ...]:
+    inside = {"/" + "/".join(kind.place_of(path)) for path in _paths(kind.record, (), ())}
+    return ("/versions", "/data", *sorted(inside))
+
+
+def _paths(annotation: Any, path: Path, above: tuple[type, ...]) -> Iterator[Path]:  # noqa: ANN401
+    """Ways to fields that cannot be recounted, in a type and all within it."""
+    inner = get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType):
+        for one in inner:
+            yield from _paths(one, path, above)
+    elif get_origin(annotation) is tuple:
+        for one in dict.fromkeys(inner):
+            yield from _paths(one, (*path, "*"), above)
+    elif isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        if annotation in above:
+            return
+        hints = get_type_hints(annotation)
+        for field in dataclasses.fields(annotation):
+            here = (*path, field.name)
+            if field.name in UNVERIFIED.get(annotation, ()):
+                yield here
+            else:
+                yield from _paths(hints[field.name], here, (*above, annotation))

@@ -1,0 +1,141 @@
+"""Answers read back: the inverse of `as_json`, strictly and all faults at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import Problem, SpecError
+from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, Path, kind_named
+from planner.report.as_json import ANSWER, Json
+from planner.report.decoding import MISSING, Decoder, escaped, fault, literal
+from planner.specs.ledger import DataFile
+
+_ENVELOPE = (
+    "schema",
+    "kind",
+    "request",
+    "state",
+    "answer",
+    "certificate",
+    "versions",
+    "data",
+    "unverified",
+    "digest",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAnswer:
+    """An answer as it was read.
+
+    Args:
+        envelope: all of it.
+        kind: what it is.
+        answer: its record.
+    """
+
+    envelope: Json
+    kind: AnswerKind
+    answer: Any
+
+
+def answer_of(envelope: Json, *, shown: str) -> ReadAnswer:
+    """The answer of an envelope.
+
+    Args:
+        envelope: as `as_json.answer_json` makes it.
+        shown: where it is from, for messages.
+
+    Raises:
+        SpecError: it is no answer; every fault is listed, with its JSON pointer.
+    """
+    if envelope.get("schema") != ANSWER:
+        raise SpecError([_other_schema(envelope.get("schema"), shown)])
+    kind = kind_named(envelope.get("kind"))
+    if kind is None:
+        names = ", ".join(one.name for one in ANSWER_KINDS)
+        fact, remedy = "is no kind of answer", f"it is one of {names}"
+        value = literal(envelope.get("kind"))
+        problem = Problem(where=shown, key="/kind", value=value, fact=fact, remedy=remedy)
+        raise SpecError([problem])
+    problems = [*_keys(envelope, shown), *_beside(envelope, kind, shown)]
+    decoder, whole = Decoder(shown), _whole(envelope, kind)
+    found = None if whole is None else decoder.record(kind.record, whole, ())
+    if whole is None and "answer" in envelope:
+        problems.append(fault(shown, ("answer",), MISSING, "is no object"))
+    problems += [_placed(problem, kind) for problem in decoder.problems]
+    if problems:
+        raise SpecError(problems)
+    return ReadAnswer(envelope=envelope, kind=kind, answer=found)
+
+
+def _other_schema(schema: object, shown: str) -> Problem:
+    """What is wrong with a file of another schema, an older one above all."""
+    if isinstance(schema, str) and schema.startswith("planner."):
+        fact = f"is of the schema `{schema}`, which does not hold what was asked"
+        remedy = "make it again with this version: `plan … --json`"
+    else:
+        fact, remedy = "is no answer of the planner", "give what a command with `--json` wrote"
+    return Problem(where=shown, key="/schema", value=literal(schema), fact=fact, remedy=remedy)
+
+
+def _keys(envelope: Json, shown: str) -> Iterator[Problem]:
+    """Keys of an envelope that are missing, and that nobody knows."""
+    for name in _ENVELOPE:
+        if name not in envelope:
+            yield fault(shown, (name,), MISSING, "is missing")
+    for name, value in envelope.items():
+        if name not in _ENVELOPE:
+            yield fault(shown, (escaped(name),), value, "is not known")
+
+
+def _beside(envelope: Json, kind: AnswerKind, shown: str) -> Iterator[Problem]:
+    """What is wrong with what stands beside the record: versions, files, pointers, the digest."""
+    decoder = Decoder(shown)
+    decoder.value(dict[str, str], envelope.get("versions", {}), ("versions",))
+    decoder.value(tuple[DataFile, ...], envelope.get("data", []), ("data",))
+    decoder.value(str, envelope.get("digest", ""), ("digest",))
+    yield from decoder.problems
+    if envelope.get("unverified", [*kind.unverified]) != [*kind.unverified]:
+        yield fault(shown, ("unverified",), envelope["unverified"], "is not what a kind has")
+
+
+def _whole(envelope: Json, kind: AnswerKind) -> Json | None:
+    """The record of an answer, with what stands beside it put back."""
+    if not isinstance(envelope.get("answer"), dict):
+        return None
+    whole = dict(envelope["answer"])
+    # the state lies in the request, so it is put back last
+    for name, path in kind.moved:
+        if name in envelope and path:
+            whole = _put(whole, path, envelope[name])
+    if kind.repeated:
+        here, there = kind.repeated
+        whole = _put(whole, here, _at(whole, there))
+    return whole
+
+
+def _at(whole: Json, path: Path) -> object:
+    """A value of a nested object; None where there is none."""
+    found: object = whole
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _put(into: Json, path: Path, value: object) -> Json:
+    """An object with a value at a place, without touching the one given."""
+    first, *rest = path
+    if not rest:
+        return {**into, first: value}
+    below = into.get(first)
+    return {**into, first: _put(below, tuple(rest), value)} if isinstance(below, dict) else into
+
+
+def _placed(problem: Problem, kind: AnswerKind) -> Problem:
+    """A problem of the record as one of the envelope."""
+    path = tuple(problem.key.split("/")[1:])
+    return dataclasses.replace(problem, key="/" + "/".join(kind.place_of(path)))

@@ -1,0 +1,101 @@
+"""How records are written as JSON, whatever answer they are in: `as_json` and `from_json` agree.
+
+A record is an object of its fields; what it computes from them stands beside them, so that no
+reader has to. Records that stand in the same place say which they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.audit_results import Audit
+from planner.economics_results import EconomicsDeployment
+from planner.engine_results import EngineAudit, EngineDeployment
+from planner.expert_results import ExpertPlan
+from planner.placement_results import Placement, Served
+from planner.predictions import OperationLine
+from planner.repair_results import Repair
+from planner.results import (
+    Deployment,
+    Division,
+    Memory,
+    PhasePlan,
+    Plan,
+    StepTime,
+)
+from planner.specs.architecture import Experts, FeedForward
+from planner.specs.graphs import GraphSpec
+from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.pools import PoolSpec
+from planner.specs.records import (
+    ClusterSpec,
+    LinkedFabric,
+    ModelSpec,
+    NodesFabric,
+    TorusFabric,
+)
+from planner.staging_results import LayerPlacement, StageLine, StagePlan
+from planner.surveys import Frontier, FrontierProof
+from planner.verification_results import Verification
+from planner.verifier.rules import FIELDS
+
+DERIVED: Mapping[type, tuple[str, ...]] = {
+    StepTime: ("total_s",),
+    Division: ("n_most", "n_copies"),
+    PhasePlan: ("tokens_per_s",),
+    Memory: ("used_bytes", "free_bytes"),
+    Deployment: (
+        "summary",
+        "n_devices",
+        "ttft_s",
+        "tpot_s",
+        "output_tokens_per_s",
+        "served_tokens_per_s",
+        "utilization_fraction",
+    ),
+    ClusterSpec: ("n_devices",),
+    ModelSpec: ("n_params", "n_params_served"),
+    Plan: ("n_assumed",),
+    Frontier: ("at_target", "n_assumed"),
+    EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
+    EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
+    Audit: ("excess",),
+    EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
+    ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
+    OperationLine: ("total_s",),
+    StageLine: ("total_s", "held_bytes"),
+    StagePlan: ("summary",),
+    LayerPlacement: ("summary",),
+    Served: ("share",),
+    Repair: ("moved_bytes",),
+    Placement: ("n_used", "n_free", "output_tokens_per_s"),
+    Verification: ("is_true",),
+}
+"""What records compute from their fields and a reader should not have to."""
+
+KINDS: Mapping[type, tuple[str, str]] = {
+    ClusterSpec: ("site", "cluster"),
+    PoolSpec: ("site", "pool"),
+    GraphSpec: ("site", "graph"),
+    TorusFabric: ("kind", "torus"),
+    NodesFabric: ("kind", "nodes"),
+    LinkedFabric: ("kind", "linked"),
+    GroupedAttention: ("mixer", "grouped attention"),
+    LatentAttention: ("mixer", "latent attention"),
+    Recurrence: ("mixer", "recurrence"),
+    FeedForward: ("ffn", "whole"),
+    Experts: ("ffn", "experts"),
+}
+"""Key and value that tell records apart that stand in the same place."""
+
+RANGES = frozenset({"batches", "prefill_batches", "chunks"})
+"""Integers that are written as [first, last, step] of each run."""
+
+JOINT = "/"
+"""Joins the parts of a key that is several names: `gemm/bf16`."""
+
+UNVERIFIED: Mapping[type, tuple[str, ...]] = {
+    **{record: judged.names("unverified") for record, judged in FIELDS.items()},
+    FrontierProof: ("wall_s", "solve_s"),
+}
+"""What nobody can recount: seconds of solvers, and their versions."""

@@ -1,0 +1,36 @@
+"""Answers in one line, whatever they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planner.expert_results import ExpertPlan
+from planner.placement_results import Placement
+from planner.repair_results import Repair
+from planner.report.experts import experts_line
+from planner.report.layers import layers_line
+from planner.report.placement import placement_line
+from planner.report.repair import repair_line
+from planner.report.stages import stages_line
+from planner.report.terminal import plan_line
+from planner.results import Plan
+from planner.staging_results import LayerPlacement, StagePlan
+
+_LINES: Mapping[type, Callable[[Any], str]] = {
+    Plan: plan_line,
+    Placement: placement_line,
+    Repair: repair_line,
+    ExpertPlan: experts_line,
+    StagePlan: stages_line,
+    LayerPlacement: layers_line,
+}
+
+
+def summary_of(answer: object) -> str:
+    """An answer in one line.
+
+    Raises:
+        KeyError: it is of a kind that has none.
+    """
+    return _LINES[type(answer)](answer)

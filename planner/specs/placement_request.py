@@ -1,0 +1,167 @@
+"""What is asked of a placement: models, a cluster as it is, and what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.specs.defaults import DEFAULT_WORKLOAD, default_prefill
+from planner.specs.graphs import GraphSpec
+from planner.specs.pools import PoolSpec
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import Request, SolverOptions, Targets, make_request
+from planner.specs.state import State
+
+OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
+LIMITS = ("rent", "devices")
+
+BATCHES = tuple(sorted({*(1 << k for k in range(11)), *(3 << k for k in range(9))}))
+"""Decode batches to choose from: powers of two, and half-way between them."""
+
+SiteSpec = ClusterSpec | PoolSpec | GraphSpec
+"""Whatever replicas are placed on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serve:
+    """What is wanted of one model.
+
+    Args:
+        model: to serve.
+        demand_tokens_per_s: output tokens that its replicas must serve together; for the
+            objective `share`, of which the worst served model gets the most.
+        replicas: exactly so many; None leaves it open.
+        workload, targets: of its requests; those of the placement where left out. Targets
+            hold for each replica by itself.
+        weights_formats, kv_formats: to choose from, as in `planning.plan`.
+    """
+
+    model: ModelSpec
+    demand_tokens_per_s: float | None = None
+    replicas: int | None = None
+    workload: Workload | None = None
+    targets: Targets | None = None
+    weights_formats: Sequence[str] | None = None
+    kv_formats: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCost:
+    """What a group of devices gets, by somebody who knows better than the graph.
+
+    Args:
+        name: of a node or a leaf, or `pool`, in a table of costs; empty if a function was asked.
+        devices: that the function was asked about; none in a table.
+        bytes_per_s: of one of them to all others, one way, as attained.
+        latency_s: of a message.
+    """
+
+    name: str
+    devices: tuple[str, ...]
+    bytes_per_s: float
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRequest:
+    """One request for a placement, defaults filled in.
+
+    Args:
+        site: the cluster, all of it.
+        models: what is wanted of each.
+        workload, targets: of the models that have none of their own.
+        objective: one of `OBJECTIVES`.
+        state: what of the cluster is busy, failed, reserved, slow or narrow; None for nothing.
+        limits: on all replicas together, of `LIMITS`.
+        batches: decode batches to choose from.
+        most_devices: of one replica; None for the usual most.
+        aligned: on a torus, slices start at its cubes only.
+        layout_first: each layout is chosen as if all of the cluster were free.
+        costs: of groups, in place of what the graph says.
+        options: how to solve.
+    """
+
+    site: SiteSpec
+    models: tuple[Serve, ...]
+    workload: Workload = DEFAULT_WORKLOAD
+    targets: Targets = field(default_factory=Targets)
+    objective: str = OBJECTIVES[0]
+    state: State | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    batches: tuple[int, ...] = BATCHES
+    most_devices: int | None = None
+    aligned: bool = False
+    layout_first: bool = False
+    costs: tuple[GroupCost, ...] = ()
+    options: SolverOptions = field(default_factory=SolverOptions)
+
+
+def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:
+    """What is asked of the layout of a model's replica, were it on a cluster of its own.
+
+    Prefill batches are offered as `planning.plan` does, in the same steps as decode batches.
+
+    Raises:
+        RequestError: with every problem, not only the first.
+    """
+    targets = one.targets or asked.targets
+    return make_request(
+        one.model,
+        cluster,
+        workload=one.workload or asked.workload,
+        targets=targets,
+        weights_formats=one.weights_formats,
+        kv_formats=one.kv_formats,
+        batches=asked.batches,
+        prefill_batches=(1,) if default_prefill(targets) == "latency" else BATCHES,
+        prefill=None,
+        objective="latency" if asked.objective == "latency" else "throughput",
+        options=asked.options,
+    )
+
+
+def tidied(one: Serve) -> Serve:
+    """A wish whose formats are tuples, so that it equals itself read back."""
+    weights, caches = one.weights_formats, one.kv_formats
+    return replace(
+        one,
+        weights_formats=None if weights is None else tuple(weights),
+        kv_formats=None if caches is None else tuple(caches),
+    )
+
+
+def aspects(asked: PlacementRequest) -> dict[str, object]:
+    """What a request says, by what people call it; the state of the cluster is none of it."""
+    targets, models = asked.targets, asked.models
+    return {
+        "cluster": asked.site,
+        "models": tuple(one.model for one in models),
+        "demands": tuple(one.demand_tokens_per_s for one in models),
+        "replicas": tuple(one.replicas for one in models),
+        "formats": tuple((one.weights_formats, one.kv_formats) for one in models),
+        "workload": (asked.workload, tuple(one.workload for one in models)),
+        "latency target": targets.tpot_s,
+        "TTFT target": targets.ttft_s,
+        "least batch": targets.min_batch,
+        "quality": targets.quality_loss_fraction,
+        "other targets": (targets.degrees, tuple(one.targets for one in models)),
+        "objective": asked.objective,
+        "limits": dict(asked.limits),
+        "batches": asked.batches,
+        "most devices of a replica": asked.most_devices,
+        "alignment": asked.aligned,
+        "costs of groups": asked.costs,
+        "options": asked.options,
+    }
+
+
+def inherited_and_changed(
+    before: PlacementRequest, now: PlacementRequest
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the aspects of a request that are as they were, and of those that are not."""
+    old, new = aspects(before), aspects(now)
+    same = {name: old[name] == new[name] for name in new}
+    return (
+        tuple(name for name, is_same in same.items() if is_same),
+        tuple(name for name, is_same in same.items() if not is_same),
+    )

@@ -1,0 +1,168 @@
+"""What of a certificate can be counted without proving anything again.
+
+The objective is that of the recounted answer, the gap follows from it and the bound, and no bound
+is beyond the objective. That nothing is better than the bound is proved by a new search alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
+from planner.verifier.findings import TOLERANCE, Finding, Path
+
+CLOSE = 1e-8
+STATUSES = (OPTIMAL, UNCONFIRMED, FEASIBLE)
+
+REASONS = {
+    "weights": "their weights alone exceed a device's memory",
+    "memory": "they exceed a device's memory by themselves",
+    "hbm": "no choice of the other phase leaves them room",
+    "empty": "their slice has nothing left for the other phase",
+    "bound": "their lower bound is above a plan that exists",
+    "dominated": "another choice of the same slice is no worse in anything",
+    "slower": "others of the same devices, stages and batch are faster, or they do not fit",
+}
+LIMITS = ("tpot", "ttft", "cost", "devices", "batch", "demand")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What the numbers of a certificate count, so that some of them add up.
+
+    Args:
+        reasons: of screens, by name.
+        adds_up: a number, and the sum that it has to be.
+    """
+
+    reasons: Mapping[str, str]
+    adds_up: Callable[[Certificate], tuple[int, int]]
+
+    def of_a_repair(self) -> Counts:
+        """A repair chooses among more than a placement, and counts what that had."""
+        return replace(self, adds_up=lambda says: (0, 0))
+
+
+def _rejected(says: Certificate, *names: str) -> int:
+    return sum(one.n_candidates for one in says.screens if one.name in names or not names)
+
+
+OF_A_PLAN = Counts(
+    reasons={**REASONS, **{name: f"they break `{name}` by themselves" for name in LIMITS}},
+    adds_up=lambda says: (says.n_candidates, _rejected(says) + says.n_solved),
+)
+"""All candidates are rejected or solved."""
+
+ON_NODES = Counts(
+    reasons={
+        "layouts": "others are better on the same devices",
+        "ways": "others fit wherever they do and serve more",
+    },
+    adds_up=lambda says: (says.n_candidates, _rejected(says, "layouts") + says.n_contexts),
+)
+"""Of the layouts the best of each way is kept."""
+
+ON_A_TORUS = Counts(
+    reasons={
+        "layouts": "others are better on the same slice",
+        "tiled": "slices that smaller ones fill, and serve as much from",
+    },
+    adds_up=lambda says: (says.n_contexts, _rejected(says, "tiled") + says.n_solved),
+)
+"""Of the places those are solved that no others fill."""
+
+
+def certified(
+    says: Certificate,
+    *,
+    objective_name: str,
+    objective: float,
+    dimension: str,
+    is_rate: bool,
+    gap: float,
+    checks: tuple[str, ...],
+    counts: Counts = OF_A_PLAN,
+    statuses: Sequence[str] = STATUSES,
+) -> tuple[Certificate, list[Finding]]:
+    """The certificate that is true of a recounted objective, and what is wrong with its claims.
+
+    Args:
+        objective: of the answer, recounted, SI.
+        is_rate: whether more is better.
+        gap: that was asked for.
+        checks: that every answer passes before it goes out.
+        counts: what its numbers count.
+        statuses: that such an answer may have.
+    """
+    agrees = math.isclose(says.objective, objective, rel_tol=CLOSE)
+    value = says.objective if agrees else objective
+    found = replace(
+        says,
+        objective_name=objective_name,
+        objective=value,
+        gap=abs(value - says.bound) / abs(value) if value else 0.0,
+        dimension=dimension,
+        screens=tuple(
+            replace(one, reason=counts.reasons.get(one.name, one.reason)) for one in says.screens
+        ),
+        verified=checks,
+    )
+    wrong = []
+    beyond = says.bound - value if not is_rate else value - says.bound
+    if beyond > TOLERANCE * abs(value):
+        fact = f"is beyond the objective {value!r}"
+        wrong.append(Finding(path=("certificate", "bound"), says=says.bound, fact=fact))
+    if says.status not in statuses:
+        fact = f"is none of {', '.join(statuses)}"
+        wrong.append(Finding(path=("certificate", "status"), says=says.status, fact=fact))
+    elif says.status == OPTIMAL and found.gap > gap * (1 + TOLERANCE) + CLOSE:
+        fact = f"is not what a gap of {found.gap!r} is called where {gap!r} was asked for"
+        wrong.append(Finding(path=("certificate", "status"), says=says.status, fact=fact))
+    return found, [*wrong, *_unvouched(says, is_rate=is_rate), *_miscounted(says, counts)]
+
+
+def _unvouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:
+    """Provers that are said to vouch for a bound and did not say as much; or too few of them.
+
+    Two of different families do, or the project's own arithmetic by itself.
+    """
+    path: Path = ("certificate", "vouched_by")
+    words: list[Proof] = []
+    for i, name in enumerate(says.vouched_by):
+        mine = [one for one in says.proofs if one.prover == name and one.outcome != "refused"]
+        if not any(_says_as_much(one.bound, says.bound, is_rate=is_rate) for one in mine):
+            fact = "did not say as much as the bound"
+            yield Finding(path=(*path, str(i)), says=name, fact=fact)
+        words += mine
+    families = {one.lineage for one in words}
+    is_enough = len(families) > 1 or any(one.is_own for one in words)
+    if says.status == OPTIMAL and not is_enough:
+        fact = "are too few to call an answer optimal"
+        yield Finding(path=path, says=", ".join(says.vouched_by), fact=fact)
+
+
+def _says_as_much(word: float, bound: float, *, is_rate: bool) -> bool:
+    """Whether a prover's bound is no weaker than another."""
+    slack = CLOSE * abs(bound)
+    return word <= bound + slack if is_rate else word >= bound - slack
+
+
+def _miscounted(says: Certificate, counts: Counts) -> list[Finding]:
+    """Numbers that do not add up, and screens that nobody knows."""
+    wrong = []
+    for i, screen in enumerate(says.screens):
+        path: Path = ("certificate", "screens", str(i))
+        if screen.name not in counts.reasons:
+            wrong.append(Finding(path=(*path, "name"), says=screen.name, fact="is no screen"))
+        if screen.n_candidates < 1:
+            count = screen.n_candidates
+            fact = "are no candidates"
+            wrong.append(Finding(path=(*path, "n_candidates"), says=count, fact=fact))
+    stated, added = counts.adds_up(says)
+    if stated != added:
+        fact = f"do not add up: {stated} of them are {added} screened and left"
+        of = ("certificate", "n_candidates")
+        wrong.append(Finding(path=of, says=says.n_candidates, fact=fact))
+    return wrong

@@ -1,0 +1,118 @@
+"""What does not hold in an answer: the place, what it says, and what a recount finds there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+
+from planner.errors import SolverError
+
+Path = tuple[str, ...]
+"""The way to a value from the record of an answer: names of fields, keys, indices."""
+
+TOLERANCE = 1e-9
+"""Relative, of a recount: another order of summation makes some 1e-13 of it."""
+
+NOTHING = 1e-15
+"""Seconds, dollars, bytes and shares below which two figures are both nothing."""
+
+CANCELLED: Mapping[str, float] = {"gap": 1e-8, "loss_fraction": 1e-8, "gain_fraction": 1e-8}
+"""Differences of nearly equal numbers, and what is left of their digits, absolute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One figure that does not hold.
+
+    Args:
+        path: where it stands in the record.
+        says: what stands there.
+        found: what a recount gives; None where nothing could stand there.
+        fact: why it does not hold, where the two values do not say it all.
+    """
+
+    path: Path
+    says: object
+    found: object = None
+    fact: str = ""
+
+    def __str__(self) -> str:
+        where = ".".join(self.path)
+        if self.fact:
+            return f"{where} {_shown(self.says)} {self.fact}"
+        return f"{where} {_shown(self.says)} is {_shown(self.found)}"
+
+
+class Refused(Exception):  # noqa: N818 caught where the rest of an answer can still be judged
+    """Something that cannot be, so that what depends on it cannot be recounted.
+
+    Args:
+        fact: what is wrong with it.
+        path: where it stands, from where the caller looks.
+    """
+
+    def __init__(self, fact: str, *, path: Path = (), says: object = None) -> None:
+        self.path, self.says, self.fact = path, says, fact
+        super().__init__(fact)
+
+    def at(self, path: Path) -> Finding:
+        return Finding(path=(*path, *self.path), says=self.says, fact=self.fact)
+
+
+def differences(says: object, found: object, path: Path = ()) -> Iterator[Finding]:
+    """Where a record differs from the one that a recount gives, leaf by leaf."""
+    if says is found:
+        return
+    if is_dataclass(found) and type(says) is type(found):
+        for field in fields(found):
+            here = (*path, field.name)
+            yield from differences(getattr(says, field.name), getattr(found, field.name), here)
+    elif isinstance(found, Mapping) and isinstance(says, Mapping):
+        for key in dict.fromkeys((*says, *found)):
+            here = (*path, str(key))
+            yield from differences(says.get(key), found.get(key), here)
+    elif isinstance(found, tuple) and isinstance(says, tuple):
+        if len(says) != len(found):
+            fact = f"has {len(says)} entries, and there are {len(found)}"
+            yield Finding(path=path, says=_ends(says), found=_ends(found), fact=fact)
+        else:
+            for i, (one, other) in enumerate(zip(says, found, strict=True)):
+                yield from differences(one, other, (*path, str(i)))
+    elif not _alike(says, found, path[-1] if path else ""):
+        yield Finding(path=path, says=says, found=found)
+
+
+def with_differences(wrong: list[Finding], says: object, truth: object) -> list[Finding]:
+    """What was found wrong, and every other leaf that is not as a recount has it."""
+    told = {finding.path for finding in wrong}
+    return wrong + [one for one in differences(says, truth) if one.path not in told]
+
+
+def refuse(wrong: Sequence[Finding]) -> None:
+    """Go on only if nothing is wrong.
+
+    Raises:
+        SolverError: something is; all of it is told.
+    """
+    if wrong:
+        raise SolverError("the verifier disagrees with the answer: " + "; ".join(map(str, wrong)))
+
+
+def _alike(says: object, found: object, name: str) -> bool:
+    numbers = (int, float)
+    if isinstance(says, bool) or isinstance(found, bool):
+        return says is found
+    if isinstance(says, numbers) and isinstance(found, numbers):
+        close = CANCELLED.get(name, NOTHING)
+        return math.isclose(says, found, rel_tol=TOLERANCE, abs_tol=close)
+    return type(says) is type(found) and says == found
+
+
+def _ends(values: tuple[object, ...]) -> object:
+    """A list by its first entry, when its length is what is said of it."""
+    return values[0] if values and not is_dataclass(values[0]) else ""
+
+
+def _shown(value: object) -> str:
+    return repr(value) if not is_dataclass(value) else type(value).__name__

@@ -1,0 +1,270 @@
+"""One phase of a deployment: its layout, and the time, memory and words of its pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from planner.results import Division, PhasePlan, StepTime
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
+from planner.verifier.findings import Finding, Path, Refused
+from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
+from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
+from planner.verifier.scalar.experts import expert_ways
+from planner.verifier.scalar.heads import cached_heads
+from planner.verifier.scalar.shapes import OVER_HEADS, Layout
+
+OVER_BATCH = "batch"
+MOST_PARTS, PARTS_PER_STAGE = 64, 4
+"""Micro-batches of a pass, at most, and of each stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A model at rest on a mesh.
+
+    Args:
+        stored, data, sliced: masks of axes that cut E, have copies of all but experts, and cut
+            the FFN dimension of each expert.
+        weights_format, kv_format: number formats.
+    """
+
+    model: ModelSpec
+    cluster: ClusterSpec
+    mesh: ScalarMesh
+    stored: int
+    data: int
+    sliced: int
+    weights_format: str
+    kv_format: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens of each sequence of a pass: that enter, that these attend to, that are kept."""
+
+    n_new: float
+    n_context: float
+    n_cached: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a phase uses weights at rest, as an answer says it.
+
+    Args:
+        gathered_axes: by name, as `xy`.
+    """
+
+    batch: int
+    n_microbatches: int
+    attention: str
+    gathered_axes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A pass of a phase, counted."""
+
+    layout: Layout
+    way: Way
+    tokens: Tokens
+    time: ScalarTime
+    held: ScalarBytes
+
+    @property
+    def all_bytes(self) -> float:
+        """What it needs of the busiest device, by itself."""
+        held = self.held
+        return held.weights_bytes + held.kv_bytes + held.activation_bytes + held.gather_bytes
+
+    @property
+    def step(self) -> StepTime:
+        time = self.time
+        return StepTime(
+            compute_s=time.compute_s,
+            weights_s=time.weights_s,
+            attention_s=time.attention_s,
+            network_s=time.network_s,
+            overhead_s=time.overhead_s,
+        )
+
+
+def resting(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    mesh: ScalarMesh,
+    formats: tuple[str, str],
+    names: tuple[str, str, str],
+) -> Resting:
+    """A model at rest, from the words of an answer.
+
+    Args:
+        formats: of weights, and of the KV cache.
+        names: how weights rest, and the axes with copies and slices: `E_x F_yz`, `z`, ``.
+
+    Raises:
+        Refused: weights cannot rest so.
+    """
+    storage, copied, sliced = names
+    masks = []
+    for field, read, text in (
+        ("storage", stored_axes, storage),
+        ("copied_axes", mask_of, copied),
+        ("sliced_axes", mask_of, sliced),
+    ):
+        try:
+            masks.append(read(text, mesh))
+        except Refused as refused:
+            raise Refused(refused.fact, path=(field,), says=text) from None
+    stored, data, cuts = masks
+    if (data or cuts) and model.moe is None:
+        raise Refused("are of models with experts only", path=("copied_axes",), says=copied)
+    if stored & data or stored & cuts:
+        fact = "says of an axis that it cuts weights in two ways"
+        raise Refused(fact, path=("storage",), says=storage)
+    return Resting(
+        model=model,
+        cluster=cluster,
+        mesh=mesh,
+        stored=stored,
+        data=data,
+        sliced=cuts,
+        weights_format=formats[0],
+        kv_format=formats[1],
+    )
+
+
+def counted(rests: Resting, way: Way, tokens: Tokens) -> Counted:
+    """A pass, counted in plain scalar arithmetic.
+
+    Raises:
+        Refused: the phase cannot use the weights so.
+    """
+    mesh = rests.mesh
+    try:
+        gathered = mask_of(way.gathered_axes, mesh)
+    except Refused as refused:
+        raise Refused(refused.fact, path=("gathered_axes",), says=way.gathered_axes) from None
+    for fact, name in _impossible(rests, way, gathered):
+        raise Refused(fact, path=(name,), says=getattr(way, name))
+    shared = {
+        "stored": rests.stored,
+        "data": rests.data,
+        "sliced": rests.sliced,
+        "gathered": gathered,
+        "attention": way.attention,
+        "n_microbatches": way.n_microbatches,
+        "weights_format": rests.weights_format,
+        "kv_format": rests.kv_format,
+    }
+    cluster, model = rests.cluster, rests.model
+    work = {"batch": way.batch, "n_new_tokens": tokens.n_new, **shared}
+    return Counted(
+        layout=Layout(model=model, mesh=mesh, **shared),  # type: ignore[arg-type]
+        way=way,
+        tokens=tokens,
+        time=step_time(
+            model,
+            cluster.device,
+            cluster.fabric,
+            mesh,
+            n_context_tokens=tokens.n_context,
+            **work,  # type: ignore[arg-type]
+        ),
+        held=held_bytes(model, mesh, n_cached_tokens=tokens.n_cached, **work),  # type: ignore[arg-type]
+    )
+
+
+def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, str]]:
+    """What of a way no layout does, and the field that says it."""
+    mesh, parts = rests.mesh, way.n_microbatches
+    if way.batch < 1:
+        yield "is no batch", "batch"
+    most = 1 if mesh.n_stages == 1 else min(MOST_PARTS, PARTS_PER_STAGE * mesh.n_stages)
+    if not 1 <= parts <= most or parts & (parts - 1):
+        yield f"is no power of two up to {most}", "n_microbatches"
+    if gathered & rests.data:
+        yield "are gathered and have copies", "gathered_axes"
+    if rests.model.moe is not None and rests.stored and gathered:
+        yield "are gathered, though the weights are cut in two dimensions", "gathered_axes"
+    used, cut = mesh.members(7), mesh.members(gathered | rests.data)
+    allowed = [OVER_HEADS] if len(cut) < len(used) or not used else []
+    allowed += [OVER_BATCH] if used else []
+    if way.attention not in allowed:
+        yield f"is not {' or '.join(allowed)}", "attention"
+
+
+def phase_plan(phase: str, pass_: Counted) -> PhasePlan:
+    """The record of a phase that is true of its pass."""
+    layout, way = pass_.layout, pass_.way
+    model, mesh = layout.model, layout.mesh
+    n_tokens = way.batch * int(pass_.tokens.n_new)
+    return PhasePlan(
+        phase=phase,
+        batch=way.batch,
+        n_microbatches=way.n_microbatches,
+        layout=layout_name(model, layout),
+        attention=way.attention,
+        n_kv_ways=_n_kv_ways(pass_),
+        step=pass_.step,
+        n_tokens=n_tokens,
+        mfu_fraction=0.0,
+        gathered_axes=axes_text(layout.gathered, mesh),
+        divisions=_divisions(pass_),
+    )
+
+
+def with_mfu(plan: PhasePlan, pass_: Counted, device: DeviceSpec) -> PhasePlan:
+    """The same with the published FLOP of its tokens over the peak of all devices."""
+    model, mesh = pass_.layout.model, pass_.layout.mesh
+    active = model.n_active_params_published or model.n_params_published
+    peak = _peak_flop_per_s(device, pass_.layout.weights_format) * mesh.n_devices * mesh.n_stages
+    share = 2.0 * active * plan.n_tokens / (peak * pass_.time.total_s)
+    return replace(plan, mfu_fraction=share)
+
+
+def _peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
+    """Of a format, or of 16 bits where the device does not multiply the format."""
+    for name in (number_format, "bf16", "fp16"):
+        if name in device.peak_flop_per_s:
+            return device.peak_flop_per_s[name]
+    raise Refused("is no format that the device computes", says=number_format)
+
+
+def _attention_cut(pass_: Counted) -> tuple[int, int]:
+    """Devices over which attention cuts a micro-batch, and that share each of its sequences."""
+    layout, way = pass_.layout, pass_.way
+    cut = layout.batch_axes(ceil(way.batch / way.n_microbatches))
+    return layout.mesh.size(cut), layout.mesh.size(~cut & 7)
+
+
+def _n_kv_ways(pass_: Counted) -> int:
+    """Ways in which the cache is cut: by sequences, and by whole heads."""
+    n_batch, n_sharing = _attention_cut(pass_)
+    return n_batch * min(n_sharing, cached_heads(pass_.layout.model))
+
+
+def _divisions(pass_: Counted) -> tuple[Division, ...]:
+    """Whole things that do not come out even."""
+    layout = pass_.layout
+    model, (_, n_sharing) = layout.model, _attention_cut(pass_)
+    dealt = [
+        ("query heads", model.n_heads_served, n_sharing),
+        ("latents" if model.mla else "KV heads", cached_heads(model), n_sharing),
+        ("layers", model.n_layers, layout.mesh.n_stages),
+    ]
+    if model.moe is not None:
+        dealt.append(("experts", model.moe.n_experts, expert_ways(layout)))
+    return tuple(
+        Division(things=things, n_things=n, n_parts=parts)
+        for things, n, parts in dealt
+        if n % parts
+    )
+
+
+def unoffered(path: Path, says: object, offered: tuple[object, ...]) -> list[Finding]:
+    """A choice that is none of those that the request offers."""
+    fact = "is none of what was offered"
+    return [] if says in offered else [Finding(path=path, says=says, fact=fact)]

@@ -1,0 +1,297 @@
+"""A placement counted anew: ranks on the graph, groups' links, recipes, totals, certificate.
+
+The cluster is built from the request and its state. Each recipe is a deployment on the cluster
+that devices of its ability make; each replica is laid on the graph rank by rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from planner.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
+from planner.placement_results import KindUse, Placement, Recipe, Replica, Served
+from planner.results import Deployment
+from planner.specs.placement_request import PlacementRequest, Serve, layout_request
+from planner.specs.records import ClusterSpec, Provenance
+from planner.verifier.certificates import STATUSES, Counts, certified
+from planner.verifier.deployments import Ground as Standing
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
+from planner.verifier.plans import broken_targets, counted_deployment
+
+DIMENSIONS = {
+    "throughput": "token/s",
+    "share": "1",
+    "rent": "USD/h",
+    "devices": "1",
+    "latency": "s",
+}
+RATES = ("throughput", "share")
+
+
+class Stand(Protocol):
+    """What replicas stand on: servers, or a torus."""
+
+    name: str
+    title: str
+
+    @property
+    def counts(self) -> Counts: ...
+
+    @property
+    def checks(self) -> tuple[str, ...]: ...
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]: ...
+
+    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+        """The cluster that a recipe's devices make; raises Refused where they cannot."""
+
+    def replica(
+        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+    ) -> Replica:
+        """The replica that is true of its devices."""
+
+    def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
+        """Devices by kind, given how many of each device kind are used."""
+
+    def is_free(self, device: str) -> bool | None:
+        """Whether a device is free; None of what is no device."""
+
+    def kind_name(self, device: str) -> str:
+        """The kind of a device."""
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        """What a device loads or sends over its own link; 0 of what is not free."""
+
+
+def stand_of(request: PlacementRequest) -> Stand:
+    """The cluster of a request in its state."""
+    if isinstance(request.site, ClusterSpec):
+        from planner.verifier.tori import TorusStand
+
+        return TorusStand(request)
+    from planner.verifier.fabrics import FabricStand
+
+    return FabricStand(request)
+
+
+def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:
+    """The placement that is true of its choice, and everything in this one that is not so."""
+    return judged(placement, stand_of(placement.request))
+
+
+def judged(
+    placement: Placement,
+    stand: Stand,
+    *,
+    is_repaired: bool = False,
+) -> tuple[Placement, list[Finding]]:
+    """The placement that is true of its choice, and everything in it that is not so.
+
+    Args:
+        stand: its cluster in its state.
+        is_repaired: whether it was chosen to move little.
+    """
+    request = placement.request
+    wishes = {one.model.name: one for one in request.models}
+    wrong: list[Finding] = []
+    n_alike = [
+        sum(one.recipe == i for one in placement.replicas) for i in range(len(placement.recipes))
+    ]
+    recipes = tuple(
+        _recipe(request, stand, wishes, one, n, wrong, ("recipes", str(i)))
+        for i, (one, n) in enumerate(zip(placement.recipes, n_alike, strict=True))
+    )
+    wrong += _orderly(placement)
+    wrong += _devices(placement, stand)
+    replicas = tuple(_replicas(placement, recipes, stand, wrong))
+    known = [one for one in replicas if 0 <= one.recipe < len(recipes)]
+    served = tuple(_served(one, recipes, known) for one in request.models)
+    wrong += _broken_wishes(request, served, recipes, known)
+    used = _used(placement, stand)
+    certificate, found_wrong = certified(
+        placement.certificate,
+        objective_name=request.objective,
+        objective=_reached(request, served, recipes, known),
+        dimension=DIMENSIONS[request.objective],
+        is_rate=request.objective in RATES,
+        gap=request.options.gap,
+        checks=stand.checks,
+        counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
+        statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
+    )
+    wrong += found_wrong
+    models = (value for one in request.models for value in one.model.provenance)
+    truth = Placement(
+        request=request,
+        pool=stand.name,
+        title=stand.title,
+        recipes=recipes,
+        replicas=replicas,
+        served=served,
+        kinds=stand.kinds(used),
+        certificate=certificate,
+        provenance=tuple(dict.fromkeys((*stand.provenance, *models))),
+    )
+    return truth, with_differences(wrong, placement, truth)
+
+
+def _recipe(
+    request: PlacementRequest,
+    stand: Stand,
+    wishes: Mapping[str, Serve],
+    says: Recipe,
+    n_alike: int,
+    wrong: list[Finding],
+    path: Path,
+) -> Recipe:
+    """The recipe with the deployment that is true of its choice."""
+    one = wishes.get(says.model)
+    if one is None:
+        fact = "is no model that was asked for"
+        wrong.append(Finding(path=(*path, "model"), says=says.model, fact=fact))
+        return says
+    try:
+        cluster, standing = stand.cluster_of(says, one)
+    except Refused as refused:
+        wrong.append(refused.at(path))
+        return says
+    asked = layout_request(request, one, cluster)
+    here = (*path, "deployment")
+    ground = replace(standing, n_alike=n_alike)
+    found, more = counted_deployment(asked, says.deployment, here, ground=ground)
+    found = replace(found, variant="")
+    wrong += more
+    wrong += broken_targets(asked, found, here)
+    return replace(says, deployment=found)
+
+
+def _orderly(placement: Placement) -> Iterator[Finding]:
+    """Recipes stand in the order in which replicas use them, and each is used and another's."""
+    met: list[int] = []
+    for i, one in enumerate(placement.replicas):
+        if not 0 <= one.recipe < len(placement.recipes):
+            fact = f"is none of the {len(placement.recipes)} recipes"
+            yield Finding(path=("replicas", str(i), "recipe"), says=one.recipe, fact=fact)
+        elif one.recipe not in met:
+            met.append(one.recipe)
+    if met != sorted(met) or len(met) != len(placement.recipes):
+        fact = "are not those that replicas use, in their order"
+        yield Finding(path=("recipes",), says=len(placement.recipes), fact=fact)
+    models = [placement.recipes[number].model for number in met]
+    for i, one in enumerate(placement.replicas):
+        if one.recipe in met and one.model != models[met.index(one.recipe)]:
+            fact = "is not the model of its recipe"
+            yield Finding(path=("replicas", str(i), "model"), says=one.model, fact=fact)
+
+
+def _devices(placement: Placement, stand: Stand) -> Iterator[Finding]:
+    """Ranks on what is no device, is not free, or has another rank."""
+    seen: set[str] = set()
+    for i, one in enumerate(placement.replicas):
+        for j, rank in enumerate(one.ranks):
+            path = ("replicas", str(i), "ranks", str(j), "device")
+            free = stand.is_free(rank.device)
+            fact = "is no device of the cluster" if free is None else "" if free else "is not free"
+            if rank.device in seen:
+                fact = "has another rank"
+            seen.add(rank.device)
+            if fact:
+                yield Finding(path=path, says=rank.device, fact=fact)
+
+
+def _replicas(
+    placement: Placement, recipes: Sequence[Recipe], stand: Stand, wrong: list[Finding]
+) -> Iterator[Replica]:
+    """Each replica as its devices make it; names count the replicas of a model."""
+    numbers: dict[str, int] = {}
+    for i, says in enumerate(placement.replicas):
+        name = f"{says.model}/{numbers.get(says.model, 0)}"
+        numbers[says.model] = numbers.get(says.model, 0) + 1
+        path = ("replicas", str(i))
+        known = all(stand.is_free(rank.device) is not None for rank in says.ranks)
+        if not 0 <= says.recipe < len(recipes) or not known:
+            yield replace(says, name=name)
+            continue
+        try:
+            yield stand.replica(says, recipes[says.recipe], name, wrong, path)
+        except Refused as refused:
+            wrong.append(refused.at(path))
+            yield replace(says, name=name)
+
+
+def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica]) -> Served:
+    """What a model gets, replica by replica."""
+    mine = [recipes[one.recipe].deployment for one in replicas if one.model == wish.model.name]
+    return Served(
+        model=wish.model.name,
+        demand_tokens_per_s=wish.demand_tokens_per_s,
+        output_tokens_per_s=math.fsum(one.output_tokens_per_s for one in mine),
+        n_replicas=len(mine),
+        n_devices=sum(one.n_devices for one in mine),
+        usd_per_hour=math.fsum(one.usd_per_hour for one in mine),
+    )
+
+
+def _used(placement: Placement, stand: Stand) -> dict[str, int]:
+    """Devices in use, by the name of their kind."""
+    found: dict[str, int] = {}
+    for name in {rank.device for one in placement.replicas for rank in one.ranks}:
+        if stand.is_free(name) is not None:
+            kind = stand.kind_name(name)
+            found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def _reached(
+    request: PlacementRequest,
+    served: Sequence[Served],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+) -> float:
+    """What the replicas come to in the objective, SI."""
+    shares = [one.share for one in served if one.share is not None]
+    deployments: list[Deployment] = [recipes[one.recipe].deployment for one in replicas]
+    return {
+        "throughput": math.fsum(one.output_tokens_per_s for one in served),
+        "share": min(shares, default=math.inf),
+        "rent": math.fsum(one.usd_per_hour for one in served),
+        "devices": float(sum(one.n_devices for one in served)),
+        "latency": math.fsum(one.tpot_s for one in deployments),
+    }[request.objective]
+
+
+def _broken_wishes(
+    request: PlacementRequest,
+    served: Sequence[Served],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+) -> Iterator[Finding]:
+    """Demands, numbers of replicas and limits that the replicas do not keep."""
+    for i, (wish, one) in enumerate(zip(request.models, served, strict=True)):
+        path = ("served", str(i))
+        short = one.share is not None and one.share < 1 - 2 * TOLERANCE
+        if short and request.objective != "share":
+            fact = f"is {one.share!r} of the demand"
+            rate = one.output_tokens_per_s
+            yield Finding(path=(*path, "output_tokens_per_s"), says=rate, fact=fact)
+        if wish.replicas is not None and one.n_replicas != wish.replicas:
+            fact = f"are not the {wish.replicas} that were asked for"
+            yield Finding(path=(*path, "n_replicas"), says=one.n_replicas, fact=fact)
+    totals = {
+        "rent": math.fsum(one.usd_per_hour for one in served),
+        "devices": float(sum(one.n_devices for one in served)),
+    }
+    for name, most in request.limits.items():
+        if totals[name] > most * (1 + TOLERANCE):
+            fact = f"have {name} {totals[name]!r}, which exceeds {most!r}"
+            yield Finding(path=("served",), says=len(served), fact=fact)
+    most_each = request.most_devices
+    for i, replica in enumerate(replicas):
+        n_devices = recipes[replica.recipe].deployment.n_devices
+        if most_each is not None and n_devices > most_each:
+            fact = f"are more than the {most_each} devices that a replica may have"
+            yield Finding(path=("replicas", str(i), "ranks"), says=n_devices, fact=fact)

@@ -1,0 +1,237 @@
+"""Which field of an answer is judged how; docs/verification.md is written from this table.
+
+counted     follows from the request and from what was chosen, and is counted anew
+asked       has to be what the request says
+chosen      is free, but has to be a choice that the request and the cluster allow
+proved      says that nothing is better, or counts a search: a new search alone can judge it
+unverified  nobody can judge it: seconds of a solver, its version
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cache
+
+from planner.certificates import Certificate, Proof, Screen
+from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
+from planner.placement_results import (
+    Channel,
+    KindUse,
+    Placement,
+    Rank,
+    Recipe,
+    Replica,
+    Served,
+)
+from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
+from planner.results import (
+    Alternative,
+    Considered,
+    Deployment,
+    Division,
+    DraftPlan,
+    LimitUse,
+    Memory,
+    Mesh,
+    PhasePlan,
+    Plan,
+    StepTime,
+)
+from planner.specs.provenance import Provenance
+
+COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
+RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """How the fields of a record are judged: names, by rule.
+
+    Args:
+        how: what they are counted from.
+    """
+
+    counted: str = ""
+    asked: str = ""
+    chosen: str = ""
+    proved: str = ""
+    unverified: str = ""
+    how: str = ""
+
+    def names(self, rule: str) -> tuple[str, ...]:
+        return tuple(getattr(self, rule).split())
+
+
+FIELDS: Mapping[type, Judged] = {
+    Plan: Judged(
+        asked="request",
+        counted="deployment limits certificate provenance",
+        chosen="alternatives variants",
+        how="sources of the model, the cluster and its device, as their records say; variants that "
+        "the limit on quality leaves, all of them unless degrees are fixed",
+    ),
+    Deployment: Judged(
+        asked="n_output_tokens demand_tokens_per_s",
+        chosen="weights_format kv_format storage copied_axes sliced_axes n_replicas variant draft",
+        counted="mesh prefill decode memory usd_per_hour usd_per_token prefill_usd_per_token "
+        "request_s",
+        how="formats among those offered; storage and axes by the letters of the mesh's axes; "
+        "money from the price of a device, times and tokens; replicas in places of their own, as "
+        "many as the demand needs",
+    ),
+    Mesh: Judged(
+        chosen="axes n_stages",
+        counted="label axes_wrap is_torus n_devices n_positions",
+        how="a slice of the torus, a share of a node, whole nodes, or the widest links, that the "
+        "pool has; on a torus that others use in part `axes_wrap` is chosen, and walked",
+    ),
+    PhasePlan: Judged(
+        asked="phase",
+        chosen="batch n_microbatches attention gathered_axes",
+        counted="layout n_kv_ways step n_tokens mfu_fraction divisions",
+        how="batches among those offered; the pass layer by layer in scalar arithmetic",
+    ),
+    StepTime: Judged(
+        counted="compute_s weights_s attention_s network_s overhead_s",
+        how="products, reading, scores, messages and what each layer takes besides",
+    ),
+    Division: Judged(counted="things n_things n_parts", how="heads, experts, layers over devices"),
+    Memory: Judged(
+        counted="weights_bytes decode_kv_bytes prefill_kv_bytes activation_bytes gather_bytes "
+        "reserve_bytes capacity_bytes draft_bytes",
+        how="of the busiest device; what is used has to fit",
+    ),
+    DraftPlan: Judged(
+        asked="model acceptance",
+        chosen="n_drafted attention storage gathered_axes copied_axes sliced_axes",
+        counted="n_yielded weights_format layout step held_bytes",
+        how="tokens drafted among those offered; the sum of the powers of the acceptance",
+    ),
+    Alternative: Judged(
+        counted="objective loss_fraction",
+        chosen="deployment",
+        how="a deployment like any other, not better than the plan; that it is the best of its way "
+        "is proved",
+    ),
+    LimitUse: Judged(
+        counted="name used limit dimension relief",
+        proved="gain_fraction",
+        how="targets of the request and the memory of a device, in their order",
+    ),
+    Considered: Judged(
+        counted="name title quality_loss_fraction quality", how="the variant's record"
+    ),
+    Certificate: Judged(
+        asked="objective_name",
+        counted="objective gap dimension verified",
+        chosen="status",
+        proved="bound proofs vouched_by n_candidates n_contexts screens n_solved n_programs",
+        unverified="wall_s solve_s",
+        how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
+        "said as much; numbers add up",
+    ),
+    Proof: Judged(
+        proved="prover outcome value bound note program",
+        unverified="wall_s",
+        how="what a prover said, held against the bound",
+    ),
+    Screen: Judged(
+        chosen="name",
+        counted="reason",
+        proved="n_candidates",
+        how="a screen that there is, with its reason",
+    ),
+    Provenance: Judged(counted="key source", how="as the records of the request have them"),
+    Placement: Judged(
+        asked="request",
+        counted="pool title served kinds certificate provenance",
+        chosen="recipes replicas",
+        how="the graph of the cluster in its state, vertex by vertex and link by link",
+    ),
+    Recipe: Judged(
+        chosen="model kind span speed_fraction counted_bytes_per_s",
+        counted="deployment",
+        how="a deployment on the cluster that devices of its ability make; used by some replica, "
+        "in the order of the replicas; its groups' links are as wide as it counts on",
+    ),
+    Replica: Judged(
+        chosen="model recipe",
+        counted="name nodes leaves ranks channels",
+        how="numbered by model; what its devices are on",
+    ),
+    Rank: Judged(
+        chosen="device",
+        counted="rank node leaf stage axes coordinate",
+        how="a free device of the kind, of its own, as fast as counted on, where the span has it",
+    ),
+    Channel: Judged(
+        chosen="devices link",
+        counted="axis n_groups n_devices bytes_per_s counted_bytes_per_s",
+        how="the widest links that connect each group, as fair shares; of equally narrow ones any",
+    ),
+    Served: Judged(
+        asked="model demand_tokens_per_s",
+        counted="output_tokens_per_s n_replicas n_devices usd_per_hour",
+        how="added up replica by replica; demands, numbers and limits are kept",
+    ),
+    KindUse: Judged(
+        counted="kind device n_devices n_free n_used", how="devices of the graph, by their states"
+    ),
+    Repair: Judged(
+        asked="request",
+        counted="placement before best dimension changes dropped load_s lost",
+        chosen="moves frontier",
+        proved="is_whole moved_proofs moved_vouched_by",
+        how="device by device: a shard stays where its device had that rank of that sharding",
+    ),
+    RepairRequest: Judged(
+        asked="before wanted loss_fraction most_points",
+        counted="inherited changed",
+        how="aspects of both requests, compared",
+    ),
+    Change: Judged(
+        counted="replica before fate n_moved moved_bytes", how="of the shards that stay and move"
+    ),
+    Move: Judged(
+        counted="replica rank device n_bytes",
+        chosen="source",
+        how="from any device that keeps the same shard",
+    ),
+    ExpertPlan: Judged(
+        asked="request",
+        chosen="is_cut_short",
+        counted="n_copies ranks max_load mean_load greedy before present traffic traffic_all "
+        "n_moves certificate",
+        proved="proof",
+        how="copies and loads in exact fractions; the greedy balancer by its rules; the bounds "
+        "`mean` and `copies`, with the price of a move",
+    ),
+    ExpertRank: Judged(
+        chosen="experts shares load_before",
+        counted="node load n_moves",
+        how="experts that there are, each of them somewhere, in slots and on nodes as asked; equal "
+        "shares, and with them the load before, are counted; chosen ones have to add up",
+    ),
+    ExpertBalance: Judged(
+        counted="max_load",
+        chosen="traffic",
+        how="with equal shares both are counted; else the least load of these copies is, and any "
+        "traffic will do that there can be",
+    ),
+    RepairPoint: Judged(
+        counted="loss_fraction is_chosen",
+        proved="moved_bytes objective",
+        how="in order; the chosen one is the placement's, the last one the best",
+    ),
+}
+"""Every record of every kind of answer that can be verified, and each of its fields once."""
+
+
+@cache
+def rule_of(record: type, name: str) -> str:
+    """The rule of a field; of records of requests and of kinds that are not verified `asked`."""
+    judged = FIELDS.get(record)
+    if judged is None:
+        return ASKED
+    return next(rule for rule in RULES if name in judged.names(rule))

@@ -1,0 +1,96 @@
+"""Replicas, one by one: where each stands, and what all of them cost and serve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations, product
+from math import prod
+
+from planner.specs.records import Fabric, LinkedFabric, NodesFabric, TorusFabric
+from planner.verifier.scalar.shapes import ScalarMesh
+
+Place = frozenset[tuple[int, ...]]
+"""Devices of one replica, each by its coordinates: of the torus, or node and number in it."""
+
+
+def places(fabric: Fabric, mesh: ScalarMesh) -> list[Place]:
+    """A place for every replica that the pool has room for; no two share a device.
+
+    Each is built device by device, so that what is counted is what could be switched on.
+    """
+    if isinstance(fabric, TorusFabric):
+        return _slices(fabric, mesh)
+    if isinstance(fabric, NodesFabric):
+        return _shares_of_nodes(fabric, mesh)
+    return _linked(fabric, mesh)
+
+
+def _slices(fabric: TorusFabric, mesh: ScalarMesh) -> list[Place]:
+    """Boxes side by side from the corner on, laid in whichever way there are most of them."""
+    best: list[Place] = []
+    for box in sorted(set(permutations(mesh.axes))):
+        corners = product(*(range(0, n - d + 1, d) for n, d in zip(fabric.shape, box, strict=True)))
+        found: list[Place] = [
+            frozenset(
+                (x + i, y + j, z + k) for i, j, k in product(*(range(length) for length in box))
+            )
+            for x, y, z in corners
+        ]
+        best = max(best, found, key=len)
+    return best
+
+
+def _shares_of_nodes(fabric: NodesFabric, mesh: ScalarMesh) -> list[Place]:
+    """Stages are groups of devices: of one node, or of several whole ones.
+
+    Where a pipeline fits a node it takes its stages from one, since its stages talk inside.
+    """
+    n_inside = prod(n for n, tier in zip(mesh.axes, mesh.tiers, strict=True) if tier == 0)
+    n_together = mesh.n_devices // n_inside
+    groups: list[Sequence[Place]] = []  # by the node, or the nodes, that they come from
+    if n_together > 1:
+        for first in range(0, fabric.n_nodes - n_together + 1, n_together):
+            nodes = range(first, first + n_together)
+            groups.append([frozenset(product(nodes, range(n_inside)))])
+    else:
+        for node in range(fabric.n_nodes):
+            starts = range(0, fabric.n_devices_per_node - n_inside + 1, n_inside)
+            groups.append([frozenset((node, i) for i in range(s, s + n_inside)) for s in starts])
+    n_stages = mesh.n_stages
+    stays = n_together == 1 and n_stages * n_inside <= fabric.n_devices_per_node
+    pools = groups if stays else [[group for node in groups for group in node]]
+    return [
+        frozenset().union(*pool[at : at + n_stages])
+        for pool in pools
+        for at in range(0, len(pool) - n_stages + 1, n_stages)
+    ]
+
+
+def _linked(fabric: LinkedFabric, mesh: ScalarMesh) -> list[Place]:
+    """A single device anywhere; of more, only the one widest group was looked for."""
+    n_devices = mesh.n_devices * mesh.n_stages
+    if n_devices > 1:
+        return [frozenset((i,) for i in range(n_devices))]
+    return [frozenset({(i,)}) for i in range(len(fabric.devices))]
+
+
+def fleet_usd_per_token(
+    *,
+    n_replicas: int,
+    n_devices_each: int,
+    usd_per_device_hour: float,
+    request_s: float,
+    n_output_tokens: int,
+    demand_tokens_per_s: float | None,
+) -> float:
+    """Rent over the tokens that are paid for: what can be served, but never more than is asked.
+
+    Args:
+        request_s: device time of one request on its replica [s].
+        demand_tokens_per_s: what is asked for; `None` is no end of it.
+    """
+    served = n_replicas * (n_output_tokens / request_s)
+    if demand_tokens_per_s is not None and demand_tokens_per_s < served:
+        served = demand_tokens_per_s
+    rent_per_s = usd_per_device_hour * n_devices_each * n_replicas / 3600.0
+    return rent_per_s / served

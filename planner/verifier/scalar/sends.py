@@ -1,0 +1,222 @@
+"""What one layer sends for one micro-batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from planner.specs.records import FORMAT_BYTES
+from planner.verifier.scalar import heads
+from planner.verifier.scalar.experts import (
+    common_params,
+    dense_layer_params,
+    moe_of,
+    n_token_copies,
+    router_params,
+)
+from planner.verifier.scalar.shapes import Layout
+
+HALF = "half"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """One collective: `n_bytes` after an all-gather, before a reduce-scatter or all-to-all.
+
+    Two of the kind `HALF`, a scatter and then a gather of the same, are one all-reduce.
+    """
+
+    kind: str
+    group: int
+    n_shards: float
+    n_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens of a micro-batch: its sequences, what enters of each, what that attends to."""
+
+    n_sequences: int
+    n_new: float
+    n_context: float
+
+
+def layer_sends(layout: Layout, tokens: Tokens, *, has_experts: bool) -> list[Send]:
+    """Everything that one layer sends for one micro-batch."""
+    block = _expert_block(layout, tokens) if has_experts else _dense_block(layout, tokens)
+    return [
+        *(_gathered_with_experts(layout) if has_experts else [_weights_send(layout)]),
+        *block,
+        *_latent_sends(layout, tokens),
+        *_attention_sends(layout, tokens),
+    ]
+
+
+def _group_numbers(layout: Layout, tokens: Tokens) -> float:
+    """Bytes of one number of each token of the busiest group that shares its weights."""
+    n_tokens = layout.group_sequences(tokens.n_sequences) * tokens.n_new
+    return n_tokens * FORMAT_BYTES[layout.model.activation_format]
+
+
+def _weights_send(layout: Layout) -> Send:
+    mesh = layout.mesh
+    return Send(
+        kind="weights",
+        group=layout.gathered,
+        n_shards=mesh.size(layout.gathered),
+        n_bytes=dense_layer_params(layout.model) / mesh.size(layout.rest) * layout.weight_bytes,
+    )
+
+
+def _gathered_with_experts(layout: Layout) -> list[Send]:
+    """All but the experts and the router; and the router, to every device from all others.
+
+    Where there are copies of the weights, there is one of the router for each device already.
+    """
+    mesh, router = layout.mesh, router_params(layout.model)
+    cut_params = (common_params(layout.model) - router) / mesh.size(layout.rest)
+    n_gathered = mesh.size(layout.gathered)
+    weights = Send(
+        kind="weights",
+        group=layout.gathered,
+        n_shards=n_gathered,
+        n_bytes=cut_params * layout.weight_bytes,
+    )
+    if n_gathered == 1 or mesh.size(layout.data) > 1:
+        return [weights]
+    whole = Send(
+        kind="weights",
+        group=~layout.e_axes & 7,
+        n_shards=layout.n_expert_devices,
+        n_bytes=router / mesh.size(layout.e_axes) * layout.weight_bytes,
+    )
+    return [weights, whole]
+
+
+def _dense_block(layout: Layout, tokens: Tokens) -> list[Send]:
+    """A parallel block sends FFN and attention in one round, a serial block in two."""
+    model = layout.model
+    ffn = ((model.n_ffn_matrices - 1) * model.d_ff, model.d_ff)
+    attention = _attention_hidden(layout)
+    if model.block == "parallel":
+        return _round(layout, tokens, attention[0] + ffn[0], attention[1] + ffn[1])
+    return [*_round(layout, tokens, *attention), *_round(layout, tokens, *ffn)]
+
+
+def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
+    """A round for attention, then tokens to their experts and back.
+
+    Where every device has had all tokens for attention, it gathers all of them for its
+    experts and its part of the shared ones: a second round. Where attention has replicas,
+    tokens are sent to the devices of their experts, and shared experts, cut within a
+    replica, need a round there.
+    """
+    model, moe = layout.model, moe_of(layout.model)
+    n_ffn_in = model.n_ffn_matrices - 1
+
+    def of_experts(n_experts: int) -> list[Send]:
+        width = n_experts * moe.d_expert
+        return _round(layout, tokens, n_ffn_in * width, width)
+
+    sends = _round(layout, tokens, *_attention_hidden(layout))
+    if not layout.is_dispatched:
+        return sends + of_experts(moe.n_active_experts + moe.n_shared_experts)
+    if moe.n_shared_experts:
+        sends += of_experts(moe.n_shared_experts)
+    own_share = _group_numbers(layout, tokens) / layout.mesh.size(layout.rest)
+    exchange = Send(
+        kind="exchange",
+        group=~layout.e_axes & 7,
+        n_shards=layout.n_expert_devices,
+        n_bytes=own_share * n_token_copies(layout) * model.d_model,
+    )
+    return [*sends, exchange, *_sums_over_x(layout, tokens), exchange]
+
+
+def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
+    """What each visit makes of a part of E is added up, and its activation given to all of x."""
+    model, moe = layout.model, moe_of(layout.model)
+    n_visits = tokens.n_sequences * tokens.n_new * moe.n_active_experts / layout.n_expert_devices
+    n_bytes = n_visits * moe.d_expert * FORMAT_BYTES[model.activation_format]
+    x = layout.mesh.size(layout.e_axes)
+    n_ffn_in = model.n_ffn_matrices - 1
+    return [
+        Send(kind="scatter", group=layout.e_axes, n_shards=x, n_bytes=n_bytes * n_ffn_in),
+        Send(kind="gather", group=layout.e_axes, n_shards=x, n_bytes=n_bytes),
+    ]
+
+
+def _attention_hidden(layout: Layout) -> tuple[int, int]:
+    """Widths of what the projections make of a token's E, and of what they take back.
+
+    Of queries with a latent of their own only that is made of E.
+    """
+    model, mla = layout.model, layout.model.mla
+    if mla is None:
+        return heads.query_width(model) + heads.cached_width(model), heads.query_width(model)
+    first = mla.d_q_latent or heads.query_width(model)
+    return first + heads.cached_width(model), model.n_heads_served * mla.d_value
+
+
+def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> list[Send]:
+    """Four: gather E/X, scatter the hidden in, gather the hidden out, scatter E/X.
+
+    What a round scatters last the next round gathers first.
+    """
+    mesh, numbers = layout.mesh, _group_numbers(layout, tokens)
+    x, y = mesh.size(layout.e_axes), mesh.size(layout.f_axes)
+    residual = numbers * layout.model.d_model / x
+    return [
+        Send(kind=HALF, group=layout.f_axes, n_shards=y, n_bytes=residual),
+        Send(kind="scatter", group=layout.e_axes, n_shards=x, n_bytes=numbers * hidden_in / y),
+        Send(kind="gather", group=layout.e_axes, n_shards=x, n_bytes=numbers * hidden_out / y),
+        Send(kind=HALF, group=layout.f_axes, n_shards=y, n_bytes=residual),
+    ]
+
+
+def _latent_sends(layout: Layout, tokens: Tokens) -> list[Send]:
+    """The latent of queries, made in pieces, that the queries of every head are made from."""
+    mla = layout.model.mla
+    if mla is None or mla.d_q_latent is None:
+        return []
+    n_bytes = _group_numbers(layout, tokens) * mla.d_q_latent
+    return [_gather_of_rest(layout, n_bytes)]
+
+
+def _gather_of_rest(layout: Layout, n_bytes: float) -> Send:
+    n_shards = layout.mesh.size(layout.rest)
+    return Send(kind="gather", group=layout.rest, n_shards=n_shards, n_bytes=n_bytes)
+
+
+def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
+    """To the sequences and back, over batch; and the heads that several devices complete.
+
+    A device has one n-th of the projections. Where devices outnumber KV heads, or query
+    heads, those that share a head gather its pieces. A latent is one head; where keys and
+    values are made from it, that is done where the heads are, so all of `rest` gathers it.
+    """
+    model, mesh = layout.model, layout.mesh
+    on_latents = heads.meets_latents(model, tokens.n_new, tokens.n_context)
+    cut = layout.batch_axes(tokens.n_sequences)
+    moved, n_over_heads = cut & layout.rest, mesh.size(~cut & 7)
+    numbers = _group_numbers(layout, tokens)
+    share = numbers / mesh.size(layout.rest)
+    own_numbers = ceil(tokens.n_sequences / mesh.size(cut)) * tokens.n_new
+    own_numbers *= FORMAT_BYTES[model.activation_format]
+
+    def exchange(width: int) -> Send:
+        n_shards = mesh.size(moved)
+        return Send(kind="exchange", group=moved, n_shards=n_shards, n_bytes=share * width)
+
+    def completed(width: int, n_heads: int) -> Send:
+        n_cut = min(n_over_heads, n_heads)
+        n_bytes = own_numbers * width / n_cut
+        return Send(kind="gather", group=~cut & 7, n_shards=n_over_heads / n_cut, n_bytes=n_bytes)
+
+    there, back = heads.moved_widths(model, on_latents=on_latents)
+    if model.mla is not None and not on_latents:
+        cached = _gather_of_rest(layout, numbers * heads.cached_width(model))
+    else:
+        cached = completed(heads.cached_width(model), heads.cached_heads(model))
+    queries = completed(heads.query_width(model), model.n_heads_served)
+    return [exchange(there), exchange(back), cached, queries]

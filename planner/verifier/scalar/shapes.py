@@ -1,0 +1,165 @@
+"""A mesh, and a model laid on it, as the referee sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf, prod
+
+from planner.specs.records import FORMAT_BYTES, ModelSpec
+
+OVER_HEADS = "heads"  # any other attention is over the batch
+N_AXES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarMesh:
+    """The devices of one tensor group, and the stages it is repeated in.
+
+    Args:
+        axes: devices along each axis.
+        wraps: whether each axis closes into a ring.
+        is_switch: whether switches join the devices, axis 0 the innermost tier.
+        tiers: the switch or dimension of each axis; axes of one are one axis counted off in two.
+        axis_bytes_per_s: one link and direction; behind a switch, one device one way.
+        axis_hop_s: latency of one hop along each axis.
+        n_stages: pipeline stages.
+        stage_bytes_per_s: from a device to its peer in the next stage.
+        stage_hop_s: latency of that transfer.
+    """
+
+    axes: tuple[int, int, int]
+    wraps: tuple[bool, bool, bool]
+    is_switch: bool
+    axis_bytes_per_s: tuple[float, float, float]
+    axis_hop_s: tuple[float, float, float]
+    n_stages: int
+    stage_bytes_per_s: float
+    stage_hop_s: float
+    tiers: tuple[int, int, int] = (0, 1, 2)
+
+    @property
+    def n_devices(self) -> int:
+        """Devices of one tensor group."""
+        return prod(self.axes)
+
+    def members(self, group: int) -> list[int]:
+        """Axes of a mask that have more than one device."""
+        return [axis for axis in range(N_AXES) if group & 1 << axis and self.axes[axis] > 1]
+
+    def size(self, group: int) -> int:
+        """Devices along the axes of a mask."""
+        return prod(self.axes[axis] for axis in self.members(group))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A model laid on a mesh: the pieces of each tensor that one device has to do with.
+
+    The batch is cut over the axes along which weights are gathered before use, or have
+    copies. Each group of devices that is left, `rest`, works on its own share of the batch.
+    There E is cut over `e_axes` and F and the heads over `f_axes`. Routed experts have no
+    copies and are not gathered: those axes cut them too, and E over `e_axes` like all else.
+    Axes of `sliced` cut the FFN dimension of each expert.
+    """
+
+    model: ModelSpec
+    mesh: ScalarMesh
+    stored: int
+    gathered: int
+    data: int
+    attention: str
+    n_microbatches: int
+    weights_format: str
+    kv_format: str | None
+    sliced: int = 0
+
+    @property
+    def cut(self) -> int:
+        return self.gathered | self.data
+
+    @property
+    def rest(self) -> int:
+        return ~self.cut & 7
+
+    @property
+    def e_axes(self) -> int:
+        return self.rest & self.stored
+
+    @property
+    def f_axes(self) -> int:
+        return self.rest & ~self.stored
+
+    @property
+    def n_layers(self) -> int:
+        """Layers of the longest stage."""
+        return ceil(self.model.n_layers / self.mesh.n_stages)
+
+    @property
+    def weight_bytes(self) -> float:
+        return FORMAT_BYTES[self.weights_format]
+
+    @property
+    def kv_bytes(self) -> float:
+        return FORMAT_BYTES[self.kv_format or self.model.kv_format]
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Tokens are sent to the devices of their experts: each part of the batch is elsewhere."""
+        return self.mesh.size(self.cut) > 1
+
+    @property
+    def n_expert_devices(self) -> int:
+        """Devices that have different experts or different slices of them."""
+        return self.mesh.n_devices // self.mesh.size(self.e_axes)
+
+    def group_sequences(self, n_sequences: int) -> int:
+        """Sequences of the busiest group that shares its weights."""
+        return ceil(n_sequences / self.mesh.size(self.cut))
+
+    def batch_axes(self, n_sequences: int) -> int:
+        """Axes over which attention cuts a batch.
+
+        Those that cut it anyhow always do. Over batch, as many more as leave every device a
+        sequence, the largest product first; of equal products, the first in the order of
+        masks.
+        """
+        if self.attention == OVER_HEADS:
+            return self.cut
+        best = self.cut
+        for group in range(1 << N_AXES):
+            keeps_cut = group & self.cut == self.cut
+            fits = self.mesh.size(group) <= n_sequences
+            if keeps_cut and fits and self.mesh.size(group) > self.mesh.size(best):
+                best = group
+        return best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerGroup:
+    """Layers of one stage that are alike; a window of `inf` is none."""
+
+    has_experts: bool
+    window: float
+    n_layers: int
+
+
+def stage_layers(layout: Layout) -> list[LayerGroup]:
+    """Layers of the busiest stage, a late one: the dense layers of a model come first.
+
+    Of its layers, rounded down, as many have a window as in the whole model; of those with
+    experts likewise.
+    """
+    model, n_all = layout.model, layout.n_layers
+    n_experts = min(n_all, model.n_layers - model.moe.n_dense_layers) if model.moe else 0
+    window = float(model.window.n_tokens) if model.window else inf
+    n_windows = model.window.n_layers if model.window else 0
+    windowed = n_all * n_windows // model.n_layers
+    windowed_experts = n_experts * n_windows // model.n_layers
+    windowed_dense = windowed - windowed_experts
+    counts = (
+        (True, inf, n_experts - windowed_experts),
+        (True, window, windowed_experts),
+        (False, inf, n_all - n_experts - windowed_dense),
+        (False, window, windowed_dense),
+    )
+    return [LayerGroup(has_experts=e, window=w, n_layers=n) for e, w, n in counts if n]

@@ -1,0 +1,182 @@
+"""A repair inherits what it repairs was asked for: nothing typed is all typed again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.certificates import Proof
+from planner.errors import NoPlanError, RequestError
+from planner.placement_results import Placement
+from planner.placing.planning import place
+from planner.placing.repairing import repair
+from planner.repair_results import Repair
+from planner.report.as_json import answer_json, dumps
+from planner.report.saved import read_answer
+from planner.specs.placement_request import Serve
+from planner.specs.pools import load_pool
+from planner.specs.reading import load_cluster
+from planner.specs.records import Workload
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.state import State
+from planner.topology.pools import pool_graph
+from tests.placing.test_repairing import nodes, small, wish
+
+BATCHES = (1, 8, 64)
+
+
+def _timeless(found: Repair) -> Repair:
+    """A repair without the seconds of the solver."""
+    certificate = found.placement.certificate
+    timeless = replace(
+        certificate, wall_s=0.0, solve_s=0.0, proofs=_timeless_proofs(certificate.proofs)
+    )
+    return replace(
+        found,
+        placement=replace(found.placement, certificate=timeless),
+        moved_proofs=_timeless_proofs(found.moved_proofs),
+    )
+
+
+def _timeless_proofs(proofs: tuple[Proof, ...]) -> tuple[Proof, ...]:
+    return tuple(replace(proof, wall_s=0.0) for proof in proofs)
+
+
+def _read_back(placement: Placement) -> Placement:
+    found = read_answer(dumps(answer_json(placement)), shown="placed.json").answer
+    assert isinstance(found, Placement)
+    return found
+
+
+ASKED = st.fixed_dictionaries(
+    {
+        "workload": st.sampled_from([(512, 64), (2048, 128)]).map(
+            lambda n: Workload(n_input_tokens=n[0], n_output_tokens=n[1])
+        ),
+        "targets": st.sampled_from(
+            [Targets(), Targets(tpot_s=0.02), Targets(ttft_s=0.5, min_batch=8)]
+        ),
+        "objective": st.sampled_from(["throughput", "rent", "devices"]),
+        "limits": st.sampled_from([{}, {"devices": 6.0}, {"rent": 30.0}]),
+        "batches": st.sampled_from([BATCHES, (4, 32)]),
+        "most_devices": st.sampled_from([None, 2]),
+        "options": st.sampled_from([SolverOptions(), SolverOptions(solver="cpsat", seed=3)]),
+    }
+)
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(asked=ASKED, replicas=st.sampled_from([1, 2]), on_torus=st.booleans())
+def test_nothing_typed_is_the_same_as_everything_typed(asked, replicas, on_torus):
+    cluster = nodes(2, 4)
+    failed = "node0/gpu1"
+    if on_torus:
+        cluster = replace(small(load_cluster("tpu-v4-1x2x4"), hbm_gb=2.5), name="tiny-torus")
+        failed = "0,0,1"
+    wanted = (wish(replicas=replicas),)
+    try:
+        before = place(cluster, wanted, **asked)
+        state = State(failed=(failed,))
+        typed = repair(before, cluster, wanted, state=state, **asked)
+    except NoPlanError:
+        return
+    found = repair(_read_back(before), state=state)
+    assert _timeless(found) == _timeless(typed)
+    assert found.request.changed == ()
+
+
+def test_a_failed_spare_device_moves_nothing_and_changes_no_rent():
+    """Two replicas where each takes two of eight devices; a device beside them fails."""
+    cluster, wanted = nodes(2, 4), (wish(replicas=2),)
+    before = place(cluster, wanted, objective="rent", batches=BATCHES, targets=Targets(tpot_s=0.02))
+    used = {rank.device for one in before.replicas for rank in one.ranks}
+    for name in ("node0/gpu3", "node1/gpu0", "node1"):
+        if any(device.startswith(name) for device in used):
+            continue
+        found = repair(before, state=State(failed=(name,)))
+        assert found.moves == ()
+        assert found.placement.served == before.served
+        assert {change.fate for change in found.changes} == {"kept"}
+
+
+def test_a_failed_spare_node_of_a_whole_request_moves_nothing():
+    """A demand of replicas that need one of four servers: what is typed says which formats."""
+    model = wish().model
+    asked = {"workload": Workload(n_input_tokens=512, n_output_tokens=64), "batches": BATCHES}
+    most = place(nodes(1, 4), wish(), **asked).output_tokens_per_s
+    wanted = wish(demand_tokens_per_s=0.9 * most)
+    before = place(nodes(4, 4), wanted, targets=Targets(ttft_s=1.0), **asked)
+    used = {rank.node for one in before.replicas for rank in one.ranks}
+    (spare, *_) = (f"node{i}" for i in range(4) if f"node{i}" not in used)
+    found = repair(_read_back(before), state=State(failed=(spare,)))
+    assert (found.moved_bytes, found.best) == (0.0, pytest.approx(found.before))
+    assert found.request.wanted.models[0].model == model
+    # with the usual in place of what was asked, the same failure would move weights
+    forgotten = repair(
+        before,
+        models=Serve(model=model),
+        state=State(failed=(spare,)),
+        targets=Targets(),
+        objective="throughput",
+    )
+    assert forgotten.moved_bytes > 0
+    assert forgotten.request.changed == ("demands", "formats", "TTFT target", "objective")
+
+
+def test_what_is_said_anew_changes_that_and_no_more():
+    before = place(nodes(2, 4), wish(replicas=1), targets=Targets(tpot_s=0.03), batches=BATCHES)
+    found = repair(before, state=State(), targets=Targets(tpot_s=0.02), batches=(8, 64))
+    assert found.request.changed == ("latency target", "batches")
+    assert "formats" in found.request.inherited
+    assert found.request.wanted.models == before.request.models
+
+
+def test_a_repaired_placement_can_be_repaired_again():
+    before = place(nodes(3, 4), wish(replicas=2), objective="devices", batches=BATCHES)
+    (first, *_) = before.replicas[0].ranks
+    once = repair(before, state=State(failed=(first.device,)))
+    gone = once.placement.replicas[0].ranks[-1].device
+    twice = repair(_read_back(once.placement), state=State(failed=(first.device, gone)))
+    assert twice.request.before.request.state == State(failed=(first.device,))
+    assert twice.request.changed == ()
+    taken = {rank.device for one in twice.placement.replicas for rank in one.ranks}
+    assert not taken & {first.device, gone}
+
+
+def _tiny_graph() -> nx.Graph[str]:
+    graph = pool_graph(load_pool("h100-nvl8-x1"))
+    for _, at in graph.nodes(data=True):
+        if at["kind"] == "device":
+            at["hbm_bytes"] = 2.5e9 + 4e9  # what is reserved is kept free
+    return graph
+
+
+def test_a_graph_that_somebody_brought_is_repaired_from_what_was_read_of_it():
+    before = place(_tiny_graph(), wish(replicas=1), batches=BATCHES)
+    gone = before.replicas[0].ranks[0].device
+    found = repair(_read_back(before), state=State(failed=(gone,)))
+    again = repair(before, _tiny_graph(), state=State(failed=(gone,)))
+    assert _timeless(found) == _timeless(again)
+    assert gone not in {rank.device for rank in found.placement.replicas[0].ranks}
+
+
+def test_costs_of_groups_are_inherited_from_a_table_and_asked_for_again_of_a_function():
+    table = {"node0": (200e9, 3e-6)}
+    graph = _tiny_graph()
+    before = place(graph, wish(replicas=1), batches=BATCHES, group_costs=table)
+    found = repair(_read_back(before), state=State())
+    assert found.request.wanted.costs == before.request.costs
+    assert found.moves == ()
+
+    def costs(devices):
+        return 200e9, 3e-6
+
+    before = place(graph, wish(replicas=1), batches=BATCHES, group_costs=costs)
+    assert {one.bytes_per_s for one in before.request.costs} == {200e9}
+    with pytest.raises(RequestError, match="function"):
+        repair(_read_back(before), state=State())
+    assert repair(before, state=State(), group_costs=costs).moves == ()

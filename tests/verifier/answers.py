@@ -1,0 +1,217 @@
+"""Real answers of every kind that can be verified, each found once and small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import networkx as nx
+
+from planner import place, place_experts, plan, repair
+from planner.report.as_json import Json, answer_json
+from planner.specs.placement_request import Serve
+from planner.specs.pools import load_pool
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.records import (
+    ClusterSpec,
+    Link,
+    LinkedFabric,
+    ModelSpec,
+    Workload,
+)
+from planner.specs.request import Speculation, Targets
+from planner.specs.state import LinkState, SlowDevices, State
+from planner.topology.pools import pool_graph
+
+WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
+FEW = {"workload": WORKLOAD, "batches": (1, 8, 64), "prefill_batches": (1, 4)}
+PLACED = {"workload": WORKLOAD, "batches": (1, 8, 64)}
+
+
+def tiny_model() -> ModelSpec:
+    """Three layers of Llama 3 8B: some 3.4 GB in bf16."""
+    return replace(load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False)
+
+
+def small(cluster: ClusterSpec, *, hbm_gb: float) -> ClusterSpec:
+    device = replace(cluster.device, hbm_bytes=hbm_gb * 1e9, reserve_bytes=0.0)
+    return replace(cluster, device=device)
+
+
+def nodes(n_nodes: int, per_node: int) -> ClusterSpec:
+    """Servers whose devices hold little, so that replicas need two devices or more."""
+    cluster = small(load_cluster("h100-nvl8-x1"), hbm_gb=2.5)
+    fabric = replace(cluster.fabric, n_nodes=n_nodes, n_devices_per_node=per_node)
+    return replace(cluster, fabric=fabric)
+
+
+def wish(**wanted: Any) -> Serve:
+    return Serve(model=tiny_model(), weights_formats=["bf16"], **wanted)
+
+
+def _torus_plan() -> object:
+    targets = Targets(tpot_s=0.03, min_batch=4, n_devices=64)
+    return plan(load_model("palm-540b"), load_cluster("tpu-v4-4x4x4"), targets=targets, **FEW)
+
+
+def _experts_plan() -> object:
+    asked = {**FEW, "weights_formats": ("fp8",), "objective": "throughput"}
+    return plan(load_model("deepseek-v3"), load_cluster("h100-nvl8-x4"), **asked)
+
+
+def _fleet_plan() -> object:
+    targets = Targets(demand_tokens_per_s=4000.0, ttft_s=1.0)
+    return plan(load_model("llama-3.1-70b"), load_cluster("h100-nvl8-x2"), targets=targets, **FEW)
+
+
+def _staged_plan() -> object:
+    targets = Targets(usd_per_token=1.0)
+    model, cluster = load_model("mt-nlg-530b"), load_cluster("dgx-a100-x3")
+    asked = {**FEW, "weights_formats": ("bf16",), "objective": "throughput"}
+    return plan(model, cluster, targets=targets, **asked)
+
+
+def _drafted_plan() -> object:
+    draft = Speculation(draft=load_model("llama-3.1-8b"), lookaheads=(2, 4))
+    cluster = load_cluster("h100-nvl8-x1")
+    asked = {**FEW, "objective": "latency", "speculation": draft, "prefill": "cost"}
+    return plan(load_model("llama-3.1-70b"), cluster, **asked)
+
+
+def _variant_plan() -> object:
+    variants = [load_model(f"llama-3.1-minitron-4b-{name}") for name in ("width", "depth")]
+    model, cluster = load_model("llama-3.1-8b"), load_cluster("h100-nvl8-x1")
+    return plan(model, cluster, variants=variants, **FEW)
+
+
+def _linked_plan() -> object:
+    cluster = load_cluster("h100-nvl8-x1")
+    fabric = LinkedFabric(
+        devices=("a", "b", "c", "d"),
+        links=(
+            Link(a="a", b="b", bytes_per_s=300e9, latency_s=1e-6),
+            Link(a="b", b="c", bytes_per_s=100e9, latency_s=2e-6),
+            Link(a="c", b="d", bytes_per_s=300e9, latency_s=3e-6),
+        ),
+        activation_network="tree",
+        bulk_network="tree",
+    )
+    asked = {**FEW, "objective": "latency", "weights_formats": ("bf16",)}
+    return plan(tiny_model(), replace(cluster, fabric=fabric), **asked)
+
+
+def _fabric_placement() -> object:
+    state = State(
+        busy=("node1/gpu0",),
+        failed=("node2/gpu1",),
+        slow=(SlowDevices(devices=("node0/gpu3",), speed_fraction=0.5),),
+        links=(LinkState(part="nic", names=("node0/gpu0",), bandwidth_fraction=0.5),),
+    )
+    limits = {"rent": 40.0}
+    return place(nodes(3, 4), wish(replicas=4), state=state, limits=limits, **PLACED)
+
+
+def _models_placement() -> object:
+    other = replace(tiny_model(), name="other", n_layers=2)
+    wanted = (wish(demand_tokens_per_s=20_000.0), Serve(model=other, demand_tokens_per_s=9000.0))
+    pool = replace(load_pool("h100-fat-tree-x64"), groups=(_group(),))
+    return place(pool, wanted, targets=Targets(tpot_s=0.02), **PLACED)
+
+
+def _group() -> Any:
+    (group,) = load_pool("h100-fat-tree-x64").groups
+    fabric = replace(group.fabric, n_nodes=4, n_devices_per_node=4)
+    cluster = replace(small(group.cluster, hbm_gb=1.4), fabric=fabric)
+    return replace(group, cluster=cluster, n_nodes_per_leaf=2, n_rails=2)
+
+
+def _torus_placement() -> object:
+    cluster = small(load_cluster("tpu-v4-4x4x8"), hbm_gb=12.0)
+    state = State(
+        busy=("0,0,0", "2,1,7"),
+        slow=(SlowDevices(devices=("3,3,0",), speed_fraction=0.5),),
+        links=(LinkState(part="between", names=("1,1,1", "1,1,2"), bandwidth_fraction=0.5),),
+    )
+    wanted = Serve(model=load_model("llama-3-70b"), weights_formats=["int8"], replicas=3)
+    return place(cluster, wanted, state=state, **PLACED)
+
+
+def _graph() -> nx.Graph[str]:
+    graph = pool_graph(load_pool("h100-nvl8-x1"))
+    for _, at in graph.nodes(data=True):
+        if at["kind"] == "device":
+            at["hbm_bytes"] = 6.5e9
+    return graph
+
+
+def _graph_placement() -> object:
+    return place(_graph(), wish(replicas=2), group_costs={"node0": (200e9, 3e-6)}, **PLACED)
+
+
+def _fabric_repair() -> object:
+    before = place(nodes(3, 4), wish(replicas=4), objective="devices", **PLACED)
+    gone = before.replicas[1].ranks[1].device
+    return repair(before, state=State(failed=(gone,)), loss=0.2)
+
+
+def _torus_repair() -> object:
+    cluster = replace(small(load_cluster("tpu-v4-1x2x4"), hbm_gb=2.5), name="tiny-torus")
+    before = place(cluster, wish(), **PLACED)
+    return repair(before, state=State(failed=("0,1,2",)), loss=0.9)
+
+
+LOADS = (9.0, 1.0, 4.0, 7.0, 2.0, 2.5, 0.5, 6.0)
+PAIRS = tuple(tuple(float((e * f) % 5 if e != f else 3) for f in range(8)) for e in range(8))
+
+
+def _grouped_experts() -> object:
+    standing = ((0, 1), (2, 3), (4, 5), (6, 7))
+    asked: dict[str, Any] = {"present": standing, "move_price": 0.02, "coactivation": PAIRS}
+    return place_experts(LOADS, n_ranks=4, n_slots=3, n_nodes=2, n_groups=4, **asked)
+
+
+def _weighted_experts() -> object:
+    asked: dict[str, Any] = {"present": ((0, 1, 2), (3, 4, 5), (6, 7, 7)), "coactivation": PAIRS}
+    return place_experts(LOADS, n_ranks=3, n_slots=4, split="weighted", slack=0.1, **asked)
+
+
+def _few_slots_experts() -> object:
+    return place_experts((10.0, 1.0, 1.0), n_ranks=2, n_slots=2)
+
+
+MAKERS: dict[str, Callable[[], object]] = {
+    "plan on a torus": _torus_plan,
+    "plan with experts": _experts_plan,
+    "plan of a fleet": _fleet_plan,
+    "plan in stages": _staged_plan,
+    "plan with a draft": _drafted_plan,
+    "plan among variants": _variant_plan,
+    "plan over listed links": _linked_plan,
+    "placement on servers": _fabric_placement,
+    "placement of two models": _models_placement,
+    "placement on a torus": _torus_placement,
+    "placement on a graph": _graph_placement,
+    "repair on servers": _fabric_repair,
+    "repair on a torus": _torus_repair,
+    "experts in groups": _grouped_experts,
+    "experts with shares": _weighted_experts,
+    "experts in few slots": _few_slots_experts,
+}
+
+
+@cache
+def answer(name: str) -> Any:
+    """An answer by its name."""
+    return MAKERS[name]()
+
+
+@cache
+def _envelope(name: str) -> Json:
+    return answer_json(answer(name))
+
+
+def envelope(name: str) -> Json:
+    """The envelope of an answer, which a test must not change."""
+    return _envelope(name)
