@@ -51,6 +51,10 @@ class Uses:
     amount: AnyInts
 
 
+AT_ONCE = 1 << 20
+"""Entries of uses that are summed at a time: of wide numbers these take eight times the memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementLimit:
     """One named upper bound on all copies together.
@@ -229,6 +233,15 @@ def _free_excess(program: PlacementProgram, copies: tuple[int, ...]) -> dict[str
         used[r] += amount * copies[j]
     excess = ((r, n - int(program.free[r])) for r, n in enumerate(used))
     return {f"free({program.resources[r]})": float(n) for r, n in excess if n > 0}
+
+
+def sizes(program: PlacementProgram) -> FloatArray:
+    """What a copy of each column takes of all resources together, (J,)."""
+    uses, found = program.uses, np.zeros(program.n_columns)
+    for begin in range(0, len(uses.column), AT_ONCE):
+        few = slice(begin, begin + AT_ONCE)
+        found += np.bincount(uses.column[few], uses.amount[few], minlength=program.n_columns)
+    return found
 
 
 def most_copies(program: PlacementProgram) -> IntArray:

@@ -32,6 +32,7 @@ from planner.programs.placement import (
     PlacementProgram,
     largest_share,
     most_copies,
+    sizes,
 )
 
 
@@ -143,8 +144,7 @@ def even_bound(program: PlacementProgram) -> float:
     uses = program.uses
     if program.is_for_share or (uses.amount < 0).any():
         return -math.inf
-    size = np.zeros(program.n_columns)
-    np.add.at(size, uses.column, uses.amount)
+    size = sizes(program)
     gains = program.objective < 0
     if (size[gains] == 0).any():
         return -math.inf

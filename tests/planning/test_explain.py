@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import NoPlanError, SolverOptions, Targets, plan
-from planner.explain import RELIEF
+from planner.gains import RELIEF
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 

@@ -12,6 +12,7 @@ from planner.programs.placement import (
     PlacementProgram,
     most_copies,
     placement_objective,
+    sizes,
     violations,
 )
 from planner.programs.proofs import MULTIPLIERS
@@ -41,8 +42,6 @@ def at_even_prices(program: PlacementProgram) -> Word[Counts]:
 def greedy(program: PlacementProgram) -> Counts | None:
     """One column after the other, what is worth most for what it uses first; None if not valid."""
     uses = program.uses
-    size = np.zeros(program.n_columns)
-    np.add.at(size, uses.column, uses.amount)
     resource, column, amount = uses.resource, uses.column, uses.amount
     if (np.diff(column) < 0).any():
         order = np.argsort(column, kind="stable")
@@ -50,7 +49,7 @@ def greedy(program: PlacementProgram) -> Counts | None:
     starts = np.searchsorted(column, np.arange(program.n_columns + 1))
     left = program.free.copy()
     copies = np.zeros(program.n_columns, np.int64)
-    worth = program.objective / np.maximum(size, 1.0)
+    worth = program.objective / np.maximum(sizes(program), 1.0)
     most = most_copies(program)
     for j in np.argsort(worth, kind="stable").tolist():
         if program.objective[j] >= 0 or most[j] < 1:
