@@ -142,6 +142,21 @@ def _unvouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:
     if says.status == OPTIMAL and not is_enough:
         fact = "are too few to call an answer optimal"
         yield Finding(path=path, says=", ".join(says.vouched_by), fact=fact)
+    yield from _wrongly_vouched(says, is_rate=is_rate)
+
+
+def _wrongly_vouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:
+    """A vouched bound that is beyond the bound, or not what is vouched for."""
+    sure = says.vouched_bound
+    path: Path = ("certificate", "vouched_bound")
+    if sure is None:
+        if says.vouched_by:
+            yield Finding(path=path, says=None, fact="is missing where provers vouch")
+    elif not _says_as_much(says.bound, sure, is_rate=is_rate):
+        yield Finding(path=path, says=sure, fact=f"is beyond the bound {says.bound!r}")
+    elif says.vouched_by and not _says_as_much(sure, says.bound, is_rate=is_rate):
+        fact = f"is less than the bound {says.bound!r}, for which provers vouch"
+        yield Finding(path=path, says=sure, fact=fact)
 
 
 def _says_as_much(word: float, bound: float, *, is_rate: bool) -> bool:

@@ -386,9 +386,9 @@ def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
 
 def test_the_command_of_a_plan_predicts_the_same(capsys):
     assert main([*shlex.split(ASKED), "--json"]) == 0
-    best = json.loads(capsys.readouterr().out)["deployment"]
+    best = json.loads(capsys.readouterr().out)["answer"]["deployment"]
     assert main([*shlex.split(best["command"])[1:], "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["answer"]
     assert found["tpot_s"] == best["tpot_s"]
     assert found["ttft_s"] == best["ttft_s"]
     assert found["n_devices"] == best["n_devices"]
@@ -398,7 +398,7 @@ def test_the_command_of_a_conflict_has_a_plan(capsys):
     assert (
         main([*shlex.split(ASKED), "--ttft-target=20ms", "--max-cost=$0.1/Mtoken", "--json"]) == 1
     )
-    command = json.loads(capsys.readouterr().out)["command"]
+    command = json.loads(capsys.readouterr().out)["answer"]["command"]
     assert "--ttft-target" in command
     assert main([*shlex.split(command)[1:], "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)

@@ -132,7 +132,7 @@ def test_a_new_search_judges_what_a_recount_cannot(place, value, said):
     if last == "bound":
         record["certificate"]["gap"] = 1 - value / record["certificate"]["objective"]
         record["certificate"]["status"] = "feasible"
-        record["certificate"]["vouched_by"] = []
+        record["certificate"] |= {"vouched_by": [], "vouched_bound": None}
     if last == "tpot_s":
         record["answer"]["limits"][0]["limit"] = value
     assert verify(record).is_true
@@ -146,7 +146,8 @@ def test_a_bound_that_is_beaten_is_none():
     other = record["answer"]["alternatives"][0]
     record["answer"]["deployment"] = other["deployment"]
     record["answer"]["alternatives"] = []
-    record["certificate"] |= {"objective": other["objective"], "bound": other["objective"]}
+    claimed = dict.fromkeys(("objective", "bound", "vouched_bound"), other["objective"])
+    record["certificate"] |= claimed
     for use in record["answer"]["limits"]:
         use["used"] = {
             "tpot": other["deployment"]["tpot_s"],
