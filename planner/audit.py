@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.audit_results import Audit, AuditedChange, Observation
-from planner.deadlines import check, out_of_time, timed
+from planner.deadlines import check, timed
 from planner.describe import describe
 from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.estimates.candidates import machine_of
@@ -285,7 +285,7 @@ def _solved(
     )
     found = search(posing, request.options, n_alternatives=0)
     if not found.solution.status.is_final:  # only the best so far
-        raise out_of_time()
+        raise found.solution.unsettled()
     if found.assignment is None:
         return None
     deployment = describe(table, found.posed, request, found.assignment)

@@ -76,6 +76,11 @@ def is_over() -> bool:
     return time.perf_counter() >= _UNTIL_S.get()[0]
 
 
+def is_set() -> bool:
+    """Whether there is a deadline at all."""
+    return _UNTIL_S.get()[0] < math.inf
+
+
 def out_of_time(bound: float = 0.0, dimension: str | None = None) -> OutOfTimeError:
     """The error that there is no answer within the limit; see there for the bound."""
     return OutOfTimeError(time_limit_s=_UNTIL_S.get()[1], bound=bound, dimension=dimension)
@@ -100,8 +105,8 @@ def solver_limit_s() -> float | None:
 def timed(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function end within the limit that it is given.
 
-    The limit is its argument `time_limit_s`, or `options.time_limit_s`, also among its keywords;
-    one that is no number of seconds is the function's to refuse.
+    The limit is its argument `time_limit_s`, or that of its `options` or its `effort`, also among
+    its keywords; one that is no number of seconds is the function's to refuse.
     """
     signature = inspect.signature(function)
 
@@ -114,7 +119,8 @@ def timed(function: Callable[P, R]) -> Callable[P, R]:
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 given = {**given, **given.get(name, {})}
-        asked = given.get("time_limit_s", getattr(given.get("options"), "time_limit_s", None))
+        options = given.get("options", given.get("effort"))
+        asked = given.get("time_limit_s", getattr(options, "time_limit_s", None))
         if isinstance(asked, bool) or not (isinstance(asked, int | float) and asked >= 0):
             asked = None
         with within(asked):

@@ -67,7 +67,7 @@ def explain(request: Request, machine: Machine) -> Conflict:
 
     An explanation is proved, so it has no gap; out of time, it is what is proved by then.
     """
-    proved = replace(request.options, gap=0.0, time_limit_s=None)  # the deadline holds anyway
+    proved = replace(request.options, gap=0.0, proof="two", time_limit_s=None)  # see `deadlines`
     request = replace(request, options=proved)
     table = table_of(request, machine, weights_within=(0.0, math.inf))
     obstacles: list[Obstacle] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from planner.deadlines import is_over
-from planner.errors import OutOfTimeError
+from planner.errors import OutOfTimeError, UnsettledError
 from planner.estimates.candidates import CandidateTable
 from planner.estimates.requested import table_of
 from planner.programs.deployment import Posing
@@ -96,7 +96,7 @@ def _least(sources: Iterable[Source], request: Request, known: float) -> float |
             return None
         try:
             solution = optimum(source, request.options, known=best)
-        except OutOfTimeError:
+        except (OutOfTimeError, UnsettledError):
             return None
         if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             return None

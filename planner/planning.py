@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
-from planner.deadlines import out_of_time, timed
+from planner.deadlines import timed
 from planner.describe import describe
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
@@ -110,7 +110,7 @@ def plan(
     if found.solution.status is Status.INFEASIBLE:
         raise NoPlanError(_conflict(among, machine))
     if found.assignment is None:
-        raise out_of_time(in_si(objective, found.solution.bound))
+        raise found.solution.unsettled(in_si(objective, found.solution.bound))
     return _answer(among, found, began_s)
 
 

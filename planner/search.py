@@ -170,12 +170,16 @@ def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) 
     With the objective of a `known` plan, what is not as good counts as infeasible.
 
     Raises:
-        OutOfTimeError: time ended before all was looked at.
+        OutOfTimeError: time ended before it was known.
+        UnsettledError: the provers do not agree on it.
     """
     left = reduced(source, known=known)
     if left.is_cut:
         raise out_of_time()
-    return _solve(left.screening.program, options)
+    solution = _solve(left.screening.program, options)
+    if not solution.status.is_final:
+        raise solution.unsettled()
+    return solution
 
 
 @timed
@@ -184,13 +188,16 @@ def is_feasible(source: Source, options: SolverOptions) -> bool:
 
     Raises:
         OutOfTimeError: time ended before that was known.
+        UnsettledError: the provers do not agree on it.
     """
     left = reduced(source, until_met=True)
     if left.screening.incumbent is not None:
         return True
-    solution = None if left.is_cut else _solve(left.screening.program, options)
-    if solution is None or solution.status is Status.UNKNOWN:
+    if left.is_cut:
         raise out_of_time()
+    solution = _solve(left.screening.program, options)
+    if solution.status is Status.UNKNOWN:
+        raise solution.unsettled()
     return solution.answer is not None
 
 

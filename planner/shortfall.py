@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.deadlines import out_of_time
 from planner.describe import describe
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
@@ -18,6 +17,7 @@ from planner.programs.posed import Source
 from planner.programs.targets import MS
 from planner.results import Deployment
 from planner.search import Found, optimum, search
+from planner.solvers.solution import Status
 from planner.specs.ledger import recording
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric
@@ -48,10 +48,11 @@ def proved_search(source: Source, request: Request) -> Found:
 
     Raises:
         OutOfTimeError: time ended before either was known.
+        UnsettledError: the provers do not agree on it.
     """
     found = search(source, request.options, n_alternatives=0)
-    if not found.solution.status.is_final:
-        raise out_of_time()
+    if found.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        raise found.solution.unsettled()
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.certificates import Certificate
 from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
-from planner.deadlines import out_of_time, timed, within
+from planner.deadlines import timed, within
 from planner.economics.asking import as_conflict, economics_request
 from planner.economics.describing import describe_choice, judge
 from planner.economics.limiting import column_values, conflict_of, keeping, limit_uses
@@ -117,7 +117,7 @@ def _decide(
     if answer.solution.status is Status.INFEASIBLE:
         return conflict_of(request, tables)
     if answer.assignment is None:
-        raise out_of_time(in_si(request.objective, answer.solution.bound))
+        raise answer.solution.unsettled(in_si(request.objective, answer.solution.bound))
     column = int(answer.posed.arm[answer.assignment.columns[0]])
     best = describe_choice(found, request, column)
     verified = judge(request, best)

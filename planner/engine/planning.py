@@ -172,7 +172,7 @@ class EnginePlanner:
         if answer.solution.status is Status.INFEASIBLE:
             raise NoPlanError(self.conflict())
         if answer.assignment is None:
-            raise out_of_time(in_si(request.objective, answer.solution.bound))
+            raise answer.solution.unsettled(in_si(request.objective, answer.solution.bound))
         best = int(answer.posed.arm[answer.assignment.columns[0]])
         error = _error(found, request.objective, best)
         chosen = best

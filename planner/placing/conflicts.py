@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from planner.deadlines import out_of_time, solver_limit_s
+from planner.deadlines import solver_limit_s
 from planner.errors import OutOfTimeError
 from planner.explain import UNEXPLAINED
 from planner.placement_results import PlacementConflict
@@ -129,9 +129,10 @@ def settled(solution: PlacementSolution) -> PlacementSolution:
 
     Raises:
         OutOfTimeError: time ended before it was settled.
+        UnsettledError: the provers do not agree on it.
     """
     if not solution.status.is_final:
-        raise out_of_time()
+        raise solution.unsettled()
     return solution
 
 

@@ -121,7 +121,8 @@ def place(
     if search.solution.status is Status.INFEASIBLE or nothing:
         raise out_of_time() if search.is_cut else NoPlanError(conflict_of(asked, search))
     if counts is None:
-        raise out_of_time(in_si(request.objective, search.solution.bound))
+        bound = in_si(request.objective, search.solution.bound)
+        raise out_of_time(bound) if search.is_cut else search.solution.unsettled(bound)
     located = locate(search.posed, counts)
     found = placement_of(asked, search, located, began_s=began_s, costs=costs)
     if recorded is not None:

@@ -267,13 +267,14 @@ def _solved(program: PlacementProgram, options: SolverOptions) -> PlacementSolut
 
     Raises:
         OutOfTimeError: the time ended before it.
+        UnsettledError: the provers do not agree on it.
     """
     effort = replace(effort_of(options), gap=0.0)
     is_packing = bool((program.uses.amount > 0).all()) and program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_packing else options.solver
     solution = solve_placement(program, solver=solver, effort=effort, proof=options.proof)
     if not solution.status.is_final:
-        raise out_of_time(solution.bound)
+        raise solution.unsettled(solution.bound)
     return solution
 
 

@@ -127,7 +127,8 @@ def place_slices(asked: AskedTorus) -> Placement:
     if solution.status is Status.INFEASIBLE or nothing:
         raise out_of_time() if ground.is_cut else NoPlanError(_conflict(asked, ground, solution))
     if solution.answer is None:
-        raise out_of_time(in_si(asked.objective, solution.bound))
+        bound = in_si(asked.objective, solution.bound)
+        raise out_of_time(bound) if ground.is_cut else solution.unsettled(bound)
     located = locate_slices(posed, solution.answer)
     return placement_of(asked, ground, (posed, solution, located), began_s=began_s)
 

@@ -235,7 +235,9 @@ def _quality_text(plan: Plan) -> str:
 
 
 def _limit_lines(plan: Plan) -> list[str]:
-    late = plan.request.options.time_limit_s is not None and not plan.request.options.gap
+    options = plan.request.options
+    late = options.time_limit_s is not None and not options.gap
+    late = late and plan.certificate.status != UNCONFIRMED
     rows = [
         (
             limit_label(use.name),
@@ -249,9 +251,9 @@ def _limit_lines(plan: Plan) -> list[str]:
 
 
 def _gain_text(use: LimitUse, *, late: bool) -> str:
-    """What a little more of a limit gains; whether anything, where there was no time to see."""
+    """What a little more of a limit gains; or that there was no time to see."""
     if use.gain_fraction is None and late and use.name != "demand":
-        return "no time to see whether it binds"
+        return "no time to see what more of it would gain"
     if not use.binds or use.gain_fraction is None:
         return ""
     looser = limit_text(use.name, use.limit * use.relief, use.dimension)

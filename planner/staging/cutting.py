@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.certify import certified
-from planner.deadlines import out_of_time, solver_limit_s
+from planner.deadlines import solver_limit_s
 from planner.equations.arrays import FloatArray
 from planner.errors import NoPlanError, SolverError
 from planner.estimates.serving.deployments import ServedFormats
@@ -83,7 +83,7 @@ def cut_groups(
     if chosen is None:
         if found.found.status is Status.INFEASIBLE:
             raise NoPlanError(stage_conflict(model, groups, units))
-        raise out_of_time(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
+        raise found.found.unsettled(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
     verified = _verified(model, formats, groups, work, program, chosen)
     lines = tuple(_line(model, groups, units, program, chosen, i) for i in range(len(chosen)))
     slowest = bottleneck_ms(program, chosen) / MS_PER_S

@@ -92,7 +92,7 @@ def test_a_plan_without_time_for_gains_has_none_and_says_so(clock, monkeypatch):
     late = planned(ENOUGH, targets=Targets(tpot_s=0.02))
     assert late.certificate.status == "optimal"
     assert [use.gain_fraction for use in late.limits] == [None, None]
-    assert plan_text(late, 100).count("no time to see whether it binds") == 2
+    assert plan_text(late, 100).count("no time to see what more of it would gain") == 2
 
 
 def test_nothing_met_in_time_is_exit_3_and_never_called_impossible():
