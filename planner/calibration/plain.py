@@ -112,7 +112,8 @@ def _tables(rows: list[Row], shown: str, problems: list[Problem]) -> list[Measur
     for line, row in rows:
         family, form, where = row.get("family", ""), row.get("format", ""), f"{shown}:{line}"
         if family not in FAMILIES:
-            remedy = f"it is one of {', '.join(FAMILIES)}"
+            otherwise = f"it is one of {', '.join(FAMILIES)}"
+            remedy = did_you_mean(family, FAMILIES, otherwise=otherwise)
             fact = "no such family"
             problems.append(Problem(where=where, value=family, fact=fact, remedy=remedy))
         elif form not in formats_of(FAMILIES[family]):

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from planner.errors import Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.report.paint import width, write, write_data
-from planner.specs.ledger import remark
+from planner.specs.ledger import remark, used_if_read
 
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
@@ -114,7 +114,8 @@ def devices(
         found = []
         for item in list_devices():
             try:
-                found.append(load_device(item.name, asked_by=asked_by))
+                with used_if_read():
+                    found.append(load_device(item.name, asked_by=asked_by))
             except RequestError as error:
                 fact, remedy = _faulty(error, f"{asked_by} {item.name}")
                 problem = Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy)
@@ -144,7 +145,8 @@ def _facts(
     for item in listings:
         name = item.examples[0] if item.examples else item.name
         try:
-            found[item.name] = facts(load(name))
+            with used_if_read():
+                found[item.name] = facts(load(name))
         except RequestError as error:
             found[item.name] = ": ".join(_faulty(error, f"{lister} {name}"))
     return found

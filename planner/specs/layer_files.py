@@ -87,10 +87,9 @@ class LayersSpec:
 def _rate(raw: object) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise fault("is not a number of tokens a second")
-    value = float(raw)
-    if not 0 <= value <= UNLIMITED_TOKENS_PER_S:
+    if not 0 <= raw <= UNLIMITED_TOKENS_PER_S:  # compared first: some integers are no floats
         raise fault("is no rate", "write tokens a second, like 2045.6; 0 for none")
-    return value
+    return float(raw)
 
 
 _Rate = Annotated[float, BeforeValidator(_rate)]

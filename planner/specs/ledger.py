@@ -46,7 +46,7 @@ class Ledger:
     """Files and remarks of one request, each once, in the order in which they came."""
 
     _files: dict[tuple[str, str], DataFile] = field(default_factory=dict)
-    _remarks: dict[tuple[Problem, str], None] = field(default_factory=dict)
+    _remarks: dict[tuple[Problem, str], str] = field(default_factory=dict)
     _timings: set[str] = field(default_factory=set)
     _said: set[str] = field(default_factory=set)
 
@@ -65,11 +65,19 @@ class Ledger:
 
     def remark(self, problem: Problem, timing: str, once: str) -> None:
         if once not in self._said:
-            self._remarks[problem, timing] = None
+            self._remarks[problem, timing] = once
         self._said |= {once} - {""}
 
     def is_timed_by(self, timing: str) -> None:
         self._timings.add(timing)
+
+    def take(self, other: Ledger) -> None:
+        """Everything that another holds, after what is here."""
+        for file in other._files.values():
+            self.enter(file)
+        for (problem, timing), once in other._remarks.items():
+            self.remark(problem, timing, once)
+        self._timings |= other._timings
 
 
 _OPEN: ContextVar[Ledger | None] = ContextVar("ledger", default=None)
@@ -84,6 +92,19 @@ def recording() -> Iterator[Ledger]:
         yield ledger
     finally:
         _OPEN.reset(token)
+
+
+@contextmanager
+def used_if_read() -> Iterator[None]:
+    """Of files that the block refuses nothing is kept: they are left out, and no answer used them.
+
+    What refuses them is raised as ever.
+    """
+    with recording() as tried:
+        yield
+    ledger = _OPEN.get()
+    if ledger is not None:
+        ledger.take(tried)
 
 
 def files_used() -> tuple[DataFile, ...]:

@@ -126,7 +126,8 @@ FIELDS: Mapping[type, Judged] = {
         asked="objective_name",
         counted="objective gap dimension verified",
         chosen="status",
-        proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved n_programs",
+        proved="bound proofs vouched_by vouched_bound "
+        "n_candidates n_contexts screens n_solved n_programs",
         unverified="wall_s solve_s",
         how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
         "said as much; numbers add up",

@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 import pytest
 
 from planner.errors import Problem
-from planner.specs.ledger import files_used, recording, remark
+from planner.specs.ledger import files_used, recording, remark, used_if_read
 from planner.specs.reading import load_cluster, load_device, load_model
 from planner.specs.state import load_state
 
@@ -79,6 +79,24 @@ def test_a_file_with_faults_was_read_too(folder, refused):
         refused(load_model, "tiny")
         refused(load_model, "missing")
     assert [one.name for one in ledger.files] == ["tiny"]
+
+
+def test_of_a_file_that_is_left_out_nothing_is_kept(folder, refused):
+    """Of the two only one has faults; what the other's has to say stays said."""
+    folder.spoil("models/tiny.toml", ("n_layers = 1", "n_layers = 0"))
+
+    def model(name):
+        with used_if_read():
+            remark(Problem(where=name, fact="was looked at"))
+            return load_model(name)
+
+    with recording() as ledger:
+        refused(model, "tiny")
+        with used_if_read():
+            remark(Problem(where="chip", fact="was looked at"))
+            load_device("chip")
+    assert [one.name for one in ledger.files] == ["chip"]
+    assert [one.where for one in ledger.remarks] == ["chip"]
 
 
 def test_each_thread_has_a_ledger_of_its_own(folder):
