@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from math import prod
 
+from planner.certificates import UNCONFIRMED
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
