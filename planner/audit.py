@@ -27,6 +27,7 @@ from planner.programs.deployment import Posing
 from planner.programs.targets import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.search import search
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_BATCHES,
@@ -44,8 +45,17 @@ from planner.verifier.plans import checked
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"
 PRICE = "--price"
+OPTIONS = {
+    "speed_tokens_per_s": "--speed",
+    "utilization_fraction": "--utilization",
+    "n_devices": "--devices",
+    "batch": "--batch",
+    "weights_format": "--weights",
+    "kv_format": "--kv",
+}
 
 
+@arguments_checked(ranges="heeded", options=OPTIONS)
 @timed
 def audit(
     model: ModelSpec,
@@ -80,15 +90,32 @@ def audit(
         RequestError: neither batch nor utilization, or both; or what no such devices can do.
     """
     used = cluster.n_devices if n_devices is None else n_devices
-    weights = weights_format or model.weights_formats[0]
+    weights = weights_format or next(iter(model.weights_formats), "")
     problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
     if workload.n_decode_steps < 1:
         value, fact = str(workload.n_output_tokens), "leaves nothing to decode"
         problems.append(
             Problem(where="--output", value=value, fact=fact, remedy="write `2` or more")
         )
-    if problems:
-        raise RequestError(problems)
+    request = None
+    try:
+        request = make_request(
+            model,
+            cluster,
+            workload=workload,
+            targets=Targets(),
+            weights_formats=(weights,),
+            kv_formats=(kv_format or model.kv_format,),
+            batches=DEFAULT_BATCHES,
+            prefill_batches=(1,),
+            prefill="latency",
+            objective="cost",
+            options=options,
+        )
+    except RequestError as error:
+        problems += error.problems
+    heed(problems)
+    assert request is not None
     peak = peak_of(cluster.device, weights) * used
     token_flop = 2.0 * (model.n_active_params_published or model.n_params_published)
     if batch is None:
@@ -117,19 +144,7 @@ def audit(
         usd_per_token=used * cluster.usd_per_hour / 3600.0 / tokens_per_s,
         mfu_fraction=tokens_per_s * token_flop / peak,
     )
-    request = make_request(
-        model,
-        cluster,
-        workload=workload,
-        targets=Targets(),
-        weights_formats=(weights,),
-        kv_formats=(seen.kv_format,),
-        batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
-        prefill_batches=(1,),
-        prefill="latency",
-        objective="cost",
-        options=options,
-    )
+    request = replace(request, batches=tuple(sorted({*DEFAULT_BATCHES, batch})))
     return _audited(request, seen, speculation)
 
 
@@ -159,8 +174,7 @@ def _problems(
 
 def _check_physics(seen: Observed) -> None:
     problems = impossible(seen)
-    if problems:
-        raise RequestError(problems)
+    heed(problems)
 
 
 def _audited(request: Request, seen: Observation, speculation: Speculation | None) -> Audit:

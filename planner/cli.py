@@ -1,10 +1,11 @@
 """argv to a call of the library, a result to text and an exit code.
 
-    0  a plan            2  the request cannot be read    4  a failed verification, a defect
-    1  no plan exists    3  out of time without a plan    130  interrupted without a plan
+    0  a plan            2  the request cannot be read        4  a failed verification, a defect
+    1  no plan exists    3  out of time, memory or disk       130  interrupted without a plan
 
-stdout carries plans and lists only; messages and progress go to stderr. Everything heavy is
-imported where it is used, so that `plan --help` is quick.
+stdout carries plans and lists only; messages and progress go to stderr. A command composes its
+answer, and only then is a byte of it written. Everything heavy is imported where it is used, so
+that `plan --help` is quick.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -23,7 +24,7 @@ from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
-from planner.commands.kept import program_kept
+from planner.commands.kept import Kept
 from planner.commands.placements import place
 from planner.commands.predict import predict
 from planner.commands.repairs import repair
@@ -31,6 +32,7 @@ from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
 from planner.commands.verify import verify
 from planner.deadlines import counted_from
+from planner.endings import cause_of, was_heard
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -40,9 +42,11 @@ from planner.errors import (
     SolverError,
 )
 from planner.options.arguments import STANDING, Arguments, tidy
-from planner.options.written import Written, WrittenPlan
+from planner.options.written import OUTPUTS, Written, WrittenPlan, option
+from planner.report.delivery import EXHAUSTED, Answer, answered, deliver
+from planner.report.files import STDOUT, unwritable
 from planner.report.helptext import HelpText
-from planner.report.paint import drop_unwritten, open_closed_streams, width, write, write_data
+from planner.report.paint import open_closed_streams, width
 from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
@@ -51,12 +55,13 @@ if TYPE_CHECKING:
     from planner.placement_results import PlacementConflict
     from planner.results import Conflict, Plan
     from planner.specs.records import ClusterSpec, ModelSpec
+    from planner.staging_results import StagingConflict
 
-    AnyConflict = Conflict | EngineConflict | PlacementConflict
+    AnyConflict = Conflict | EngineConflict | PlacementConflict | StagingConflict
 
 _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 
-FOUND, DEFECT, INTERRUPTED = 0, 4, 130  # the other codes belong to the errors
+DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 
 UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"], ["verify"])
@@ -95,37 +100,29 @@ def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
-    code = FOUND
     with recording() as ledger:
+        kept = Kept()
         try:
-            try:
-                with counted_from(time.perf_counter() if began_s is None else began_s):
-                    code = _run(words)
-                _remark(ledger)
-            except BrokenPipeError:
-                raise
-            except (Exception, KeyboardInterrupt) as raised:
-                error = _interruption(raised) or raised
-                code = _code(error)
-                _remark(ledger)
-                _fail(error, words, traced=raised)
-            sys.stdout.flush()
-        except OSError:  # the reader has seen enough, or nothing more can be written
-            drop_unwritten()
-    return code
+            with counted_from(time.perf_counter() if began_s is None else began_s):
+                answer = _run(words, kept)
+        except (Exception, KeyboardInterrupt) as raised:
+            answer = _failed(raised, words)
+        return deliver(kept.beside(_remarked(answer, ledger)))
 
 
-def _remark(ledger: Ledger) -> None:
-    """Say which files replace those that ship, and what of them has no effect."""
-    if any(file.replaces for file in ledger.files) or ledger.remarks:
-        from planner.report.remarks import remarks_text
+def _remarked(answer: Answer, ledger: Ledger) -> Answer:
+    """An answer with what its files are to be said of: which replace others, what has no effect."""
+    if not ledger.remarks and not any(file.replaces for file in ledger.files):
+        return answer
+    from planner.report.remarks import remarks_text
 
-        write(remarks_text(ledger, width()), sys.stderr)
+    message = "\n".join(filter(None, (remarks_text(ledger, width()), answer.message)))
+    return replace(answer, message=message)
 
 
 def plan(
     written: Annotated[WrittenPlan, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
-) -> int:
+) -> Answer:
     """Find the deployment of a language model that is provably best.
 
     Args:
@@ -145,21 +142,18 @@ def plan(
         best = _find(model, cluster, asked, variants)
     except NoPlanError as error:
         raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+    from planner.report.terminal import plan_line, plan_text
 
-        write_data(dumps(answer_json(best)), sys.stdout)
-    else:
-        from planner.report.terminal import plan_line, plan_text
-
-        write(plan_line(best) if written.quiet else plan_text(best, width()), sys.stdout)
-    return FOUND
+    return answered(
+        best,
+        lambda: plan_line(best) if written.quiet else plan_text(best, width()),
+        is_json=written.json,
+    )
 
 
-def install_completion() -> int:
+def install_completion() -> Answer:
     """Install completion for the shell in use."""
-    write(f"installed in {_app().install_completion()}", sys.stdout)
-    return FOUND
+    return Answer(text=f"installed in {_app().install_completion()}")
 
 
 _COMMANDS: tuple[Callable[..., object], ...] = (
@@ -211,15 +205,16 @@ def _version() -> str:
     return version("llm-serving-planner")
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], kept: Kept) -> Answer:
     said = tidy(words)
     standing = [token for token in said.tokens if token in STANDING]
     command = [token for token in said.tokens[:1] if not token.startswith("-")]
     # Help is given even beside options that cannot be read.
     if standing[:1] in (["--help"], ["-h"]):
         # to parse the words first would take twice as long
-        _app(is_listing=not command).help_print(command)
-        return FOUND
+        return _help(command)
+    if standing[:1] == ["--version"]:
+        return Answer(text=_version())
     tokens = [*command, *standing[:1]] if standing else said.tokens
     try:
         function, bound, injected = _app().parse_args(
@@ -228,9 +223,27 @@ def _run(words: list[str]) -> int:
     except CycloptsError as error:  # `tidy` has left nothing that could be wrong
         raise RequestError([*said.problems, Problem(where="plan", fact=str(error))]) from error
     extra = dict.fromkeys(injected, said)
+    said.problems += unwritable(_outputs(bound.args))
     path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with program_kept(path, said):
-        return int(function(*bound.args, **bound.kwargs, **extra) or FOUND)
+    with kept.listening(path):
+        answer: Answer = function(*bound.args, **bound.kwargs, **extra)
+    return answer
+
+
+def _outputs(written: Iterable[object]) -> dict[str, str | None]:
+    """Files that options name, to be written."""
+    found = {option(name): getattr(one, name, None) for one in written for name in OUTPUTS}
+    return {name: text for name, text in found.items() if (name, text) != ("--csv", STDOUT)}
+
+
+def _help(command: list[str]) -> Answer:
+    from io import StringIO
+
+    from rich.console import Console
+
+    page = StringIO()
+    _app(is_listing=not command).help_print(command, console=Console(file=page))
+    return Answer(text=page.getvalue().removesuffix("\n"))
 
 
 def _request(written: WrittenPlan, said: Arguments) -> _Request:
@@ -292,7 +305,9 @@ def _variants(
     return variants
 
 
-def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked) -> int:
+def _plan_economics(
+    written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked
+) -> Answer:
     """Plan by the cost model of [Erdil2025]: it knows decode only."""
     from planner.economics.planning import plan_economics
     from planner.estimates.economics.request import MEMORY_RULES
@@ -311,13 +326,11 @@ def _plan_economics(written: Written, model: ModelSpec, cluster: ClusterSpec, as
         speculation=asked.speculation,
         options=asked.options,
     )
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
-
-        write_data(dumps(answer_json(best)), sys.stdout)
-    else:
-        write(economics_line(best) if written.quiet else economics_text(best, width()), sys.stdout)
-    return FOUND
+    return answered(
+        best,
+        lambda: economics_line(best) if written.quiet else economics_text(best, width()),
+        is_json=written.json,
+    )
 
 
 def _find(
@@ -346,36 +359,34 @@ def _as_written(conflict: Conflict, written: Written) -> Conflict:
     return replace(conflict, command=with_paths(conflict.command, named))
 
 
-def _interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """The Ctrl-C that an error comes from: a library that is being loaded fails to load by it."""
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
-        seen = seen.__cause__ or seen.__context__
-    return seen
+def _failed(raised: BaseException, words: list[str]) -> Answer:
+    """What to say of an error, or of a Ctrl-C, in whatever shape a library left it."""
+    error = raised
+    if was_heard() or _code(raised) in (DEFECT, EXHAUSTED):
+        error = cause_of(raised) or raised
+    text, message = "", _message(error, words)
+    if "--json" in words:
+        text = _record(error)
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        message += "\n" + "".join(traceback.format_exception(raised)).rstrip()
+    return Answer(text=text, is_data=True, message=message, code=_code(error))
 
 
 def _code(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
+    if isinstance(error, MemoryError | OSError):
+        return EXHAUSTED
     return error.exit_code if isinstance(error, PlannerError) else DEFECT
 
 
-def _fail(error: BaseException, words: list[str], *, traced: BaseException) -> None:
-    """Say what went wrong.
+def _record(error: BaseException) -> str:
+    """An error for a program."""
+    from planner.report.as_json import answer_json, dumps, failure_of
 
-    Args:
-        traced: what was raised, for a traceback that is asked for.
-    """
-    if "--json" in words:
-        from planner.report.as_json import answer_json, dumps, failure_of
-
-        answer = _conflict(error) or failure_of(error, exit_code=_code(error))
-        write_data(dumps(answer_json(answer)), sys.stdout)
-    write(_message(error, words), sys.stderr)
-    if os.environ.get(TRACEBACK):
-        import traceback
-
-        traceback.print_exception(traced)
+    return dumps(answer_json(_conflict(error) or failure_of(error, exit_code=_code(error))))
 
 
 def _conflict(error: BaseException) -> AnyConflict | None:
@@ -386,7 +397,12 @@ def _conflict_text(conflict: AnyConflict) -> str:
     from planner.placement_results import PlacementConflict
     from planner.report.conflict import conflict_text
     from planner.report.placement import placement_conflict_text
+    from planner.staging_results import StagingConflict
 
+    if isinstance(conflict, StagingConflict):
+        from planner.report.stages import staging_conflict_text
+
+        return staging_conflict_text(conflict, width())
     if isinstance(conflict, PlacementConflict):
         return placement_conflict_text(conflict, width())
     return conflict_text(conflict, width())
@@ -411,6 +427,8 @@ def _message(error: BaseException, words: list[str]) -> str:
         return failures.solver_text(error, width(), has_solvers=words[:1] not in UNSOLVED)
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
+    if isinstance(error, MemoryError):
+        return failures.OUT_OF_MEMORY
     if isinstance(error, OSError):
         return failures.refused_text(error)
     command = f"{TRACEBACK}=1 {shlex.join(['plan', *words])}"

@@ -14,6 +14,7 @@ from planner.pareto import frontier
 from planner.planning import plan
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict
+from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
@@ -41,6 +42,7 @@ OF_ONE_MODEL = frozenset(
 OF_PREFILL = ("prefill", "prefill_batches")
 
 
+@arguments_checked(ranges="later")
 @timed
 def compare(
     models: Sequence[ModelSpec],
@@ -75,6 +77,8 @@ def compare(
         NoPlanError: there is one case, and it has no plan.
         SolverError: an answer failed its verification.
     """
+    own = ("model", "cluster", "objective", "weights_formats", "kv_formats")
+    choices = conformed(choices, plan, plan_economics, without=own)
     find = _planner(cost_model, choices)
     formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
     cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
@@ -110,6 +114,7 @@ def _planner(cost_model: str, choices: _Keywords) -> Callable[..., AnyPlan]:
     return plan_economics if cost_model == ECONOMICS else plan
 
 
+@arguments_checked(ranges="later")
 @timed
 def frontiers(
     models: Sequence[ModelSpec],
@@ -124,6 +129,8 @@ def frontiers(
     **choices: Any,  # noqa: ANN401
 ) -> tuple[Curve, ...]:
     """The frontier of every model on every pool; see `compare` and `pareto.frontier`."""
+    own = ("model", "cluster", "cost_model", "weights_formats", "kv_formats")
+    choices = conformed(choices, frontier, without=own)
     formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
     cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
     choices["cost_model"] = cost_model

@@ -12,15 +12,20 @@ from planner.engine.asking import usual_weights
 from planner.engine.planning import plan_engine
 from planner.pareto import engine_frontier
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.records import ClusterSpec
 from planner.surveys import Case, Comparison, Curve
 
 OF_CASE = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
 """Options that may suit one case and not another: engines and kernels differ by device."""
 
+OF_CASES = ("model", "cluster", "engine")
+"""Arguments that each case has for itself."""
+
 _Served = tuple[Sequence[Architecture], Sequence[ClusterSpec], Sequence[str]]
 
 
+@arguments_checked(ranges="later")
 @timed
 def compare_engines(
     models: Sequence[Architecture],
@@ -45,12 +50,14 @@ def compare_engines(
         NoPlanError: there is one case, and it has no plan.
         SolverError: an answer failed its verification.
     """
+    choices = conformed(choices, plan_engine, without=(*OF_CASES, "objective"))
     cases = list(_cases((models, clusters, engines), by, choices))
     choices["objective"] = objective
     answers = answers_of(cases, on_case, lambda one: plan_engine(*one[1], **{**choices, **one[2]}))
     return compared(cases, answers, objective)
 
 
+@arguments_checked(ranges="later")
 @timed
 def engine_frontiers(
     models: Sequence[Architecture],
@@ -62,6 +69,8 @@ def engine_frontiers(
     **choices: Any,  # noqa: ANN401
 ) -> tuple[Curve, ...]:
     """The frontier of every case; see `compare_engines` and `pareto.engine_frontier`."""
+    without = (*OF_CASES, "objective", "asked")
+    choices = conformed(choices, engine_frontier, plan_engine, without=without)
     cases = list(_cases((models, clusters, engines), by, choices))
     answers = answers_of(
         cases,

@@ -25,15 +25,32 @@ from planner.programs.experts import (
 )
 from planner.solvers.experts.found import Found
 from planner.solvers.experts.solving import greedy_placement, placement_of, solve_experts
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.expert_loads import load_problem, placement_copies
 from planner.specs.experts_request import USUAL_GAP, ExpertsRequest, ExpertWeights
 from planner.specs.targets import Wanted
 from planner.verifier.expert_plans import checks_of, judge_experts
 from planner.verifier.findings import refuse
 
+OPTIONS = {
+    "loads": "--loads",
+    "n_ranks": "--ranks",
+    "n_slots": "--slots",
+    "n_nodes": "--nodes",
+    "n_groups": "--groups",
+    "split": "--split",
+    "present": "--present",
+    "move_price": "--move-price",
+    "coactivation": "--coactivation",
+    "slack": "--slack",
+    "gap": "--gap",
+    "seed": "--seed",
+    "time_limit_s": "--time-limit",
+}
 MOST_SLOTS = 16_384  # of all ranks together
 
 
+@arguments_checked(ranges="heeded", options=OPTIONS)
 @timed
 def place_experts(
     loads: Sequence[float] | FloatArray,
@@ -83,8 +100,7 @@ def place_experts(
     n_slots = len(load) // max(n_ranks, 1) + 1 if n_slots is None else n_slots
     problems += _shape_problems(load, (n_ranks, n_slots, n_nodes), n_groups)
     problems += _number_problems(split, move_price, slack, gap)
-    if problems:
-        raise RequestError(problems)
+    heed(problems)
     there, pairs = _tables(load, (n_ranks, n_slots), present, coactivation)
     program = ExpertProgram(
         load=load,
@@ -184,8 +200,11 @@ def _tables(
             present, n_experts=len(load), n_ranks=n_ranks, n_slots=n_slots
         )
     if coactivation is not None:
-        pairs = np.asarray(coactivation, dtype=float)
         fact = ""
+        try:
+            pairs = np.asarray(coactivation, dtype=float)
+        except ValueError:
+            pairs, fact = np.zeros((len(load), len(load))), "has rows of different lengths"
         if pairs.shape != (len(load), len(load)):
             fact = f"is a table of {' × '.join(map(str, pairs.shape))} for {len(load)} experts"
         elif not (np.isfinite(pairs).all() and (pairs >= 0).all() and (pairs == pairs.T).all()):

@@ -72,6 +72,7 @@ def explain(request: Request, machine: Machine) -> Conflict:
     table = table_of(request, machine, weights_within=(0.0, math.inf))
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
+    changed: list[str] = []  # those of them that an option can loosen until there is a plan
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
     with suppress(OutOfTimeError):
@@ -80,12 +81,14 @@ def explain(request: Request, machine: Machine) -> Conflict:
             found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
             obstacles += found
             loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
-            if not loosened:
+            if not loosened:  # memory by itself, whatever else yields
+                yielding, changed = ["hbm", *yielding], []
                 break
             yielding.append(loosened[0])
+            changed = list(yielding)
         verified = EXPLAINED
-        closest = _closest(table, request, yielding or ["hbm"])
-        command = _command(request, yielding, closest)
+        closest = _closest(table, request, yielding)
+        command = _command(request, changed, closest)
     return Conflict(
         request=request,
         obstacles=tuple(obstacles),

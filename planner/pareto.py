@@ -13,7 +13,7 @@ import numpy as np
 from planner.certify import OBJECTIVE_UNITS, in_si, screens_of
 from planner.deadlines import out_of_time, timed
 from planner.economics.tracing import EconomicsCandidates, axis_problems
-from planner.engine.planning import asked_of
+from planner.engine.planning import asked_of, plan_engine
 from planner.engine.tracing import EngineCandidates
 from planner.engine_results import EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
@@ -26,6 +26,7 @@ from planner.programs.tradeoff import tradeoff_of
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -77,6 +78,7 @@ ENGINE_VALUES = {
 NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
 
+@arguments_checked(ranges="later")
 @timed
 def frontier(
     model: ModelSpec,
@@ -150,6 +152,7 @@ def frontier(
     return search.frontier(alpha, (model, cluster), on_points)
 
 
+@arguments_checked(ranges="later")
 @timed
 def engine_frontier(
     model: Architecture,
@@ -174,6 +177,7 @@ def engine_frontier(
         RequestError, NoPlanError, OutOfTimeError, SolverError: as `frontier`.
     """
     began_s = time.perf_counter()
+    asked = conformed(asked, plan_engine, without=("model", "cluster", "engine", "objective"))
     problems = _axis_problems((x, y, alpha), ENGINE_Y_AXES)
     try:
         planner = asked_of(model, cluster, engine, **_DEFAULTS | asked, objective=y)

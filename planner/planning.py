@@ -22,6 +22,7 @@ from planner.programs.posed import PosedProgram, Several
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
 from planner.search import Found, search
 from planner.solvers.solution import Progress, Status
+from planner.specs.arguments import arguments_checked
 from planner.specs.quality import variant_problems, with_variants
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
@@ -39,6 +40,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
+@arguments_checked(ranges="later")
 @timed
 def plan(
     model: ModelSpec,

@@ -32,6 +32,7 @@ from planner.predictions import (
     Prediction,
 )
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
@@ -70,6 +71,7 @@ class Speculating:
     acceptance: float
 
 
+@arguments_checked()
 def predict(
     model: Architecture,
     machines: Machines,

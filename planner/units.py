@@ -89,7 +89,22 @@ _LIKELY_UNITS: dict[str, tuple[str, ...]] = {
     "FLOP/s": ("TFLOP/s",),
     "USD/token": ("USD/Mtoken",),
 }
-_HUGE = 1e30
+
+RANGES: dict[str, tuple[float, float, str]] = {
+    "s": (1e-15, 1e9, "1e-15 s to 1e9 s"),
+    "B": (1.0, 1e18, "1 B to 1 EB"),
+    "B/s": (1.0, 1e18, "1 B/s to 1 EB/s"),
+    "FLOP": (1.0, 1e30, "1 FLOP to 1e30 FLOP"),
+    "FLOP/s": (1e3, 1e24, "1 kFLOP/s to 1e24 FLOP/s"),
+    "USD": (1e-6, 1e12, "$1e-6 to $1e12"),
+    "USD/h": (1e-6, 1e6, "$1e-6/h to $1e6/h"),
+    "USD/token": (1e-15, 1e3, "$1e-9/Mtoken to $1e9/Mtoken"),
+    "token": (1e-6, 1e12, "1e-6 to 1e12 tokens"),
+    "token/s": (1e-6, 1e12, "1e-6 to 1e12 token/s"),
+    "1": (1e-12, 1e18, "1e-12 to 1e18"),
+}
+"""Least and largest of a quantity but zero, and both in words: beyond them nothing is real, and
+solvers, whose tolerances are absolute, have no answer."""
 
 # Units to show a dimension in, largest first: (used from, base units in one, before, after).
 # Minutes begin at 120 s and hours at 120 min: 85.2 s says more than 1.42 min.
@@ -167,7 +182,7 @@ def parse(
     if found != dimension:
         raise UnitError(text, f"is {_called(found)}, but {_called(dimension)} is wanted", remedy)
     value = number * numerator / denominator
-    _check_range(text, value, remedy, positive=positive, allow_zero=allow_zero)
+    _check_range(text, value, dimension, remedy, positive=positive, allow_zero=allow_zero)
     return value
 
 
@@ -252,9 +267,12 @@ def _unit(text: str, unit: str, dimension: str) -> tuple[int, int, str]:
     return numerator * above, denominator * below, f"{found}/{per}"
 
 
-def _check_range(text: str, value: float, remedy: str, *, positive: bool, allow_zero: bool) -> None:
-    if not math.isfinite(value) or abs(value) > _HUGE:
-        raise UnitError(text, "is beyond anything real", remedy)
+def _check_range(
+    text: str, value: float, dimension: str, remedy: str, *, positive: bool, allow_zero: bool
+) -> None:
+    low, high, words = RANGES[dimension]
+    if not math.isfinite(value) or not (value == 0 or low <= abs(value) <= high):
+        raise UnitError(text, f"is beyond anything real, {words}", remedy)
     if positive and value < 0:
         raise UnitError(text, "is negative", remedy)
     if positive and value == 0 and not allow_zero:
@@ -271,7 +289,7 @@ def _write(*examples: str) -> str:
 
 def _unit_for(text: str, number: float, dimension: str) -> str:
     """The remedy for a number without a unit: the same number with likely units."""
-    if not 1e-9 < abs(number) < _HUGE:
+    if not 1e-9 < abs(number) < RANGES[dimension][1]:
         return _write(*_EXAMPLES.get(dimension, ()))
     if dimension == "s":
         as_ms = number if abs(number) >= 1 else number * 1e3

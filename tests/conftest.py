@@ -4,8 +4,22 @@ The gate draws the same examples each time, so that it judges a change and not a
 `pytest --hypothesis-profile=search` draws new ones.
 """
 
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("gate")
+
+
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests run in the background, which ignores it."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)

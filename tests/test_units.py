@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.units import UnitError, parse, show
+from planner.units import RANGES, UnitError, parse, show
 
 GIB = 2**30
 
@@ -80,8 +80,9 @@ def test_a_number_with_a_unit_is_read_exactly(text, dimension, value):
         ("1,000 GB", "B", "has a comma", "write `.` before decimals, `_` between thousands"),
         ("-5ms", "s", "is negative", "write `30ms` or `0.03s`"),
         ("0s", "s", "is zero", "write `30ms` or `0.03s`"),
-        ("1e400 s", "s", "is beyond anything real", "write `30ms` or `0.03s`"),
-        ("1e31 B", "B", "is beyond anything real", "write `80 GiB` or `80 GB`"),
+        ("1e400 s", "s", "is beyond anything real, 1e-15 s to 1e9 s", "write `30ms` or `0.03s`"),
+        ("1e31 B", "B", "is beyond anything real, 1 B to 1 EB", "write `80 GiB` or `80 GB`"),
+        ("0.1 B", "B", "is beyond anything real, 1 B to 1 EB", "write `80 GiB` or `80 GB`"),
     ],
 )
 def test_what_is_refused_comes_with_a_fact_and_a_remedy(text, dimension, fact, remedy):
@@ -168,14 +169,19 @@ def test_a_quantity_is_shown_with_three_digits_and_a_unit(value, dimension, text
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=300)
-@given(
-    value=st.floats(min_value=1e-12, max_value=1e24),
-    dimension=st.sampled_from(
-        ["s", "B", "B/s", "FLOP", "FLOP/s", "USD", "USD/h", "USD/token", "token/s", "1"]
-    ),
-)
-def test_what_is_shown_reads_back_to_three_digits(value, dimension):
+@given(dimension=st.sampled_from(sorted(RANGES.keys() - {"token"})), data=st.data())
+def test_what_is_shown_reads_back_to_three_digits(dimension, data):
+    low, high, _ = RANGES[dimension]
+    value = data.draw(st.floats(min_value=1.01 * low, max_value=0.99 * high))
     assert parse(show(value, dimension), dimension) == pytest.approx(value, rel=5.001e-3)
+
+
+@pytest.mark.parametrize("dimension", [name for name in RANGES if name not in ("token", "1")])
+def test_a_range_ends_where_its_words_say(dimension):
+    low, high, words = RANGES[dimension]
+    first, last = words.split(" to ")
+    first = f"{first} token/s" if dimension == "token/s" else first  # the unit is said once
+    assert [parse(end, dimension) for end in (first, last)] == pytest.approx([low, high])
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=500)

@@ -19,6 +19,7 @@ from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import kernel_faults
 from planner.errors import Problem, RequestError
 from planner.specs.kernels import Fit, Kernel, KernelTable
+from planner.specs.places import exists
 from planner.specs.records import DeviceSpec
 from planner.specs.tables import literal
 from planner.specs.values import MOST_TEXT
@@ -112,7 +113,7 @@ def calibrate(
 
 
 def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str]) -> Reading:
-    if not path.exists():
+    if not exists(path):
         raise RequestError([Problem(where=str(path), fact="no such file or folder")])
     if is_silicon(path):
         return read_silicon(path, engine, device.peak_flop_per_s, programs=programs)

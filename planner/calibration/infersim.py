@@ -9,7 +9,6 @@ Source: [InferSim].
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.tables import Measured, Reading, Refused, columns_of
+from planner.calibration.tables import (
+    MOST_BYTES,
+    Measured,
+    Reading,
+    Refused,
+    columns_of,
+    files_below,
+)
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.errors import SpecError
+from planner.specs.texts import UnreadError, csv_of, read_text
 
 FAMILIES = ("gemm", "grouped_gemm", "mha", "mla")
 PADDED_COLUMNS = 128
@@ -60,20 +68,21 @@ def read_infersim(path: Path, device: str, peaks: dict[str, float]) -> Reading:
         device: name of the device, that of the folders.
         peaks: FLOP/s by format, to which the shares of the peak are.
     """
-    paths = [path] if path.is_file() else sorted(path.rglob("*.csv"))
+    paths = [path] if path.is_file() else files_below(path, ".csv")
     reading = Reading()
     seen: dict[tuple[str, bytes], str] = {}
     for one in paths:
         parts = _relative(one)
         if device not in parts:
             continue
-        digest = hashlib.sha256(one.read_bytes()).digest()
+        content = _content(one)
+        digest = hashlib.sha256(content.encode()).digest()
         twin = seen.setdefault((parts[0], digest), str(one))
         if twin != str(one):
             same = Refused(file=str(one), line=0, reason=f"byte for byte the same as {twin}")
             reading += Reading(refused=(same,))
         else:
-            reading += _read(one, parts, peaks)
+            reading += _read(one, content, parts, peaks)
     return reading
 
 
@@ -86,10 +95,19 @@ def _relative(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _read(path: Path, parts: tuple[str, ...], peaks: dict[str, float]) -> Reading:
-    with path.open(newline="", encoding="utf-8") as stream:
-        text = list(csv.reader(stream))
+def _content(path: Path) -> str:
+    try:
+        return read_text(path, most_bytes=MOST_BYTES)
+    except UnreadError as error:
+        raise SpecError([error.problem(str(path))]) from None
+
+
+def _read(path: Path, content: str, parts: tuple[str, ...], peaks: dict[str, float]) -> Reading:
     shown = str(path)
+    try:
+        text = csv_of(content)
+    except UnreadError as error:
+        raise SpecError([error.problem(shown)]) from None
     if parts[0] not in FAMILIES:
         reason = f"`{parts[0]}` kernels have no closed form here"
         return Reading(refused=(Refused(file=shown, line=0, reason=reason),))

@@ -12,20 +12,21 @@ hold several families:
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.tables import Measured, Reading
+from planner.calibration.tables import MOST_BYTES, Measured, Reading
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import formats_of
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, SpecError
+from planner.specs.texts import UnreadError, csv_of, read_text
 from planner.specs.values import did_you_mean
 
+EXAMPLE = "its first line is like `family,format,m,n,k,weight_bytes,input_bytes,latency_us`"
 WORDS = ("family", "format", "latency_us")
 PEAK = "peak_format"
 MAY_BE_ZERO = frozenset({"past_tokens", "d_q_latent", "latency_us"})
@@ -50,11 +51,10 @@ def read_plain(path: Path) -> Reading:
     """
     shown = str(path)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            text = list(csv.reader(stream))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        fact = f"cannot be read as CSV: {str(error).lower()}"
-        raise SpecError([Problem(where=shown, fact=fact)]) from None
+        text = csv_of(read_text(path, most_bytes=MOST_BYTES))
+    except UnreadError as error:
+        remedy = EXAMPLE if error.fact == "is empty" else ""
+        raise SpecError([Problem(where=shown, fact=error.fact, remedy=remedy)]) from None
     unlike = _unlike(path, text)
     if unlike:
         fact, remedy = unlike
@@ -99,11 +99,10 @@ def _header_problems(header: list[str], shown: str) -> Iterator[Problem]:
 def _unlike(path: Path, text: list[list[str]]) -> tuple[str, str] | None:
     """What a file is instead of a table, and what to do about it; None if it may be one."""
     first = next((row for row in text if any(cell.strip() for cell in row)), None)
-    example = "its first line is like `family,format,m,n,k,weight_bytes,input_bytes,latency_us`"
     if first is None:
-        return "is empty", example
+        return "is empty", EXAMPLE
     if path.suffix in (".json", ".jsonl") or first[0].lstrip()[:1] in ("{", "["):
-        return "is JSON, which is not read", f"write it as CSV: {example}"
+        return "is JSON, which is not read", f"write it as CSV: {EXAMPLE}"
     return None
 
 

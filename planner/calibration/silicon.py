@@ -14,9 +14,17 @@ import numpy as np
 
 from planner.calibration.silicon_blocks import READERS
 from planner.calibration.silicon_rows import Origin
-from planner.calibration.tables import Measured, Reading, Refused, columns_of
+from planner.calibration.tables import (
+    MOST_BYTES,
+    Measured,
+    Reading,
+    Refused,
+    columns_of,
+    files_below,
+)
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import Problem, RequestError
+from planner.specs.texts import UnreadError, read_bytes
 
 Table = dict[str, np.ndarray]
 
@@ -40,12 +48,13 @@ _FORMATS: dict[str, tuple[str, float, float]] = {
     "fp8_block": ("fp8_block", 1.0, 1.03125),
     "nvfp4": ("nvfp4", 0.5625, 0.5625),
 }
+MOST_ROWS = 10**7
 _MILLI = 1e-3
 
 
 def is_silicon(path: Path) -> bool:
     """Whether it is a Parquet file, or a folder that holds some."""
-    return path.suffix == ".parquet" or any(path.rglob("*.parquet")) if path.exists() else False
+    return path.suffix == ".parquet" or bool(files_below(path, ".parquet"))
 
 
 def read_silicon(
@@ -67,7 +76,7 @@ def read_silicon(
         RequestError: the package that reads Parquet is not installed.
     """
     reading = Reading()
-    for one in [path] if path.is_file() else sorted(path.rglob("*.parquet")):
+    for one in [path] if path.is_file() else files_below(path, ".parquet"):
         named = [part for part in one.parts if part in ENGINES]
         if named and named[-1] != engine:
             continue
@@ -97,12 +106,25 @@ def _read(path: Path, engine: str, peaks: Mapping[str, float], programs: frozens
 
 def _columns(path: Path) -> Table:
     try:
+        import pyarrow
         from pyarrow import parquet
     except ImportError:
         remedy = "`pip install 'llm-serving-planner[calibrate]'`"
         fact = "needs the package pyarrow to be read"
         raise RequestError([Problem(where=str(path), fact=fact, remedy=remedy)]) from None
-    table = parquet.read_table(path)
+    try:
+        content = read_bytes(path, most_bytes=MOST_BYTES)
+    except UnreadError as error:
+        raise RequestError([error.problem(str(path))]) from None
+    try:
+        rows = parquet.ParquetFile(pyarrow.BufferReader(content))
+        table = rows.read() if rows.metadata.num_rows <= MOST_ROWS else None
+    except (pyarrow.ArrowException, OSError) as error:
+        fact = f"is not Parquet: {str(error).splitlines()[0][:200]}"
+        raise RequestError([Problem(where=str(path), fact=fact)]) from None
+    if table is None:
+        fact = f"has more than {MOST_ROWS:,} rows"
+        raise RequestError([Problem(where=str(path), fact=fact)])
     return {name: table[name].to_numpy() for name in table.column_names}
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.errors import Problem, RequestError
+
+MOST_BYTES = 256 * 2**20
+"""Of one table."""
+
+MOST_FILES = 100_000
+"""Looked at in a folder of tables: another folder was meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +96,22 @@ def columns_of(n_rows: int, **columns: object) -> dict[str, FloatArray]:
         name: np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=float), (n_rows,)))
         for name, column in columns.items()
     }
+
+
+def files_below(folder: Path, ending: str) -> list[Path]:
+    """Files in a folder and in those inside it, in order.
+
+    Args:
+        ending: of their names, `.csv`.
+
+    Raises:
+        RequestError: the folder holds so many files that it is no folder of tables.
+    """
+    found, n_seen = [], 0
+    for inner, _, names in os.walk(folder):
+        n_seen += len(names) + 1
+        found += [Path(inner, name) for name in names if name.endswith(ending)]
+        if n_seen > MOST_FILES:
+            fact, remedy = f"holds more than {MOST_FILES:,} files", "name the folder of the tables"
+            raise RequestError([Problem(where=str(folder), fact=fact, remedy=remedy)])
+    return sorted(found)

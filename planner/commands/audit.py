@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written, WrittenAudit
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
-FOUND = 0
+if TYPE_CHECKING:
+    from planner.audit_results import Audit
+
 MEANINGLESS = (
     "latency_target",
     "ttft_target",
@@ -48,7 +50,7 @@ def audit(
     written: Annotated[WrittenAudit, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Say how far a running deployment is from what its pool could do, and what would help."""
     from planner.audit import audit as find
     from planner.options.drafts import drafted
@@ -63,7 +65,9 @@ def audit(
         from planner.commands.engine_audit import audit_engine
 
         seen, seen_problems = _seen(written)
-        said.problems += [*_misplaced(written), *seen_problems]
+        # an engine's audit draws nothing, so what ails the file does not matter
+        others = [problem for problem in said.problems if problem.where != "--html"]
+        said.problems = [*others, *_misplaced(written), *seen_problems]
         return audit_engine(written, said, seen)
     said.problems += without_engine(written)
     asked, problems = read(Written(**_of_plan(written)))
@@ -75,7 +79,6 @@ def audit(
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
     speculation = drafted(drafting, found)
-    found.problems += [] if written.html is None else unwritable("--html", written.html)
     for option, formats in (("--weights", asked.weights_formats), ("--kv", asked.kv_formats)):
         if formats and len(formats) > 1:
             value, fact = ",".join(formats), "what runs has one format"
@@ -101,18 +104,20 @@ def audit(
         replace(change, command=with_paths(change.command, named)) for change in answer.changes
     )
     answer = replace(answer, changes=tuple(changes))
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+    return answered(
+        answer,
+        lambda: audit_line(answer) if written.quiet else audit_text(answer, width()),
+        is_json=written.json,
+        files=_files(written, answer),
+    )
 
-        write_data(dumps(answer_json(answer)), sys.stdout)
-    else:
-        write(audit_line(answer) if written.quiet else audit_text(answer, width()), sys.stdout)
+
+def _files(written: WrittenAudit, answer: Audit) -> Iterator[tuple[str, str]]:
     if written.html is not None:
         from planner.audit_curves import audit_curves
         from planner.report.audit_page import audit_page
 
-        save(written.html, audit_page(answer, audit_curves(answer)))
-    return FOUND
+        yield written.html, audit_page(answer, audit_curves(answer))
 
 
 def _of_plan(written: WrittenAudit) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenCalibration
-from planner.report.paint import width, write
+from planner.report.delivery import Answer
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.calibration.calibrating import Calibration
     from planner.specs.records import DeviceSpec
 
-FOUND = 0
 _NOTHING_ASKED = WrittenCalibration()
 
 
@@ -26,7 +26,7 @@ def calibrate(
     written: Annotated[WrittenCalibration, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Fit the closed forms of kernels to measured times, and say how far to trust them."""
     from planner.calibration.calibrating import calibrate as fit
     from planner.report.calibration import calibration_text
@@ -52,9 +52,8 @@ def calibrate(
         )
     finally:
         line.clear()
-    write(calibration_text(answer, width(), names_refused=written.refused), sys.stdout)
-    _save(written, answer, n_sms_source)
-    return FOUND
+    text = calibration_text(answer, width(), names_refused=written.refused)
+    return Answer(text=text, files=tuple(_files(written, answer, n_sms_source)))
 
 
 def _missing(written: WrittenCalibration) -> Iterator[Problem]:
@@ -67,10 +66,6 @@ def _missing(written: WrittenCalibration) -> Iterator[Problem]:
     ):
         if not value:
             yield Problem(where=option, fact="is not given", remedy=f"write `{option} {example}`")
-    for option, name in (("--output", written.output), ("--plot", written.plot)):
-        if name and not Path(name).parent.is_dir():
-            fact = "there is no such folder to write to"
-            yield Problem(where=option, value=name, fact=fact)
 
 
 def _n_sms(
@@ -93,14 +88,15 @@ def _n_sms(
     return found.collect(lambda: sms_of(name)) or (0, "")
 
 
-def _save(written: WrittenCalibration, answer: Calibration, n_sms_source: str) -> None:
-    if written.output:
+def _files(
+    written: WrittenCalibration, answer: Calibration, n_sms_source: str
+) -> Iterator[tuple[str, str]]:
+    if written.output is not None:
         from planner.calibration.writing import kernel_file
 
-        path = Path(written.output)
-        text = kernel_file(answer.table, name=path.stem, n_sms_source=n_sms_source)
-        path.write_text(text, encoding="utf-8")
-    if written.plot:
+        name = Path(written.output).stem
+        yield written.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
+    if written.plot is not None:
         from planner.report.fits import fits_svg
 
-        Path(written.plot).write_text(fits_svg(answer), encoding="utf-8")
+        yield written.plot, fits_svg(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -10,20 +9,19 @@ from cyclopts import Parameter
 
 from planner.errors import Problem, RequestError
 from planner.options.arguments import Arguments
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 from planner.specs.ledger import remark, used_if_read
 
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
-
-FOUND = 0
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
 _Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 _Spec = TypeVar("_Spec")
 
 
-def models(name: _Name = None, /, *, said: _Said) -> int:
+def models(name: _Name = None, /, *, said: _Said) -> Answer:
     """List models, or describe one."""
     said.check()
     if name is None:
@@ -38,8 +36,7 @@ def models(name: _Name = None, /, *, said: _Said) -> int:
         text = listing_text("models", found, hint=hint, width=width(), facts=facts)
     else:
         text = _model_text(name)
-    write(text, sys.stdout)
-    return FOUND
+    return Answer(text=text)
 
 
 def _model_text(name: str) -> str:
@@ -56,11 +53,10 @@ def _model_text(name: str) -> str:
     return model_text(load_model(name, asked_by="plan models"))
 
 
-def topologies(name: _Name = None, /, *, said: _Said) -> int:
+def topologies(name: _Name = None, /, *, said: _Said) -> Answer:
     """List topologies, or describe one."""
     said.check()
-    write(_topology_text(name) if name is not None else _topologies_text(), sys.stdout)
-    return FOUND
+    return Answer(text=_topology_text(name) if name is not None else _topologies_text())
 
 
 def _topologies_text() -> str:
@@ -101,7 +97,7 @@ def devices(
     *,
     json: Annotated[bool, Parameter(help="Print them as JSON, in SI units.", negative=())] = False,
     said: _Said,
-) -> int:
+) -> Answer:
     """List devices, or describe one."""
     from planner.specs.listing import list_devices
     from planner.specs.reading import load_device
@@ -120,17 +116,14 @@ def devices(
                 fact, remedy = _faulty(error, f"{asked_by} {item.name}")
                 problem = Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy)
                 remark(problem)
-    if json:
-        from planner.report.answer_kinds import Devices
-        from planner.report.as_json import answer_json, dumps
+    from planner.report.answer_kinds import Devices
+    from planner.report.devices import device_text, devices_text
 
-        write_data(dumps(answer_json(Devices(devices=tuple(found)))), sys.stdout)
-    else:
-        from planner.report.devices import device_text, devices_text
-
-        text = devices_text(found, width()) if name is None else device_text(found[0])
-        write(text, sys.stdout)
-    return FOUND
+    return answered(
+        Devices(devices=tuple(found)),
+        lambda: devices_text(found, width()) if name is None else device_text(found[0]),
+        is_json=json,
+    )
 
 
 def _facts(

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.errors import NoPlanError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPlan
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.engine_results import EngineConflict, EnginePlan
 
-FOUND = 0
 
-
-def plan_engine(written: WrittenPlan, said: Arguments) -> int:
-    """Plan the deployment of an engine and print it.
+def plan_engine(written: WrittenPlan, said: Arguments) -> Answer:
+    """Plan the deployment of an engine.
 
     Raises:
         RequestError: with the problems of words, options and files together.
         NoPlanError: nothing satisfies the request.
     """
     best = _find(written, said)
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+    from planner.report.engine import engine_line, engine_text
 
-        write_data(dumps(answer_json(best)), sys.stdout)
-    else:
-        from planner.report.engine import engine_line, engine_text
-
-        write(engine_line(best) if written.quiet else engine_text(best, width()), sys.stdout)
-    return FOUND
+    return answered(
+        best,
+        lambda: engine_line(best) if written.quiet else engine_text(best, width()),
+        is_json=written.json,
+    )
 
 
 def _find(written: WrittenPlan, said: Arguments) -> EnginePlan:

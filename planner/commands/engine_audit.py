@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenAudit
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
-FOUND = 0
 
-
-def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -> int:
-    """Compare what runs with its prediction and with the best, and print it.
+def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -> Answer:
+    """Compare what runs with its prediction and with the best.
 
     Args:
         seen: speed and batch, as `plan audit` reads them.
@@ -65,16 +63,14 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     )
     runs = replace(answer.predicted, command=with_paths(answer.predicted.command, named))
     answer = replace(answer, command=with_paths(answer.command, named), predicted=runs)
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+    from planner.report.engine_audit import engine_audit_line, engine_audit_text
 
-        write_data(dumps(answer_json(answer)), sys.stdout)
-    else:
-        from planner.report.engine_audit import engine_audit_line, engine_audit_text
-
-        text = engine_audit_line(answer) if written.quiet else engine_audit_text(answer, width())
-        write(text, sys.stdout)
-    return FOUND
+    is_short = written.quiet
+    return answered(
+        answer,
+        lambda: engine_audit_line(answer) if is_short else engine_audit_text(answer, width()),
+        is_json=written.json,
+    )
 
 
 def _unfit(written: WrittenAudit) -> list[Problem]:

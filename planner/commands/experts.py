@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_experts import WrittenExperts
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from planner.specs.architecture import Architecture, Experts
     from planner.specs.experts_request import ExpertWeights
 
-FOUND = 0
 OF_THE_MODEL = -1
 """Groups of the model's own routing."""
 
@@ -30,7 +29,7 @@ def experts(
     written: Annotated[WrittenExperts, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Place and replicate experts on ranks: least load of the fullest, with its bound."""
     from planner.expert_placing import place_experts
     from planner.specs.expert_loads import load_coactivation, load_placement
@@ -49,8 +48,6 @@ def experts(
     if written.present is not None:
         placed = written.present
         present = found.collect(lambda: load_placement(placed))
-    if written.html:
-        found.problems += unwritable("--html", written.html)
     weights = _weights(written, model, block, found)
     n_slots = _slots(written, numbers, (weights.n_bytes, n_layers), found)
     found.check()
@@ -72,28 +69,26 @@ def experts(
         proof=numbers["--proof"],
         time_limit_s=numbers["--time-limit"],
     )
-    _say(written, plan)
-    return FOUND
+    return _answer(written, plan)
 
 
-def _say(written: WrittenExperts, plan: ExpertPlan) -> None:
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+def _answer(written: WrittenExperts, plan: ExpertPlan) -> Answer:
+    from planner.report.experts import experts_line, experts_text
 
-        write_data(dumps(answer_json(plan)), sys.stdout)
-    else:
-        from planner.report.experts import experts_line, experts_text
+    is_short, show_all = written.quiet, written.all
+    return answered(
+        plan,
+        lambda: experts_line(plan) if is_short else experts_text(plan, width(), show_all=show_all),
+        is_json=written.json,
+        files=_files(written, plan),
+    )
 
-        text = (
-            experts_line(plan)
-            if written.quiet
-            else experts_text(plan, width(), show_all=written.all)
-        )
-        write(text, sys.stdout)
-    if written.html:
+
+def _files(written: WrittenExperts, plan: ExpertPlan) -> Iterator[tuple[str, str]]:
+    if written.html is not None:
         from planner.report.experts_page import experts_page
 
-        save(written.html, experts_page(plan))
+        yield written.html, experts_page(plan)
 
 
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -13,7 +11,8 @@ from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written
 from planner.options.written_placements import WrittenPlacement
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.floorplans import FloorPlan
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from planner.specs.placement_request import Serve
     from planner.specs.records import ModelSpec
 
-FOUND = 0
 DEFAULT_SITE = "h100-fat-tree-x64"
 _NOTHING_ASKED = WrittenPlacement()
 _T = TypeVar("_T")
@@ -31,7 +29,7 @@ def place(
     written: Annotated[WrittenPlacement, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
     from planner.placing.floorplans import floorplan_of
     from planner.placing.planning import place as find
@@ -54,9 +52,15 @@ def place(
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
     floorplan = floorplan_of(pool, state)
-    draw(written, answer, floorplan)
-    _say(written, answer, floorplan)
-    return FOUND
+    from planner.report.placement import placement_line, placement_text
+
+    def text() -> str:
+        if written.quiet:
+            return placement_line(answer)
+        return placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
+
+    files = drawings(written, answer, floorplan)
+    return answered(answer, text, is_json=written.json, files=files)
 
 
 def loader(name: str) -> Callable[[], ModelSpec]:
@@ -65,31 +69,18 @@ def loader(name: str) -> Callable[[], ModelSpec]:
     return lambda: load_model(name)
 
 
-def draw(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
-    """Write the files that were asked for."""
+def drawings(
+    written: WrittenPlacement, answer: Placement, floorplan: FloorPlan
+) -> Iterator[tuple[str, str]]:
+    """Name and text of the files that were asked for."""
     if written.html is not None:
         from planner.report.floorplan_page import placement_page
 
-        Path(written.html).write_text(placement_page(answer, floorplan), encoding="utf-8")
+        yield written.html, placement_page(answer, floorplan)
     if written.svg is not None:
         from planner.report.floorplan_drawing import drawing
 
-        Path(written.svg).write_text(drawing(answer, floorplan), encoding="utf-8")
-
-
-def _say(written: WrittenPlacement, answer: Placement, floorplan: FloorPlan) -> None:
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
-
-        write_data(dumps(answer_json(answer)), sys.stdout)
-        return
-    from planner.report.placement import placement_line, placement_text
-
-    if written.quiet:
-        write(placement_line(answer), sys.stdout)
-    else:
-        text = placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
-        write(text, sys.stdout)
+        yield written.svg, drawing(answer, floorplan)
 
 
 def read_placement(
@@ -97,7 +88,6 @@ def read_placement(
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
     from planner.options.counts import count
-    from planner.options.outputs import unwritable
     from planner.options.reading import Faults, one_of, read
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
@@ -145,8 +135,7 @@ def read_placement(
         "aligned": written.align,
         "options": asked.options,
     }
-    files = [*unwritable("--html", written.html), *unwritable("--svg", written.svg)]
-    found.problems += [*problems, *faults.problems, *files]
+    found.problems += [*problems, *faults.problems]
     return keywords, wishes
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -10,8 +9,8 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPrediction
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from planner.predictions import Prediction
     from planner.specs.architecture import Architecture
 
-FOUND = 0
 USUAL_LOOKAHEAD, USUAL_ACCEPTANCE = "1", "0.8"
 _NOTHING_ASKED = WrittenPrediction()
 
@@ -29,7 +27,7 @@ def predict(
     written: Annotated[WrittenPrediction, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Evaluate a deployment as given: times, work and bounds of every operation, memory."""
     from planner.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
@@ -55,28 +53,20 @@ def predict(
         speculating=speculating,
         n_shared_tokens=numbers["--shared"],
     )
-    _say(written, answer)
-    return FOUND
+    return _answer(written, answer)
 
 
-def _say(written: WrittenPrediction, answer: Prediction) -> None:
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+def _answer(written: WrittenPrediction, answer: Prediction) -> Answer:
+    from planner.report.prediction import prediction_line, prediction_text
+    from planner.report.roofline import roofline_page
 
-        write_data(dumps(answer_json(answer)), sys.stdout)
-    else:
-        from planner.report.prediction import prediction_line, prediction_text
+    def text() -> str:
+        if written.quiet:
+            return prediction_line(answer)
+        return prediction_text(answer, width(), explains=written.explain)
 
-        text = (
-            prediction_line(answer)
-            if written.quiet
-            else prediction_text(answer, width(), explains=written.explain)
-        )
-        write(text, sys.stdout)
-    if written.html:
-        from planner.report.roofline import roofline_page
-
-        save(written.html, roofline_page(answer))
+    files = () if written.html is None else ((written.html, roofline_page(answer)),)
+    return answered(answer, text, is_json=written.json, files=files)
 
 
 def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
@@ -309,5 +299,3 @@ def _speculating(
 def _check_files(written: WrittenPrediction, found: Arguments) -> None:
     if written.json and written.quiet:
         found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    if written.html:
-        found.problems += unwritable("--html", written.html)

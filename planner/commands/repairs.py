@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from planner.commands.placements import FOUND, draw, loader, read_placement, wishes_for
+from planner.commands.placements import drawings, loader, read_placement, wishes_for
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_placements import WrittenRepair
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 if TYPE_CHECKING:
-    from planner.floorplans import FloorPlan
     from planner.placement_results import Placement
-    from planner.repair_results import Repair
     from planner.specs.placement_request import PlacementRequest, Serve
 
 _NOTHING_STANDS = WrittenRepair()
@@ -44,7 +42,7 @@ def repair(
     written: Annotated[WrittenRepair, Parameter(name="*")] = _NOTHING_STANDS,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Put what stands right after a failure, with the fewest moved bytes within a loss."""
     from planner.placing.floorplans import floorplan_of
     from planner.placing.repairing import repair as find
@@ -80,9 +78,15 @@ def repair(
         **_changes(written, keywords, before.request),
     )
     floorplan = floorplan_of(answer.request.wanted.site, state)
-    draw(written, answer.placement, floorplan)
-    _say(written, answer, floorplan)
-    return FOUND
+    from planner.report.repair import repair_line, repair_text
+
+    def text() -> str:
+        if written.quiet:
+            return repair_line(answer)
+        return repair_text(answer, width(), floorplan=floorplan)
+
+    files = drawings(written, answer.placement, floorplan)
+    return answered(answer, text, is_json=written.json, files=files)
 
 
 def _standing(written: WrittenRepair, found: Arguments) -> Placement | None:
@@ -164,17 +168,3 @@ def _changed(one: Serve, before: Serve | None, common: dict[str, None]) -> Serve
     names = ("demand_tokens_per_s", "replicas", "weights_formats", "kv_formats")
     said = {name: value for name in names if (value := getattr(one, name)) is not None}
     return replace(before, model=one.model, **said, **common)
-
-
-def _say(written: WrittenRepair, answer: Repair, floorplan: FloorPlan) -> None:
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
-
-        write_data(dumps(answer_json(answer)), sys.stdout)
-        return
-    from planner.report.repair import repair_line, repair_text
-
-    if written.quiet:
-        write(repair_line(answer), sys.stdout)
-    else:
-        write(repair_text(answer, width(), floorplan=floorplan), sys.stdout)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from planner.errors import NoPlanError, Problem
+from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_stages import WrittenLayers, WrittenStages
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 if TYPE_CHECKING:
-    from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
+    from planner.staging_results import LayerPlacement, StagePlan
 
-FOUND = 0
 _NO_STAGES, _NO_LAYERS = WrittenStages(), WrittenLayers()
 _GROUPS = "write `--groups h100-sxm:tp8x2,a100-80gb:tp4x3`"
 _Said = Annotated[Arguments, Parameter(parse=False)]
@@ -25,7 +23,7 @@ _Said = Annotated[Arguments, Parameter(parse=False)]
 
 def stages(
     written: Annotated[WrittenStages, Parameter(name="*")] = _NO_STAGES, *, said: _Said
-) -> int:
+) -> Answer:
     """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
     from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_architecture
@@ -48,17 +46,12 @@ def stages(
     found.check()
     assert model is not None
     assert groups is not None
-    try:
-        best = cut_stages(model, groups, **asked)
-    except NoPlanError as error:
-        return _refused(error, is_json=written.json)
-    _say_stages(written, best)
-    return FOUND
+    return _stages_answer(written, cut_stages(model, groups, **asked))
 
 
 def layers(
     written: Annotated[WrittenLayers, Parameter(name="*")] = _NO_LAYERS, *, said: _Said
-) -> int:
+) -> Answer:
     """Place layers on mixed machines for the most tokens a second, with a bound on any way."""
     from planner.options.reading import Faults
     from planner.specs.layer_files import load_layers
@@ -80,12 +73,7 @@ def layers(
     _check_files(written, found)
     found.check()
     assert spec is not None
-    try:
-        best = place_layers(spec, gap=gap or 0.0, time_limit_s=limit)
-    except NoPlanError as error:
-        return _refused(error, is_json=written.json)
-    _say_layers(written, best)
-    return FOUND
+    return _layers_answer(written, place_layers(spec, gap=gap or 0.0, time_limit_s=limit))
 
 
 def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
@@ -118,52 +106,32 @@ def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
     return asked
 
 
-def _say_stages(written: WrittenStages, best: StagePlan) -> None:
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+def _stages_answer(written: WrittenStages, best: StagePlan) -> Answer:
+    from planner.report.stages import stages_line, stages_text
+    from planner.report.staging_page import stages_page
 
-        write_data(dumps(answer_json(best)), sys.stdout)
-    else:
-        from planner.report.stages import stages_line, stages_text
-
-        write(stages_line(best) if written.quiet else stages_text(best, width()), sys.stdout)
-    if written.html:
-        from planner.report.staging_page import stages_page
-
-        save(written.html, stages_page(best))
+    files = () if written.html is None else ((written.html, stages_page(best)),)
+    return answered(
+        best,
+        lambda: stages_line(best) if written.quiet else stages_text(best, width()),
+        is_json=written.json,
+        files=files,
+    )
 
 
-def _say_layers(written: WrittenLayers, best: LayerPlacement) -> None:
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+def _layers_answer(written: WrittenLayers, best: LayerPlacement) -> Answer:
+    from planner.report.layers import layers_line, layers_text
+    from planner.report.staging_page import layers_page
 
-        write_data(dumps(answer_json(best)), sys.stdout)
-    else:
-        from planner.report.layers import layers_line, layers_text
-
-        text = layers_line(best) if written.quiet else layers_text(best, width())
-        write(text, sys.stdout)
-    if written.html:
-        from planner.report.staging_page import layers_page
-
-        save(written.html, layers_page(best))
-
-
-def _refused(error: NoPlanError, *, is_json: bool) -> int:
-    """Say why there is nothing, and what is missing."""
-    from planner.report.stages import staging_conflict_text
-
-    conflict: StagingConflict = error.conflict  # type: ignore[assignment]
-    if is_json:
-        from planner.report.as_json import answer_json, dumps
-
-        write_data(dumps(answer_json(conflict)), sys.stdout)
-    write(staging_conflict_text(conflict, width()), sys.stderr)
-    return error.exit_code
+    files = () if written.html is None else ((written.html, layers_page(best)),)
+    return answered(
+        best,
+        lambda: layers_line(best) if written.quiet else layers_text(best, width()),
+        is_json=written.json,
+        files=files,
+    )
 
 
 def _check_files(written: WrittenStages | WrittenLayers, found: Arguments) -> None:
     if written.json and written.quiet:
         found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    if written.html:
-        found.problems += unwritable("--html", written.html)

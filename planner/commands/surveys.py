@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +13,9 @@ from cyclopts import Parameter
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.options.arguments import Arguments
 from planner.options.written import WrittenPareto, WrittenSurvey
-from planner.report.files import save, unwritable
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import FOUND, Answer, answered
+from planner.report.files import STDOUT
+from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.options.several import AskedSurvey
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from planner.specs.records import ClusterSpec, ModelSpec
     from planner.surveys import Curve
 
-FOUND, NOTHING_FOUND = 0, NoPlanError.exit_code
-STDOUT = "-"
+NOTHING_FOUND = NoPlanError.exit_code
 
 _ALL_DEFAULT = WrittenPareto()
 _NOTHING_ASKED = WrittenSurvey()
@@ -34,44 +34,62 @@ _Specs = tuple["list[ModelSpec]", "list[ClusterSpec]"]
 
 def pareto(
     written: Annotated[WrittenPareto, Parameter(name="*")] = _ALL_DEFAULT, *, said: _Said
-) -> int:
+) -> Answer:
     """Find every deployment that is the best for some worth of speed: the exact frontier."""
     from planner.comparing import frontiers
     from planner.report.progress import SurveyLine
 
-    files = {"--csv": written.csv, "--html": written.html}
     line = SurveyLine(sys.stderr)
     try:
         if written.engine is not None:
             from planner.engine_comparing import engine_frontiers
 
-            served, keywords = _engines(written, said, files)
+            served, keywords = _engines(written, said)
             curves = engine_frontiers(
                 *served, **keywords, on_case=line.on_case, on_points=line.on_points
             )
         else:
-            specs, asked = _asked(written, said, files)
+            specs, asked = _asked(written, said)
             curves = frontiers(
                 *specs, **asked.keywords, on_case=line.on_case, on_points=line.on_points
             )
     finally:
         line.clear()
     found = any(curve.frontier for curve in curves)
-    _print_frontiers(curves, written)
+    if written.csv == STDOUT:
+        from planner.report.as_csv import frontiers_csv
+
+        text, pages = frontiers_csv(curves).rstrip("\n"), tuple(_files(written, curves))
+        return Answer(text=text, is_data=True, files=pages, code=_code(found))
+    from planner.report.answer_kinds import Curves
+
+    return answered(
+        Curves(curves=tuple(curves)),
+        lambda: _frontiers_text(curves, written),
+        is_json=written.json,
+        files=_files(written, curves),
+        code=_code(found),
+    )
+
+
+def _code(found: object) -> int:
+    return FOUND if found else NOTHING_FOUND
+
+
+def _files(written: WrittenPareto, curves: Sequence[Curve]) -> Iterator[tuple[str, str]]:
     if written.csv not in (None, STDOUT):
         from planner.report.as_csv import frontiers_csv
 
-        save(str(written.csv), frontiers_csv(curves))
-    if written.html is not None and found:
+        yield str(written.csv), frontiers_csv(curves)
+    if written.html is not None and any(curve.frontier for curve in curves):
         from planner.report.page import page
 
-        save(written.html, page(curves))
-    return FOUND if found else NOTHING_FOUND
+        yield written.html, page(curves)
 
 
 def compare(
     written: Annotated[WrittenSurvey, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
-) -> int:
+) -> Answer:
     """Set the best plans of several models, pools or weights formats side by side."""
     from planner.comparing import compare as find
     from planner.report.progress import SurveyLine
@@ -81,49 +99,32 @@ def compare(
         if written.engine is not None:
             from planner.engine_comparing import compare_engines
 
-            served, keywords = _engines(written, said, {})
+            served, keywords = _engines(written, said)
             comparison = compare_engines(*served, **keywords, on_case=line.on_case)
         else:
-            specs, asked = _asked(written, said, {})
+            specs, asked = _asked(written, said)
             comparison = find(*specs, **asked.keywords, on_case=line.on_case)
     finally:
         line.clear()
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+    from planner.report.comparison import best_line, comparison_text
 
-        write_data(dumps(answer_json(comparison)), sys.stdout)
-    else:
-        from planner.report.comparison import best_line, comparison_text
-
-        text = best_line(comparison) if written.quiet else comparison_text(comparison, width())
-        write(text, sys.stdout)
-    return FOUND if comparison.best is not None else NOTHING_FOUND
+    return answered(
+        comparison,
+        lambda: best_line(comparison) if written.quiet else comparison_text(comparison, width()),
+        is_json=written.json,
+        code=_code(comparison.best is not None),
+    )
 
 
-def _print_frontiers(curves: Sequence[Curve], written: WrittenPareto) -> None:
-    """On stdout, in the form that was asked for."""
-    if written.json:
-        from planner.report.answer_kinds import Curves
-        from planner.report.as_json import answer_json, dumps
+def _frontiers_text(curves: Sequence[Curve], written: WrittenPareto) -> str:
+    from planner.report.frontiers import frontiers_text, preferred_line
 
-        write_data(dumps(answer_json(Curves(curves=tuple(curves)))), sys.stdout)
-    elif written.csv == STDOUT:
-        from planner.report.as_csv import frontiers_csv
-
-        write_data(frontiers_csv(curves).rstrip("\n"), sys.stdout)
-    else:
-        from planner.report.frontiers import frontiers_text, preferred_line
-
-        if written.quiet:
-            text = "\n".join(preferred_line(curve, curves) for curve in curves)
-        else:
-            text = frontiers_text(curves, width(), show_all=written.all)
-        write(text, sys.stdout)
+    if written.quiet:
+        return "\n".join(preferred_line(curve, curves) for curve in curves)
+    return frontiers_text(curves, width(), show_all=written.all)
 
 
-def _asked(
-    written: WrittenSurvey, said: Arguments, files: dict[str, str | None]
-) -> tuple[_Specs, AskedSurvey]:
+def _asked(written: WrittenSurvey, said: Arguments) -> tuple[_Specs, AskedSurvey]:
     """Everything that was asked for, or everything that is wrong with it.
 
     Raises:
@@ -150,9 +151,6 @@ def _asked(
     asked.keywords["speculation"] = drafted(drafting, found)
     models = [found.collect(partial(load_model, name)) for name in asked.models]
     clusters = [found.collect(partial(load_cluster, name)) for name in asked.topologies]
-    for option, text in files.items():
-        if text is not None and (option, text) != ("--csv", STDOUT):
-            found.problems += unwritable(option, text)
     pools = [one for one in clusters if one]
     if price is not None:
         pools = [repriced(one, price) for one in pools]
@@ -163,9 +161,7 @@ def _asked(
     return loaded, asked
 
 
-def _engines(
-    written: WrittenSurvey, said: Arguments, files: dict[str, str | None]
-) -> tuple[_Served, dict[str, Any]]:
+def _engines(written: WrittenSurvey, said: Arguments) -> tuple[_Served, dict[str, Any]]:
     """Everything that was asked for of engines, or everything that is wrong with it.
 
     Raises:
@@ -192,9 +188,6 @@ def _engines(
     engines = names_of(str(written.engine))
     for name in engines:
         found.collect(partial(load_engine, name))
-    for option, text in files.items():
-        if text is not None and (option, text) != ("--csv", STDOUT):
-            found.problems += unwritable(option, text)
     found.check()
     pools = [one if price is None else repriced(one, price) for one in clusters if one]
     asked = {**keywords, **axes, "variants": variants}

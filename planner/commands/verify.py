@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,7 +9,8 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_verifications import WrittenVerification
-from planner.report.paint import width, write, write_data
+from planner.report.delivery import Answer, answered
+from planner.report.paint import width
 
 TRUE, FALSE = 0, 1
 _NOTHING_GIVEN = WrittenVerification()
@@ -20,7 +20,7 @@ def verify(
     written: Annotated[WrittenVerification, Parameter(name="*")] = _NOTHING_GIVEN,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
-) -> int:
+) -> Answer:
     """Count a saved answer anew, from the request that is in it: is every figure so?"""
     from planner.verification import verify as find
 
@@ -35,13 +35,12 @@ def verify(
     found.check()
     assert path is not None
     answer = find(path, prove=written.prove, shown=path)
-    if written.json:
-        from planner.report.as_json import answer_json, dumps
+    from planner.report.verification import verification_line, verification_text
 
-        write_data(dumps(answer_json(answer)), sys.stdout)
-    else:
-        from planner.report.verification import verification_line, verification_text
-
-        text = verification_line(answer) if written.quiet else verification_text(answer, width())
-        write(text, sys.stdout)
-    return TRUE if answer.is_true else FALSE
+    is_short = written.quiet
+    return answered(
+        answer,
+        lambda: verification_line(answer) if is_short else verification_text(answer, width()),
+        is_json=written.json,
+        code=TRUE if answer.is_true else FALSE,
+    )

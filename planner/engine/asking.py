@@ -27,6 +27,7 @@ from planner.estimates.serving.request import (
 from planner.predicting import Machines
 from planner.programs.engine import PER_DEVICE
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
@@ -35,6 +36,7 @@ from planner.specs.kernels import KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.spans import span_text
+from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
 
 USUAL_FORMAT = "bf16"
@@ -84,6 +86,7 @@ def clock_of(machines: Machines) -> KernelClock:
     )
 
 
+@arguments_checked(ranges="heeded")
 def engine_request(
     model: Architecture,
     cluster: ClusterSpec,
@@ -138,7 +141,7 @@ def engine_request(
         prefer=prefer,
         options=options,
         variants=tuple(asked[1:]),
-        overlaps=tuple(dict.fromkeys(overlaps)),
+        overlaps=tuple(dict.fromkeys(overlaps or OVERLAPS[:1])),
         drafting=drafting,
     )
     problems = [
@@ -148,11 +151,20 @@ def engine_request(
         *_unmeasured(kernels, weights_formats, kv_formats),
     ]
     problems += _drafting_problems(model, request)
-    if not problems:
-        problems += _degree_problems(served, request)
-    if problems:
-        raise RequestError(problems)
+    problems += _record_problems(model, variants, cluster)
+    heed(problems)
+    heed(_degree_problems(served, request))
     return request
+
+
+def _record_problems(
+    model: Architecture, variants: Sequence[Architecture], cluster: ClusterSpec
+) -> Iterator[Problem]:
+    """What no file could say of the records: they may be altered."""
+    yield from cluster_problems(cluster, "cluster")
+    yield from architecture_problems(model, "model")
+    for i, one in enumerate(variants):
+        yield from architecture_problems(one, f"variants[{i}]")
 
 
 def _asked_model(model: Architecture, weights: Sequence[str] | None) -> AskedModel:

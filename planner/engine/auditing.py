@@ -14,14 +14,25 @@ from planner.engine_results import EngineAudit, EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.request import ENGINE_BATCHES, EngineRequest
 from planner.specs.architecture import Architecture, Experts
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.engine_files import load_engine
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.targets import Degrees
 
 DEFAULT_OPTIONS = SolverOptions()
+OPTIONS = {
+    "engine": "--engine",
+    "speed_tokens_per_s": "--speed",
+    "batch": "--batch",
+    "chunk_tokens": "--chunk",
+    "weights_format": "--weights",
+    "kv_format": "--kv",
+    "hit_fraction": "--hit-rate",
+}
 
 
+@arguments_checked(ranges="heeded", options=OPTIONS)
 @timed
 def audit_engine(
     model: Architecture,
@@ -52,9 +63,7 @@ def audit_engine(
         RequestError: an amount cannot be, or the engine does not run it so; all are listed.
         SolverError: an answer failed its verification.
     """
-    if not (math.isfinite(speed_tokens_per_s) and speed_tokens_per_s > 0):
-        fact = "is not positive"
-        raise RequestError([Problem(where="--speed", value=f"{speed_tokens_per_s:g}", fact=fact)])
+    heed(())
     asked: dict[str, Any] = {
         "workload": workload,
         "hit_fraction": hit_fraction,

@@ -41,6 +41,7 @@ from planner.results import Obstacle
 from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
 
@@ -53,6 +54,7 @@ EXPLAINED = (
 )
 
 
+@arguments_checked(ranges="later")
 @timed
 def plan_engine(
     model: Architecture,

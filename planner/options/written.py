@@ -332,6 +332,10 @@ class WrittenAudit(WrittenPlan):
     memory: Annotated[str | None, Parameter(show=False)] = None
 
 
+OUTPUTS = ("html", "svg", "csv", "output", "plot", "keep_program")
+"""Options that name a file to write."""
+
+
 def option(name: str) -> str:
     """`max_cost` as it is typed: `--max-cost`."""
     return "--" + name.replace("_", "-")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.deadlines import out_of_time, timed
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, Problem, RequestError
 from planner.placement_results import Placement
 from planner.placing.asking import placement_request, requests_of, site_of
 from planner.placing.conflicts import conflict_of
@@ -18,12 +18,13 @@ from planner.placing.searching import Asked, chosen_first, searched
 from planner.placing.slicing import AskedTorus, place_slices
 from planner.placing.totals import in_si
 from planner.solvers.solution import Status
+from planner.specs.arguments import arguments_checked
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import GroupCost, PlacementRequest, Serve, SiteSpec
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
-from planner.topology.costs import CostTable, GroupCosts
+from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import refuse
 from planner.verifier.placements import judge_placement
 
@@ -34,6 +35,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
+@arguments_checked(ranges="later")
 @timed
 def place(
     cluster: SiteSpec | nx.Graph[Any],
@@ -154,7 +156,13 @@ class Recorder:
 
     def __call__(self, devices: tuple[str, ...]) -> tuple[float, float]:
         if devices not in self._said:
-            self._said[devices] = self._costs(devices)
+            cost = self._costs(devices)
+            if not is_cost(cost):
+                fact = "is not a positive bandwidth and a latency"
+                key = f"of {len(devices)} devices from {devices[0]}"
+                problem = Problem(where="group_costs", key=key, value=repr(cost)[:60], fact=fact)
+                raise RequestError([problem])
+            self._said[devices] = cost
         return self._said[devices]
 
     @property

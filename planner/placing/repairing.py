@@ -38,6 +38,7 @@ from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Status, effort_of, relative_gap
+from planner.specs.arguments import arguments_checked
 from planner.specs.placement_request import Serve, SiteSpec, inherited_and_changed
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
@@ -58,6 +59,7 @@ BYTES_OF_GIB = 2.0**30
 CLOSE = 1e-9
 
 
+@arguments_checked(ranges="later")
 @timed
 def repair(
     placement: Placement,

@@ -11,6 +11,10 @@ from planner.report.words import OBJECTIVE_DIMENSIONS
 from planner.units import show
 
 INTERRUPTED = "error: interrupted before a plan was found"
+OUT_OF_MEMORY = """\
+error: out of memory before a plan was found
+
+hint: a smaller pool, fewer `--batch` sizes or fewer formats take less of it"""
 
 
 def out_of_time_text(error: OutOfTimeError, *, objective: str, command: str) -> str:
@@ -44,10 +48,25 @@ def solver_text(error: SolverError, width: int, *, has_solvers: bool = True) -> 
 
 
 def refused_text(error: OSError) -> str:
-    """The system did not let the planner read or write: a full disk, a folder that is closed."""
-    reason = error.strerror or str(error)
+    """The system did not let the planner work: no process, no thread, a folder that is closed."""
     where = f": `{shown(str(error.filename))}`" if error.filename else ""
-    return f"error: {reason[:1].lower()}{reason[1:]}{where}"
+    return f"error: {_reason(error)}{where}"
+
+
+def unwritten_text(name: str, error: OSError) -> str:
+    """The system did not let an answer out: a full disk, a limit, a folder that is gone.
+
+    Args:
+        name: of a file; empty for stdout.
+    """
+    if name:
+        return f"error: `{shown(name)}` was not written, and is as it was: {_reason(error)}"
+    return f"error: the answer was not written: {_reason(error)}"
+
+
+def _reason(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return reason[:1].lower() + reason[1:]
 
 
 def defect_text(error: BaseException, *, command: str, width: int) -> str:

@@ -1,32 +1,120 @@
-"""Files that options name: whether they can be written, and writing them."""
+"""Files that options name: what keeps them from being written, and writing them whole.
+
+A file is written beside the one that it replaces, flushed to the disk, then renamed: whatever
+happens, what stands there is the old file or the new one. A link keeps pointing where it did, a
+file keeps its mode.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from planner.endings import ENDINGS, held
 from planner.errors import Problem
-from planner.report.paint import write
 
 STDOUT = "-"
+_NEW_MODE = 0o666  # less what the user's umask takes
+_LONGEST_NAME = 255
 
 
-def unwritable(option: str, text: str) -> list[Problem]:
-    """Why a file cannot be written, as far as one can know before."""
-    path, fact = Path(text), ""
+def unwritable(named: Mapping[str, str | None]) -> list[Problem]:
+    """Why files cannot be written, as far as one can know before.
+
+    Args:
+        named: file of each option; None where none is asked for.
+    """
+    files = {option: text for option, text in named.items() if text is not None}
+    problems = []
+    taken: dict[str, str] = {}
+    for option, text in files.items():
+        fact, remedy = _obstacle(text)
+        other = "" if fact else taken.setdefault(os.path.realpath(text), option)
+        if other not in ("", option):
+            fact, remedy = f"is the file of `{other}` too", "name another one"
+        if fact:
+            problems.append(Problem(where=option, value=text, fact=fact, remedy=remedy))
+    return problems
+
+
+def _obstacle(text: str) -> tuple[str, str]:
+    """What keeps a file from being written, and what to do; empty if nothing is known to."""
     if not text.strip() or text == STDOUT:
-        fact = "is no file"
-    elif path.is_dir():
-        fact = "is a folder"
-    elif not path.absolute().parent.is_dir():
-        fact = "its folder does not exist"
-    elif not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        fact = "permission denied"
-    return [Problem(where=option, value=text, fact=fact)] if fact else []
+        return "is no file", ""
+    try:
+        path = Path(os.path.realpath(text))
+        is_there = path.exists() or path.is_symlink()
+    except (OSError, ValueError):  # a null character, or a name too long to ask about
+        return "is no name that a file can have", ""
+    if len(os.fsencode(path.name)) > _LONGEST_NAME:
+        return "is no name that a file can have", "take a shorter one"
+    if path.is_symlink():
+        return "is a link that leads nowhere", ""
+    if path.is_dir():
+        return "is a folder", f"name a file in it, like `{Path(text) / 'answer'}`"
+    if not path.parent.is_dir():
+        return "its folder does not exist", f"make it: `mkdir -p {Path(text).parent}`"
+    if is_there and not path.is_file():
+        return "is not a regular file, and files are replaced whole", "name another one"
+    if is_there and any(_is_same(path, stream) for stream in (sys.stdout, sys.stderr)):
+        return "is where the report goes", "name another one"
+    if (is_there and not os.access(path, os.W_OK)) or not os.access(path.parent, os.W_OK):
+        return "permission denied", ""
+    return "", ""
 
 
-def save(name: str, text: str) -> None:
-    """Write a file, and say so."""
-    Path(name).write_text(text, encoding="utf-8", newline="\n")
-    write(f"wrote {name}", sys.stderr)
+def _is_same(path: Path, stream: object) -> bool:
+    """Whether a stream of the process is redirected into a file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))  # type: ignore[attr-defined]
+    except (OSError, ValueError, AttributeError):  # it has no file, as in a test
+        return False
+
+
+def replace_file(name: str, text: str) -> None:
+    """Write a file whole, or leave what was there.
+
+    Raises:
+        OSError: the system did not let it; nothing is left of the attempt.
+    """
+    target = Path(os.path.realpath(name))
+    beside = target.with_name(f".plan-{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    with held(ENDINGS):
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+            with os.fdopen(os.open(beside, flags, _NEW_MODE), "wb") as stream:
+                _be_like(target, stream.fileno())
+                stream.write(text.encode("utf-8"))
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink()
+            raise
+    _flush_folder(target.parent)
+
+
+def _be_like(target: Path, descriptor: int) -> None:
+    """Give a new file the owner and the mode of the one that it will replace."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return
+    with suppress(OSError):  # only the superuser may give files away
+        os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+
+
+def _flush_folder(folder: Path) -> None:
+    """Let the new name outlast a loss of power, where the system can promise that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -81,8 +81,12 @@ def picture(text: str, *, title: str, columns: int) -> str:
 
 def write_data(text: str, stream: IO[str]) -> None:
     """Write what another program reads, unchanged, and a line end."""
-    stream.write(text + "\n")
-    stream.flush()
+    if text.isascii() or _encodable(text, getattr(stream, "encoding", None)) == text:
+        stream.write(text + "\n")
+        stream.flush()
+    else:  # a stream of fewer characters than the data has: they are UTF-8, as in a file
+        stream.buffer.write(f"{text}\n".encode())  # type: ignore[attr-defined]
+        stream.buffer.flush()  # type: ignore[attr-defined]
 
 
 def open_closed_streams() -> None:
@@ -92,13 +96,12 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def drop_unwritten() -> None:
-    """Drop what cannot be written, so that it does not fail again when Python ends."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+def drop_unwritten(stream: IO[str]) -> None:
+    """Drop what a stream cannot write, so that it does not fail again when Python ends."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def is_coloured(stream: IO[str]) -> bool:

@@ -16,19 +16,23 @@ from planner.errors import Problem, RequestError
 from planner.report.lines import wrapped
 from planner.specs.visible import visible
 
+MOST_LISTED = 100
 _LEAST_ROOM = 32  # columns that a fact needs beside its literal
 
 
 def request_text(error: RequestError, width: int) -> str:
     """The whole message of an error."""
     n_reasons = len(error.problems)
-    reasons = f", for {n_reasons} reasons" if n_reasons > 1 else ""
+    reasons = f", for {n_reasons:,} reasons" if n_reasons > 1 else ""
     hints = [line for hint in error.hint.splitlines() if hint for line in _hint(hint, width)]
     parts = [f"error: the request cannot be read{reasons}", _body(error.problems, width)]
+    if n_reasons > MOST_LISTED:
+        parts.append(f"  … and {n_reasons - MOST_LISTED:,} more")
     return "\n\n".join(filter(None, (*parts, "\n".join(hints))))
 
 
 def _body(problems: Sequence[Problem], width: int) -> str:
+    problems = problems[:MOST_LISTED]
     literals = [f"`{literal(problem)}`" for problem in problems]
     column = max(map(len, literals), default=0) + 4
     lines = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,10 @@ from planner.report.as_json import Json
 from planner.report.from_json import ReadAnswer, answer_of
 from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
+from planner.specs.texts import UnreadError, json_of, read_bytes, text_of
 
-MOST_CHARACTERS = 256_000_000
+MOST_BYTES = 256 * 2**20
+"""Of an answer: every rank of thousands of devices is a record."""
 
 
 def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
@@ -30,14 +31,10 @@ def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
         SpecError: no such file, or it holds no answer; every fault is listed.
     """
     try:
-        content = Path(path).read_bytes()
-        text = content.decode("utf-8")
-    except OSError as error:
-        fact = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
-        problem = Problem(where=asked_by, value=literal(path), fact=fact)
-        raise SpecError([problem]) from None
-    except ValueError:
-        problem = Problem(where=asked_by, value=literal(path), fact="is no text")
+        content = read_bytes(path, most_bytes=MOST_BYTES)
+        text = text_of(content)
+    except UnreadError as error:
+        problem = Problem(where=asked_by, value=literal(path), fact=error.fact)
         raise SpecError([problem]) from None
     read = read_answer(text, shown=path)
     enter(Use(kind=read.kind.name), Path(path), content)
@@ -63,34 +60,14 @@ def _parsed(text: str, shown: str) -> Json:
     Raises:
         SpecError: it holds none, or keys twice.
     """
-    fact, twice = "", list[str]()
-
-    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice.extend(name for name in found if names.count(name) > 1)
-        return found
-
-    def refuse(name: str) -> object:
-        raise ValueError(f"`{name}` is no number")
-
     try:
-        if len(text) > MOST_CHARACTERS:
-            raise ValueError(f"it has more than {MOST_CHARACTERS:,} characters")
-        found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except RecursionError:
-        fact = "is nested too deeply"
-    except ValueError as error:
-        fact = f"is not JSON: {error}"
-    else:
-        if twice:
-            fact = f"has keys twice: {', '.join(f'`{name}`' for name in dict.fromkeys(twice))}"
-        elif not isinstance(found, dict):
-            fact = "is no object"
-    if fact:
+        found = json_of(text)
+        if not isinstance(found, dict):
+            raise UnreadError("is no object")
+    except UnreadError as error:
         remedy = "give what a command with `--json` wrote"
-        raise SpecError([Problem(where=shown, fact=fact, remedy=remedy)])
+        problem = Problem(where=shown, key=error.key, fact=error.fact, remedy=remedy)
+        raise SpecError([problem]) from None
     return cast("Json", found)
 
 

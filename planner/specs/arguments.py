@@ -1,132 +1,176 @@
-"""Arguments of the library that have another type than they should: found before they are used.
+"""Arguments of the library, checked before they are used.
 
 The command line turns text into numbers, and finds what is none. A caller of the library may
-pass anything; what has the right type is judged by `checking`.
+pass anything. Of an argument of another type nothing else can be said, so it is refused at once;
+a number that cannot be is told together with what `checking` and its like find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
-from numbers import Integral, Real
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache, wraps
+from types import MappingProxyType
+from typing import Any, Literal, ParamSpec, TypeVar
 
-from planner.errors import Problem
-from planner.specs.models import ModelSpec
-from planner.specs.records import ClusterSpec, Workload
-from planner.specs.targets import DEGREE_OPTIONS, Degrees, SolverOptions, Speculation, Targets
+from planner.errors import Problem, RequestError
+from planner.specs.conforming import Conforming, Spot, hints_of
 
-_RECORDS: Mapping[str, tuple[type, bool]] = {
-    "model": (ModelSpec, False),
-    "cluster": (ClusterSpec, False),
-    "workload": (Workload, False),
-    "targets": (Targets, False),
-    "options": (SolverOptions, False),
-    "speculation": (Speculation, True),
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+Ranges = Literal["raised", "heeded", "later"]
+"""What becomes of numbers that cannot be: an error of their own; problems that the function
+heeds among those that it finds; or nothing yet, where what the function calls checks them."""
+
+_OPTIONS = MappingProxyType(
+    {
+        "batches": "--batch",
+        "prefill_batches": "--prefill-batch",
+        "weights_formats": "--weights",
+        "kv_formats": "--kv",
+        "objective": "--objective",
+        "prefill": "--prefill",
+        "chunks": "--chunk",
+        "overlaps": "--overlap",
+        "hit_fraction": "--hit-rate",
+        "confidence": "--confidence",
+        "prefer": "--prefer",
+    }
+)
+"""Arguments by the option that says the same."""
+
+_FIELDS = {
+    "Workload.n_input_tokens": "--input",
+    "Workload.n_output_tokens": "--output",
+    "Targets.tpot_s": "--latency-target",
+    "Targets.ttft_s": "--ttft-target",
+    "Targets.usd_per_token": "--max-cost",
+    "Targets.n_devices": "--max-devices",
+    "Targets.min_batch": "--min-batch",
+    "Targets.demand_tokens_per_s": "--demand",
+    "Targets.quality_loss_fraction": "--max-quality-loss",
+    "Targets.degrees": "degrees",
+    "Degrees.tensor": "--tp",
+    "Degrees.pipeline": "--pp",
+    "Degrees.expert": "--ep",
+    "Degrees.data": "--dp",
+    "SolverOptions.solver": "--solver",
+    "SolverOptions.time_limit_s": "--time-limit",
+    "SolverOptions.gap": "--gap",
+    "SolverOptions.threads": "--threads",
+    "SolverOptions.seed": "--seed",
+    "Speculation.acceptance": "--acceptance",
+    "Speculation.lookaheads": "--lookahead",
+    "Speculation.convention": "--speculation",
+    "ClusterSpec.usd_per_hour": "--price",
 }
-"""Arguments that are records, and whether they may be left out."""
+"""Fields of records by the option that says the same."""
 
-_NUMBERS = {
-    "targets": {
-        "tpot_s": "--latency-target",
-        "ttft_s": "--ttft-target",
-        "usd_per_token": "--max-cost",
-        "demand_tokens_per_s": "--demand",
-        "quality_loss_fraction": "--max-quality-loss",
-    },
-    "options": {"time_limit_s": "--time-limit", "gap": "--gap"},
-    "speculation": {"acceptance": "--acceptance"},
-}
-_COUNTS = {
-    "workload": {"n_input_tokens": "--input", "n_output_tokens": "--output"},
-    "targets": {"n_devices": "--max-devices", "min_batch": "--min-batch"},
-    "options": {"threads": "--threads", "seed": "--seed"},
-}
-_MAY_BE_NONE = frozenset({"time_limit_s"})
-_LISTS = {
-    "batches": ("--batch", Integral, "whole numbers", "[1, 2, 4]"),
-    "prefill_batches": ("--prefill-batch", Integral, "whole numbers", "[1, 2, 4]"),
-    "weights_formats": ("--weights", str, "names of formats", '["bf16"]'),
-    "kv_formats": ("--kv", str, "names of formats", '["bf16"]'),
+_MAKERS = {
+    "ModelSpec": "load_model",
+    "Architecture": "load_architecture",
+    "ClusterSpec": "load_cluster",
+    "PoolSpec": "load_pool",
+    "DeviceSpec": "load_device",
+    "LayersSpec": "load_layers",
+    "State": "load_state",
+    "Placement": "place",
 }
 
+_UNHEEDED: ContextVar[tuple[Problem, ...]] = ContextVar("unheeded", default=())
 
-def argument_problems(said: Mapping[str, object]) -> list[Problem]:
-    """Everything in the arguments of a request that has a wrong type.
+
+def arguments_checked(
+    *, ranges: Ranges = "raised", options: Mapping[str, str] = _OPTIONS
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A function that refuses arguments that do not conform to its hints, all at once.
 
     Args:
-        said: argument by name, as `make_request` takes them.
+        ranges: what becomes of numbers that cannot be.
+        options: of its arguments, the option that says the same.
+
+    Raises:
+        RequestError: with a problem for each argument, and for each field of a record.
     """
-    problems = list(_record_problems(said))
-    if not problems:
-        problems += _field_problems(said)
-    problems += _list_problems(said)
-    problems += _word_problems(said)
-    return problems
+
+    def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            bound = _signature(function).bind(*args, **kwargs)  # a `TypeError` like Python's own
+            conforming = Conforming(options=_FIELDS, makers=_MAKERS)
+            hints = hints_of(function)
+            for name, value in bound.arguments.items():
+                spot = Spot(options.get(name, name), name)
+                bound.arguments[name] = conforming.conform(value, hints.get(name, Any), spot)
+            faults = (*conforming.misfits, *conforming.faults)
+            if conforming.misfits or (faults and ranges == "raised"):
+                raise RequestError(faults)
+            token = _UNHEEDED.set(faults if ranges == "heeded" else ())
+            try:
+                return function(*bound.args, **bound.kwargs)
+            finally:
+                _UNHEEDED.reset(token)
+
+        return call
+
+    return decorated
 
 
-def _record_problems(said: Mapping[str, object]) -> Iterator[Problem]:
-    for name, (kind, may_be_none) in _RECORDS.items():
-        value = said[name]
-        if isinstance(value, kind) or (may_be_none and value is None):
-            continue
-        loader = {"model": "load_model", "cluster": "load_cluster"}.get(name)
-        remedy = f"`{loader}` makes one of a name" if loader else f"write `{kind.__name__}(...)`"
-        yield _wrong(name, value, f"is no {kind.__name__}", remedy)
+def heed(problems: Iterable[Problem]) -> None:
+    """Go on only if nothing is wrong with the arguments of a function, whose ranges are `heeded`.
+
+    Args:
+        problems: that the function found; where it says more of an argument, this is told.
+
+    Raises:
+        RequestError: with these problems, and those of numbers that cannot be.
+    """
+    found = list(problems)
+    known = {problem.where for problem in found}
+    faults = [*(one for one in _UNHEEDED.get() if one.where not in known), *found]
+    if faults:
+        raise RequestError(faults)
 
 
-def _field_problems(said: Mapping[str, object]) -> Iterator[Problem]:
-    """Numbers in records: dataclasses take whatever they are given."""
-    for kind, table, fact in (
-        (Real, _NUMBERS, "is not a number"),
-        (Integral, _COUNTS, "is not a whole number"),
-    ):
-        for record, options in table.items():
-            for name, option in options.items():
-                value = getattr(said[record], name, None)
-                may_be_none = record == "targets" or said[record] is None or name in _MAY_BE_NONE
-                if not _is(value, kind) and not (may_be_none and value is None):
-                    yield _wrong(option, value, fact)
-    degrees = getattr(said["targets"], "degrees", None)
-    if not isinstance(degrees, Degrees):
-        yield _wrong("degrees", degrees, "is no Degrees", "write `Degrees(tensor=8)`")
-        return
-    for field in fields(degrees):
-        value = getattr(degrees, field.name)
-        if value is not None and not _is(value, Integral):
-            yield _wrong(DEGREE_OPTIONS[field.name], value, "is not a whole number")
+def conformed(
+    said: Mapping[str, object], *functions: Callable[..., object], without: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Arguments that a function hands on by name, as they are to be used.
+
+    Args:
+        said: the arguments.
+        functions: that they are handed to; one of them has to take each.
+        without: arguments that are handed on otherwise.
+
+    Raises:
+        RequestError: some are no arguments of these functions, or have another type.
+    """
+    hints: dict[str, Any] = {}
+    for function in reversed(functions):
+        hints |= hints_of(function)
+    for name in ("return", *without):
+        hints.pop(name, None)
+    conforming = Conforming(options=_FIELDS, makers=_MAKERS)
+    found = {
+        name: conforming.conform(value, hints[name], Spot(_OPTIONS.get(name, name), name))
+        for name, value in said.items()
+        if name in hints
+    }
+    problems = [*_strangers(said, hints), *conforming.misfits]
+    if problems:
+        raise RequestError([*problems, *conforming.faults])
+    return found
 
 
-def _list_problems(said: Mapping[str, object]) -> Iterator[Problem]:
-    for name, (option, kind, what, example) in _LISTS.items():
-        values = said[name]
-        if values is None:
-            continue
-        remedy = f"write `{name}={example}`"
-        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-            yield _wrong(option, values, f"is no list of {what}", remedy)
-            continue
-        if iter(values) is values:  # it could be read only once
-            yield _wrong(option, values, f"is no list of {what}", remedy)
-            continue
-        for value in values:
-            if not _is(value, kind):
-                fact = "is not a whole number" if kind is Integral else "is no name of a format"
-                yield _wrong(option, value, fact, remedy)
+def _strangers(said: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+    for name in sorted(set(said) - set(known)):
+        from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
+
+        yield Problem(where=name, fact="is no argument", remedy=did_you_mean(name, known))
 
 
-def _word_problems(said: Mapping[str, object]) -> Iterator[Problem]:
-    for name in ("prefill", "objective"):
-        value = said[name]
-        if not isinstance(value, str) and not (name == "prefill" and value is None):
-            yield _wrong(f"--{name}", value, "is no word")
-    solver = getattr(said["options"], "solver", "")
-    if not isinstance(solver, str):
-        yield _wrong("--solver", solver, "is no word")
-
-
-def _is(value: object, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _wrong(where: str, value: object, fact: str, remedy: str = "") -> Problem:
-    return Problem(where=where, value=repr(value)[:60], fact=fact, remedy=remedy)
+@cache
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    return inspect.signature(function)

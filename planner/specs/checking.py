@@ -41,6 +41,7 @@ Source: llama.cpp, `SPEC_VOCAB_MAX_SIZE_DIFFERENCE`. vLLM demands equal sizes.
 def request_problems(request: Request) -> list[Problem]:
     """Everything in a request that cannot be planned for, whatever the program says."""
     problems = [
+        *_record_problems(request),
         *_choice_problems(request),
         *_count_problems(request),
         *_target_problems(request.targets, request.options),
@@ -53,6 +54,16 @@ def request_problems(request: Request) -> list[Problem]:
     ]
     wrong_formats = list(_format_problems(request))
     return [*problems, *wrong_formats, *(() if wrong_formats else quality_problems(request))]
+
+
+def _record_problems(request: Request) -> Iterator[Problem]:
+    """What no file could say of the model, the cluster or a draft: records may be altered."""
+    from planner.specs.tabling import cluster_problems, model_problems  # they load pydantic
+
+    yield from model_problems(request.model, "model")
+    yield from cluster_problems(request.cluster, "cluster")
+    if request.speculation is not None:
+        yield from model_problems(request.speculation.draft, "speculation.draft")
 
 
 def _format_problems(request: Request) -> Iterator[Problem]:

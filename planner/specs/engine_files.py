@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
@@ -75,6 +76,7 @@ class EngineFile(Strict):
     steps: EngineSteps
 
 
+@arguments_checked()
 def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     """Load a serving engine, by a name such as `vllm` or the path of a file.
 

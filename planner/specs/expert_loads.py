@@ -9,10 +9,8 @@ placement     experts of each rank: a line of CSV, a list of lists, or what
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import Problem, RequestError
-from planner.specs.ledger import Use, enter
+from planner.specs.arguments import arguments_checked
+from planner.specs.ledger import Use
+from planner.specs.tables import read_table
+from planner.specs.texts import UnreadError, json_of, read_text
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,6 +32,7 @@ MOST_EXPERTS = 4096
 _LOADS, _PAIRS = ("loads", "load"), ("coactivation", "pairs")
 
 
+@arguments_checked()
 def load_loads(name: str, *, layer: int | None = None, asked_by: str = "--loads") -> FloatArray:
     """The load of each expert [E], of one layer.
 
@@ -76,6 +78,7 @@ def load_problem(loads: FloatArray, where: str, value: str) -> Problem | None:
     return Problem(where=where, value=value, fact=fact) if fact else None
 
 
+@arguments_checked()
 def load_coactivation(name: str, *, asked_by: str = "--coactivation") -> FloatArray:
     """Tokens sent to both of two experts [E, E]; made symmetric where one half is given.
 
@@ -94,6 +97,7 @@ def load_coactivation(name: str, *, asked_by: str = "--coactivation") -> FloatAr
     return table + table.T - np.diag(np.diag(table)) if is_half else table
 
 
+@arguments_checked()
 def load_placement(name: str, *, asked_by: str = "--present") -> tuple[tuple[int, ...], ...]:
     """The experts that each rank holds; one that it holds twice stands twice.
 
@@ -192,40 +196,24 @@ def _number(value: object) -> float | None:
 
 def _parsed(name: str, asked_by: str) -> Any:  # noqa: ANN401 as the file has it
     """What a file holds: tables and lists; CSV as lists of text."""
-    text = _text(name, asked_by)
-    kind = Path(name).suffix.lower()
+    kind, use = Path(name).suffix.lower(), Use(kind=asked_by.lstrip("-"))
+    if kind == ".toml":
+        table, problems = read_table(Path(name), name, use=use)
+        if problems:
+            raise RequestError(problems)
+        return table
     try:
+        text = read_text(name, most_bytes=MOST_BYTES, use=use)
         if kind == ".json":
-            return json.loads(text)
-        if kind == ".toml":
-            return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _wrong(asked_by, name, f"cannot be read as {kind[1:].upper()}: {error}") from error
+            return json_of(text)
+    except UnreadError as error:
+        raise _wrong(asked_by, name, str(error)) from None
     if kind not in (".csv", ".txt"):
         raise _wrong(asked_by, name, "is no CSV, JSON or TOML file", "name it `.csv`, say")
     lines = [line.strip().rstrip(",;") for line in text.splitlines()]
     rows = [[cell.strip() for cell in re.split("[,;]", line)] for line in lines if line]
     has_head = len(rows) > 1 and all(_number(cell) is None for cell in rows[0])
     return rows[1:] if has_head else rows
-
-
-def _text(name: str, asked_by: str) -> str:
-    path = Path(name)
-    try:
-        if path.is_dir():
-            raise _wrong(asked_by, name, "is a folder, not a file")
-        if path.stat().st_size > MOST_BYTES:
-            raise _wrong(asked_by, name, "is larger than 64 MiB")
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise _wrong(asked_by, name, "no such file") from error
-    except UnicodeDecodeError as error:
-        raise _wrong(asked_by, name, "is no text in UTF-8") from error
-    except (OSError, ValueError) as error:
-        raise _wrong(asked_by, name, "cannot be opened") from error
-    enter(Use(kind=asked_by.lstrip("-")), path, content)
-    return text
 
 
 def _wrong(where: str, value: str, fact: str, remedy: str = "") -> RequestError:

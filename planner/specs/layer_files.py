@@ -24,6 +24,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.faults import validate
 from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
@@ -135,6 +136,7 @@ class LayersFile(Strict):
     published: PublishedEntry | None = None
 
 
+@arguments_checked()
 def load_layers(path: str | Path) -> LayersSpec:
     """Read a file of machines.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,12 @@ from itertools import product
 from planner.errors import Problem, SpecError
 from planner.specs.state import BUSY, FAILED, RESERVED, State
 
-_RUN = re.compile(r"\{(\d+)\.\.(\d+)\}")
-_MOST_IN_RUN = 100_000
+_RUN = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}", re.ASCII)
+_MOST_NAMES = 1_000_000  # of a state, written out
+_MOST_WILD = 1_000  # names of a state with `*`, `?` or `[`: each is held against all of a cluster
+_LONGEST_MEANT = 100
+_MOST_MEANT = 20  # of a state, unknown names to which the nearest is told
+_WILD = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,8 @@ class _Resolver:
                 self._below.setdefault("/".join(parts[:n_parts]), []).append(name)
         self._devices = set(devices)
         self._problems: list[Problem] = []
+        self._n_names = self._n_wild = self._n_unknown = 0
+        self._is_full = False
 
     def resolved(self) -> DeviceStates:
         state = self._state
@@ -160,6 +167,8 @@ class _Resolver:
                 self._fault(key, text, "is listed twice", "keep one of them")
                 continue
             seen.add(text)
+            if not self._may_be_written_out(key, text):
+                continue
             strangers = []
             names = _expanded(text)
             for name in names:
@@ -176,19 +185,38 @@ class _Resolver:
                 self._fault(key, text, fact, remedy)
         return list(found)
 
+    def _may_be_written_out(self, key: str, text: str) -> bool:
+        """Whether a name and all before it stand for no more than can be looked up."""
+        n_names = math.prod(map(len, _runs(text)))
+        self._n_names += n_names
+        self._n_wild += n_names if _WILD.search(text) else 0
+        for n, most, what in (
+            (self._n_names, _MOST_NAMES, "names"),
+            (self._n_wild, _MOST_WILD, "names with `*`, `?` or `[`"),
+        ):
+            if n > most:
+                fact, remedy = f"makes more than {most:,} {what}", "name what is above them"
+                if not self._is_full:
+                    self._fault(key, text, fact, remedy)
+                self._is_full = True
+                return False
+        return True
+
     def _matching(self, name: str, *, switches: bool) -> list[str]:
         if switches:
             below = [one for one in self._switches if one == name or one.startswith(f"{name}/")]
             return below or [one for one in self._switches if fnmatchcase(one, name)]
         if name in self._below:
             return self._below[name]
-        if not any(sign in name for sign in "*?["):
+        if not _WILD.search(name):
             return []
         hits = (self._below[one] for one in self._below if fnmatchcase(one, name))
         return list(dict.fromkeys(device for devices in hits for device in devices))
 
     def _unknown(self, key: str, name: str, known: Sequence[str]) -> None:
-        close = get_close_matches(name, known, n=1, cutoff=0.5)
+        self._n_unknown += 1
+        is_asked = self._n_unknown <= _MOST_MEANT and len(name) <= _LONGEST_MEANT
+        close = get_close_matches(name, known, n=1, cutoff=0.5) if is_asked else []
         remedy = f"did you mean `{close[0]}`?" if close else ""
         fact = "no such device, node or switch of the cluster"
         self._fault(key, name, fact, remedy)
@@ -201,17 +229,19 @@ class _Resolver:
 
 def _expanded(text: str) -> list[str]:
     """A name with its runs of numbers written out: `node{0..2}` as three names."""
-    pieces = _RUN.split(text)
-    runs = [
-        range(int(low), int(high) + 1) for low, high in zip(pieces[1::3], pieces[2::3], strict=True)
-    ]
-    if any(len(run) > _MOST_IN_RUN for run in runs):
-        return [text]
-    fixed = pieces[0::3]
+    fixed = _RUN.split(text)[0::3]
     names = [
         "".join(
             piece for pair in zip(fixed, [*map(str, numbers), ""], strict=True) for piece in pair
         )
-        for numbers in product(*runs)
+        for numbers in product(*_runs(text))
     ]
     return names or [text]
+
+
+def _runs(text: str) -> list[range]:
+    """The runs of numbers in a name, each with both its ends."""
+    pieces = _RUN.split(text)
+    return [
+        range(int(low), int(high) + 1) for low, high in zip(pieces[1::3], pieces[2::3], strict=True)
+    ]

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.fabric_schemas import FabricFile, Group
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
@@ -96,6 +97,7 @@ def pool_of(cluster: ClusterSpec) -> PoolSpec:
     )
 
 
+@arguments_checked()
 def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | ClusterSpec:
     """Load a fabric file, a topology of nodes, or a torus, which is no pool of nodes.
 
@@ -117,6 +119,7 @@ def is_fabric(name_or_path: str) -> bool:
     return _fabric_file(name_or_path) is not None
 
 
+@arguments_checked()
 def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     """Load a fabric file, or a topology of nodes as `pool_of` sees it.
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from planner.errors import Problem, SpecError
 from planner.specs import coherence, model_coherence, schemas
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked
 from planner.specs.building import build_cluster, build_device, build_model
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
@@ -33,6 +34,7 @@ class _Read(NamedTuple):
     problems: list[Problem]
 
 
+@arguments_checked()
 def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     """Load a model.
 
@@ -63,6 +65,7 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     return build_model(file)
 
 
+@arguments_checked()
 def load_architecture(name_or_path: str, *, asked_by: str = "--model") -> Architecture:
     """Load a model as classes of layers, whatever their kinds; see `load_model`.
 
@@ -76,6 +79,7 @@ def load_architecture(name_or_path: str, *, asked_by: str = "--model") -> Archit
     return architecture_of(load_model(name_or_path, asked_by=asked_by))
 
 
+@arguments_checked()
 def load_device(name_or_path: str, *, asked_by: str = "--device") -> DeviceSpec:
     """Load a device, by a name such as `tpu-v4` or the path of a file.
 
@@ -88,6 +92,7 @@ def load_device(name_or_path: str, *, asked_by: str = "--device") -> DeviceSpec:
     return device
 
 
+@arguments_checked()
 def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterSpec:
     """Load a cluster and the device it is made of.
 

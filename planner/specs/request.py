@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.errors import RequestError
-from planner.specs.arguments import argument_problems
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import MOST_SEQUENCES, MOST_TOKENS, request_problems
 from planner.specs.commands import LIMIT_OPTIONS, command_of
 from planner.specs.defaults import (
@@ -123,6 +122,7 @@ def among_formats(
     return weights or tuple(allowed), caches or (model.kv_format,)
 
 
+@arguments_checked(ranges="heeded")
 def make_request(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -143,24 +143,6 @@ def make_request(
     Raises:
         RequestError: with every problem of the request, not only the first.
     """
-    problems = argument_problems(
-        {
-            "model": model,
-            "cluster": cluster,
-            "workload": workload,
-            "targets": targets,
-            "weights_formats": weights_formats,
-            "kv_formats": kv_formats,
-            "batches": batches,
-            "prefill_batches": prefill_batches,
-            "prefill": prefill,
-            "objective": objective,
-            "options": options,
-            "speculation": speculation,
-        }
-    )
-    if problems:  # nothing else can be said of what has another type
-        raise RequestError(problems)
     chosen_prefill = prefill or default_prefill(targets)
     offered = DEFAULT_BATCHES if batches is None else tuple(batches)
     offered = default_batches(targets) if offered == DEFAULT_BATCHES else offered
@@ -182,7 +164,5 @@ def make_request(
         options=options,
         speculation=speculation,
     )
-    problems = request_problems(request)
-    if problems:
-        raise RequestError(problems)
+    heed(request_problems(request))
     return request

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.fabric_schemas import StateFile
 from planner.specs.faults import validate
 from planner.specs.ledger import Use
@@ -76,21 +77,23 @@ class State:
     shown: str = "state"
 
 
-def load_state(path: str, *, asked_by: str = "--state") -> State:
+@arguments_checked()
+def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
     """Read a state file; its names are looked up by `naming.resolve_state`.
 
     Raises:
         SpecError: no such file, or it has faults; all are listed.
     """
+    shown = str(path)
     if not exists(Path(path)):
-        raise SpecError([Problem(where=asked_by, value=literal(path), fact="no such file")])
-    table, problems = read_table(Path(path), path, use=Use(kind="state"))
+        raise SpecError([Problem(where=asked_by, value=literal(shown), fact="no such file")])
+    table, problems = read_table(Path(path), shown, use=Use(kind="state"))
     if problems:
         raise SpecError(problems, hint=_keys() if not table else "")
-    file, faults = validate(StateFile, table, path)
+    file, faults = validate(StateFile, table, shown)
     if file is None:
         raise SpecError(faults, hint=_keys())
-    faults = list(_link_faults(file, path))
+    faults = list(_link_faults(file, shown))
     if faults:
         raise SpecError(faults)
     return State(
@@ -110,7 +113,7 @@ def load_state(path: str, *, asked_by: str = "--state") -> State:
             for part, names in one.parts()
         ),
         owners=tuple(file.owners.items()),
-        shown=path,
+        shown=shown,
     )
 
 

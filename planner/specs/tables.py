@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem
-from planner.specs.ledger import Use, enter
+from planner.specs.ledger import Use
+from planner.specs.texts import UnreadError, read_text, toml_of
 from planner.specs.visible import visible
 
 Table = dict[str, Any]
 
-_MAX_BYTES = 16 * 2**20
 _MAX_SHOWN = 60
 _PLACE = re.compile(
     r"(?P<what>.*?)\s*\(at (?:line (?P<line>\d+), column (?P<column>\d+)|.*)\)", re.S
@@ -34,18 +34,16 @@ def read_table(
     Returns:
         The table and no problem, or an empty table and what is wrong.
     """
-    content, fact = _read_bytes(path)
-    text, fact = ("", fact) if fact else _decoded(content)
-    if fact:
-        return {}, (Problem(where=shown, fact=fact),)
-    if use is not None:
-        enter(use, path, content)
     try:
-        table = tomllib.loads(text)
+        text = read_text(path, use=use)
+    except UnreadError as error:
+        return {}, (error.problem(shown),)
+    try:
+        table = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         return {}, (_syntax_problem(str(error), text, shown),)
-    except (RecursionError, ValueError):  # brackets without end; numbers of thousands of digits
-        return {}, (Problem(where=shown, fact="holds nothing that can be read as TOML"),)
+    except UnreadError as error:
+        return {}, (error.problem(shown),)
     return table, () if table else (Problem(where=shown, fact="is empty"),)
 
 
@@ -76,33 +74,6 @@ def literal(value: object, *, longest: int = _MAX_SHOWN) -> str:
         text = str(value)
     text = visible(text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _read_bytes(path: Path) -> tuple[bytes, str]:
-    """What a file holds and nothing, or nothing and why not."""
-    try:
-        if path.is_dir():
-            return b"", "is a folder, not a file"
-        if not path.exists():
-            return b"", "no such file"
-        if not path.is_file():
-            return b"", "is not a regular file"
-        if path.stat().st_size > _MAX_BYTES:
-            return b"", f"is larger than {_MAX_BYTES // 2**20} MiB"
-        return path.read_bytes(), ""
-    except OSError as error:
-        return b"", f"cannot be read: {(error.strerror or str(error)).lower()}"
-    except ValueError:  # a null character in the name
-        return b"", "no such file"
-
-
-def _decoded(content: bytes) -> tuple[str, str]:
-    """Bytes as text and nothing, or nothing and why not."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return "", "is not text (UTF-8)"
-    return (text, "") if text.strip() else ("", "is empty")
 
 
 def _syntax_problem(message: str, text: str, shown: str) -> Problem:

@@ -16,6 +16,7 @@ from planner.estimates.serving.stages import PHASES, StageGroup, StageWork, grou
 from planner.programs.stages import Objective
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked, heed
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
@@ -24,6 +25,7 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
+from planner.specs.tabling import architecture_problems
 from planner.specs.targets import Wanted
 from planner.staging.cutting import cut_groups
 from planner.staging_results import StagePlan
@@ -31,11 +33,25 @@ from planner.staging_results import StagePlan
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
 KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 MOST_GROUPS = 1024
+OPTIONS = {
+    "groups": "--groups",
+    "engine": "--engine",
+    "batch": "--batch",
+    "n_microbatches": "--micro-batches",
+    "phase": "--phase",
+    "weights_format": "--weights",
+    "experts_format": "--experts",
+    "cache_format": "--kv",
+    "objective": "--objective",
+    "solver": "--solver",
+    "time_limit_s": "--time-limit",
+}
 
 _GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,9})(?:ep(?P<ep>\d{1,9}))?(?:x(?P<n>\d{1,9}))?")
 _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
+@arguments_checked(ranges="heeded", options=OPTIONS)
 @timed
 def cut_stages(
     model: Architecture,
@@ -91,16 +107,17 @@ def cut_stages(
         *word_problems(phase=phase, objective=objective, solver=solver),
         *_counts(batch=batch, n_microbatches=n_microbatches),
         *(format_problems(formats)),
+        *architecture_problems(model, "model"),
         *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
     ]
+    heed(problems)
     if not problems:
         problems = [p for group in chosen for p in unfit(model, group, work, formats)]
         tables = {group.clock.table.device: group.clock.table for group in chosen}
         problems += [
             p for one in tables.values() for p in cache_problems(model, one, formats.cache)
         ]
-    if problems:
-        raise RequestError(problems)
+    heed(problems)
     return cut_groups(
         model,
         chosen,

@@ -10,6 +10,7 @@ from planner.errors import NoPlanError
 from planner.programs.machines import Pool
 from planner.solvers.machines import place
 from planner.solvers.machines.rows import Tries
+from planner.specs.arguments import arguments_checked
 from planner.specs.layer_files import LayersSpec
 from planner.staging_results import (
     LayerPlacement,
@@ -18,6 +19,7 @@ from planner.staging_results import (
 )
 
 
+@arguments_checked()
 @timed
 def place_layers(
     layers: LayersSpec,

@@ -11,8 +11,10 @@ some of them is counted to be no slower than that, and is asked about by itself 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 
 from planner.errors import Problem, RequestError
 from planner.topology.inventory import Inventory, Node
@@ -36,12 +38,20 @@ def recosted(inventory: Inventory, costs: GroupCosts | CostTable) -> Inventory:
         raise RequestError(problems)
     found = {key: _cost(costs, key, names) for key, names in _domains(inventory)}
     for key, cost in found.items():
-        if cost is not None and not (cost[0] > 0 and cost[1] >= 0):
+        if cost is not None and not is_cost(cost):
             fact = "is not a positive bandwidth and a latency"
             problems.append(Problem(where="group_costs", key=key, value=str(cost), fact=fact))
     if problems:
         raise RequestError(problems)
     return _applied(inventory, {key: cost for key, cost in found.items() if cost is not None})
+
+
+def is_cost(cost: object) -> bool:
+    """Whether it is a bandwidth above zero and a latency, both finite but for the bandwidth."""
+    if not isinstance(cost, tuple | list) or len(cost) != 2:
+        return False
+    numbers = all(isinstance(one, Real) and not isinstance(one, bool) for one in cost)
+    return numbers and cost[0] > 0 and 0 <= cost[1] < math.inf
 
 
 def _problems(inventory: Inventory, costs: GroupCosts | CostTable) -> Iterator[Problem]:

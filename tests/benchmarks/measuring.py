@@ -27,17 +27,14 @@ class Measured:
 def measured(words: list[str], *, cwd: Path | None = None) -> Measured:
     """`plan` with these words, as a user would run it.
 
-    The peak is of the resident set of the largest process, as the system counts it; one thread
-    of linear algebra keeps the buffers of others out of it.
+    The peak is of the resident set of the largest process, as the system counts it.
     """
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     began_s = time.perf_counter()
     process = subprocess.Popen(
         [PLAN, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=cwd,
-        env=environment,
         text=True,
     )
     assert process.stdout is not None

@@ -46,7 +46,7 @@ def test_several_tables_are_one_calibration(capsys, plain):
 def test_everything_that_is_missing_is_told_at_once(capsys, tmp_path):
     code, _, err = run(capsys, "--output", tmp_path / "no/where.toml", "--sms=many")
     assert code == 2
-    for word in ("no table is given", "--device", "--engine", "no such folder", "--sms"):
+    for word in ("no table is given", "--device", "--engine", "its folder does not exist", "--sms"):
         assert word in err
 
 

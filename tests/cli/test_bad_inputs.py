@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -206,10 +206,14 @@ class TestWhatIsNoTextFile:
         """Simulated, since root may read everything."""
         (folder / "bad.toml").write_text("x", encoding="utf-8")
 
-        def refuse(path):
-            raise PermissionError(13, "Permission denied", str(path))
+        open_any = os.open
 
-        monkeypatch.setattr(Path, "read_bytes", refuse)
+        def refuse(path, *flags):
+            if str(path).endswith("bad.toml"):
+                raise PermissionError(13, "Permission denied", str(path))
+            return open_any(path, *flags)
+
+        monkeypatch.setattr(os, "open", refuse)
         assert_is_a_message(plan(f"{option} bad.toml"), "`bad.toml`", "permission denied")
 
     def test_a_link_to_itself(self, plan, folder, option):

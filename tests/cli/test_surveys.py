@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
@@ -265,14 +266,18 @@ def test_what_cannot_be_read_is_named(plan, line, words):
 def test_a_file_that_cannot_be_written_in_the_end_is_named(mini, monkeypatch):
     """The disk fills up while the frontier is traced."""
 
-    def full(path, *args, **kwargs):
-        raise OSError(28, "No space left on device", str(path))
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_text", full)
-    ran = mini(f"pareto {SMALL} --quiet --html page.html")
-    assert ran.code == 4
-    assert "page.html" in ran.err
-    assert "no space left on device" in ran.err.lower()
+    Path("page.html").write_text("the old page", encoding="utf-8")
+    monkeypatch.setattr("os.fsync", full)
+    ran = mini(f"pareto {SMALL} --quiet --html page.html --csv points.csv")
+    assert ran.code == 3
+    assert ran.out.startswith("2 devices")  # what was found is not lost
+    for name in ("page.html", "points.csv"):
+        assert f"`{name}` was not written, and is as it was: no space left on device" in ran.err
+    assert Path("page.html").read_text(encoding="utf-8") == "the old page"
+    assert {path.name for path in Path().iterdir()} == {"mini.toml", "page.html"}
 
 
 @pytest.mark.parametrize("command", ["pareto", "compare"])

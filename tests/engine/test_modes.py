@@ -233,9 +233,9 @@ def test_no_plan_of_any_model_is_a_conflict():
 )
 def test_the_command_of_a_plan_predicts_the_same(words, capsys):
     assert main([*shlex.split(words), "--json"]) == 0
-    best = json.loads(capsys.readouterr().out)["deployment"]
+    best = json.loads(capsys.readouterr().out)["answer"]["deployment"]
     assert main([*shlex.split(best["command"])[1:], "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["answer"]
     assert found["model"] == best["model"]
     assert found["tpot_s"] == best["tpot_s"]
     assert found["overlap"] == best["overlap"]

@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_refused():
     asked = {"speed_tokens_per_s": 20.0, "degrees": Degrees(tensor=1), "batch": 4}
     with pytest.raises(RequestError, match="does not fit"):
         audit_engine(model("llama-3.1-70b"), cluster(POOL), "vllm", **asked)
-    with pytest.raises(RequestError, match="is not positive"):
+    with pytest.raises(RequestError, match="--speed"):
         audit_engine(model("qwen3-8b"), cluster(POOL), **{**asked, "speed_tokens_per_s": 0.0})
 
 
@@ -188,7 +188,7 @@ def test_options_reach_the_frontier_and_its_files(tmp_path, capsys):
     table, page = tmp_path / "points.csv", tmp_path / "frontier.html"
     words = f"pareto --engine vllm --model qwen3-8b --topology {POOL} --batch 1,64 --chunk 2048"
     assert main([*words.split(), "--csv", str(table), "--html", str(page), "--json"]) == 0
-    (curve,) = json.loads(capsys.readouterr().out)["curves"]
+    (curve,) = json.loads(capsys.readouterr().out)["answer"]["curves"]
     points = curve["frontier"]["points"]
     rows = table.read_text(encoding="utf-8").splitlines()
     assert len(rows) == len(points) + 1

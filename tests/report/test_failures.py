@@ -7,7 +7,13 @@ import math
 import pytest
 
 from planner.errors import OutOfTimeError, SolverError
-from planner.report.failures import defect_text, out_of_time_text, refused_text, solver_text
+from planner.report.failures import (
+    defect_text,
+    out_of_time_text,
+    refused_text,
+    solver_text,
+    unwritten_text,
+)
 
 COMMAND = "plan --time-limit=8s"
 
@@ -38,6 +44,13 @@ def test_what_the_system_refuses_is_no_defect():
     missing = FileNotFoundError(2, "No such file or directory", "/proc/me")
     assert refused_text(missing) == "error: no such file or directory: `/proc/me`"
     assert refused_text(OSError("odd")) == "error: odd"
+
+
+def test_what_is_not_written_is_named_as_far_as_it_has_a_name():
+    full = OSError(28, "No space left on device")
+    assert unwritten_text("", full) == "error: the answer was not written: no space left on device"
+    said = "error: `a\\x1b.html` was not written, and is as it was: no space left on device"
+    assert unwritten_text("a\x1b.html", full) == said
 
 
 def test_a_defect_names_itself_and_how_to_see_more():

@@ -76,3 +76,11 @@ def test_what_cannot_be_printed_is_escaped_and_what_is_endless_is_cut():
     assert r"\x1b[31m\n\udcffyyy" in shown
     assert "…`" in shown
     assert "y" * 100 not in shown
+
+
+def test_of_thousands_of_faults_a_hundred_are_listed():
+    told = text(*[TOPOLOGY] * 5_000).splitlines()
+    assert told[0] == "error: the request cannot be read, for 5,000 reasons"
+    assert told[-1] == "  … and 4,900 more"
+    assert len(told) == 104
+    assert "more" not in text(*[TOPOLOGY] * 100)

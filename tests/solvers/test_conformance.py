@@ -126,14 +126,13 @@ def test_what_cannot_be_is_infeasible(name, layout):
     assert (solution.answer, solution.objective, solution.gap) == (None, math.inf, math.inf)
 
 
+@pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize("name", SEARCHING)
 def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
     """Interrupted at the first incumbent: bound ≤ optimum ≤ objective, where the optimum is the
     referee's, of 8^7 assignments."""
     layout = knapsack(7, 8)
     news = []
-    # a process started in the background ignores Ctrl-C, and so would the test
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(progress):
         if not news and math.isfinite(progress.incumbent):
@@ -146,8 +145,6 @@ def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
         solution = solve(layout, solver=name, proof="one", on_progress=interrupt)
     except KeyboardInterrupt:  # it would end the test run
         pytest.fail("Ctrl-C went past the solver")
-    finally:
-        signal.signal(signal.SIGINT, usual)
     assert (solution.status, solution.stopped_by) == (Status.FEASIBLE, "interrupt")
     assert solution.bound <= optimum <= solution.objective <= news[0].incumbent + 1e-6
 

@@ -12,6 +12,8 @@ from ortools.sat.python import cp_model
 
 from planner.solvers.cpsat_run import run_cpsat
 
+pytestmark = pytest.mark.usefixtures("hears_ctrl_c")
+
 
 def hard_model() -> cp_model.CpModel:
     """Pigeons and holes, one too few: seconds of search without symmetry."""

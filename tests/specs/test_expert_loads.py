@@ -49,11 +49,11 @@ def test_a_layer_is_a_row(tmp_path):
         ("a.csv", "1,-2\n", "negative"),
         ("a.csv", "0,0\n", "no load"),
         ("a.csv", "\n", "is empty"),
-        ("a.json", "{", "cannot be read as JSON"),
+        ("a.json", "{", "is not JSON: expecting property name"),
         ("a.json", '{"x": 1}', "has no `loads`"),
         ("a.json", "[true, 2]", "is no number"),
         ("a.json", "[[]]", "no numbers"),
-        ("a.toml", "loads = ", "cannot be read as TOML"),
+        ("a.toml", "loads = ", "is not TOML: "),
         ("a.xls", "1", "no CSV, JSON or TOML"),
     ],
 )

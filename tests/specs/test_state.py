@@ -106,3 +106,36 @@ def test_a_file_that_is_not_there_or_has_unknown_keys_is_told_so(tmp_path: Path)
         load_state(str(tmp_path / "none.toml"))
     with pytest.raises(SpecError, match="did you mean `failed`"):
         _read(tmp_path, 'failled = ["node0"]\n')
+
+
+def _faults(state: State) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        resolve_state(state, DEVICES)
+    return [problem.fact for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("node{0..99999}{0..99999}", "node{0..9}"),
+        ("node{0..999999999}", "nowhere{0..99999}{0..9}"),
+        ("{0..600000}", "{1..600000}"),
+    ],
+)
+def test_names_of_millions_of_devices_are_refused_once_and_at_once(names):
+    assert [fact for fact in _faults(State(failed=names)) if "none of the cluster" not in fact] == [
+        "makes more than 1,000,000 names"
+    ]
+
+
+def test_a_thousand_names_with_wildcards_are_looked_up_and_no_more():
+    facts = _faults(State(busy=tuple(f"*{i}*" for i in range(50_000))))
+    assert facts.count("makes more than 1,000 names with `*`, `?` or `[`") == 1
+    assert len(facts) < 1_001
+
+
+def test_of_many_unknown_names_the_first_are_told_what_was_meant():
+    with pytest.raises(SpecError) as caught:
+        resolve_state(State(busy=tuple(f"nodx{i}" for i in range(50))), DEVICES)
+    meant = [bool(problem.remedy) for problem in caught.value.problems]
+    assert meant == [True] * 20 + [False] * 30

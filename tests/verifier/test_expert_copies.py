@@ -117,7 +117,7 @@ def test_what_no_placement_can_be_is_told(changed, told):
 
 def test_a_bound_that_counting_does_not_prove_is_told():
     """Five experts of load 1 in six slots of three ranks: two on one rank, the mean is 5/3."""
-    plan = place_experts((1.0,) * 5, n_ranks=3, n_slots=2, gap=1.0)
+    plan = place_experts((1.0,) * 5, n_ranks=3, n_slots=2, gap=0.5)
     assert (plan.proof, plan.max_load) == ("mean", 2.0)
     raised = replace(plan.certificate, bound=1.7)
     wrong = judge_experts(replace(plan, certificate=raised))[1]

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
+from planner.specs.texts import UnreadError, read_text
 from planner.specs.visible import visible
 
 CONFIG = "config.json"
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_REVISION = re.compile(r"\w+")
+_LONGEST_REVISION = 100
 _CACHED = re.compile(r"models--(?P<org>.+?)--(?P<name>.+)")
 
 
@@ -98,9 +101,10 @@ def cache_folder() -> Path:
 def _main_revision(folder: Path) -> str:
     """The snapshot that the branch `main` points to."""
     try:
-        return (folder / "refs" / "main").read_text(encoding="ascii").strip() or "-"
-    except (OSError, ValueError):
+        revision = read_text(folder / "refs" / "main", most_bytes=_LONGEST_REVISION).strip()
+    except UnreadError:
         return "-"
+    return revision if _REVISION.fullmatch(revision) else "-"
 
 
 def _name_of(path: Path) -> str:

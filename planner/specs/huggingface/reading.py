@@ -6,7 +6,6 @@ Parts that see or hear are left out: the decoder of `text_config` is what is rea
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,15 @@ from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate
 from planner.specs.huggingface.parts import Traits
 from planner.specs.huggingface.variants import read_variant
-from planner.specs.ledger import Use, enter
+from planner.specs.ledger import Use
+from planner.specs.texts import UnreadError, json_of, read_text
 
-_MAX_BYTES = 16 * 2**20
 _INNER = ("text_config", "language_config", "llm_config")
 _OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")
 _QUANTIZATIONS = ("quantization_config", "compression_config")
 _QUANTIZATION_FILE = "hf_quant_config.json"
 
 Table = dict[str, Any]
-
-
-class _DuplicateError(ValueError):
-    """A key stands twice in one object."""
 
 
 def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Architecture:
@@ -63,35 +58,11 @@ def read_json(path: Path, shown: str) -> Table:
         SpecError: it cannot be read, is not JSON, is no object, or says a key twice.
     """
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise SpecError([Problem(where=shown, fact="is larger than any config, 16 MB")])
-        content = path.read_bytes()
-        table = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_once)
-    except _DuplicateError as error:
-        raise SpecError([Problem(where=shown, key=str(error), fact="is said twice")]) from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        fact = f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at {place}"
-        raise SpecError([Problem(where=shown, fact=fact)]) from None
-    except UnicodeDecodeError:
-        raise SpecError([Problem(where=shown, fact="is not text in UTF-8")]) from None
-    except (RecursionError, ValueError):  # brackets without end; numbers of thousands of digits
-        raise SpecError([Problem(where=shown, fact="holds nothing that can be read")]) from None
-    except OSError as error:
-        fact = f"cannot be read: {(error.strerror or 'refused').lower()}"
-        raise SpecError([Problem(where=shown, fact=fact)]) from None
+        table = json_of(read_text(path, use=Use(kind="config")), has_infinity=True)
+    except UnreadError as error:
+        raise SpecError([error.problem(shown)]) from None
     if not isinstance(table, dict):
         raise SpecError([Problem(where=shown, fact="is not a JSON object")])
-    enter(Use(kind="config"), path, content)
-    return table
-
-
-def _once(pairs: list[tuple[str, Any]]) -> Table:
-    table: Table = {}
-    for key, value in pairs:
-        if key in table:
-            raise _DuplicateError(key)
-        table[key] = value
     return table
 
 

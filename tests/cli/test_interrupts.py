@@ -1,0 +1,58 @@
+"""Signals at random instants; `python -m tests.benchmarks.interrupts` sends two hundred."""
+
+from __future__ import annotations
+
+import signal
+from functools import cache
+
+import pytest
+
+from tests.benchmarks.interrupts import COMMANDS, Ended, drawn, faults, run
+
+QUICK = tuple(line for line in COMMANDS if not line.startswith(("audit", "pareto", "layers")))
+
+
+@cache
+def whole(line: str) -> Ended:
+    return run(line, after_s=None)
+
+
+@pytest.mark.parametrize(("line", "share"), drawn(7, 2 * len(QUICK), QUICK))
+def test_ctrl_c_at_a_random_instant_ends_in_one_line_or_in_the_answer(line, share):
+    ended = run(line, after_s=share * whole(line).wall_s)
+    assert faults(line, ended, whole(line)) == []
+
+
+@pytest.mark.parametrize(("line", "share"), drawn(8, 4, QUICK[-4:]))
+def test_a_request_to_end_ends_at_once_and_leaves_no_fragment(line, share):
+    ended = run(line, after_s=min(share, 0.9) * whole(line).wall_s, number=signal.SIGTERM)
+    assert ended.code in (-signal.SIGTERM, 0)
+    assert "Traceback" not in ended.err
+    left = [word for word in faults(line, ended, whole(line)) if "file" in word or "half" in word]
+    assert ended.code == 0 or left == []
+
+
+def test_a_job_in_the_background_is_not_interrupted():
+    """`plan &` of a shell without job control ignores Ctrl-C, and so does what it starts."""
+    line = "--latency-target 30ms --quiet"
+    ended = run(line, after_s=0.3, prepare=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert ended.signalled
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("64 devices")
+
+
+def test_the_faults_of_an_ending_can_be_seen():
+    line = "audit --html a.html --json"
+    fine = Ended(0, '{"schema": "x"}\n', "", 1.0, True, {"a.html": "x" * 99 + "</html>"})
+    assert faults(line, fine, fine) == []
+
+    def wrong(**changed):
+        return faults(line, Ended(**{**vars(fine), **changed}), fine)
+
+    assert wrong(code=-2) == ["exit -2: ''"]
+    assert wrong(err="Traceback (most recent call last)") == ["a traceback"]
+    assert wrong(out='{"schema": "x"}\n{"schema": "y"}\n') != []
+    assert wrong(files={"a.html": "<html>" + "x" * 99}) != []
+    assert wrong(files={**fine.files, ".plan-1.tmp": ""}) != []
+    assert wrong(code=130, out="", err="error: interrupted before a plan was found\n") == []
+    assert wrong(code=130, out="", err="") == ["stderr is ''"]
