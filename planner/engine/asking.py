@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
-from planner.estimates.serving.deployments import ServedFormats, deployments
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.kernels import KernelClock, unmeasured
@@ -36,6 +36,7 @@ from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
+from planner.specs.served_formats import ServedFormats
 from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS

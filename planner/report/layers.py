@@ -16,9 +16,9 @@ _BAR = 16
 
 def layers_line(one: LayerPlacement) -> str:
     """The verdict in one line."""
-    found = one.certificate
+    found, name = one.certificate, one.request.layers.name
     return (
-        f"{one.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; no placement has more than "
+        f"{name}: {one.summary}, {one.tokens_per_s:.2f} token/s; no placement has more than "
         f"{found.bound:.2f} token/s ({gap_text(found)})"
     )
 
@@ -67,7 +67,7 @@ def layers_span(one: MachineLine) -> str:
 
 
 def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
-    found, published = one.certificate, one.published_tokens_per_s
+    found, published = one.certificate, one.request.layers.published_tokens_per_s
     beyond = ""
     if published:
         beyond = (
@@ -75,13 +75,14 @@ def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
         )
         if abs(one.tokens_per_s / published - 1) < 1e-6:
             beyond = f"{published:.2f} token/s: the same"
-    slow = f"; slow links divide the machines into {one.n_regions} regions, which the bound ignores"
+    n_regions = found.n_contexts
+    slow = f"; slow links divide the machines into {n_regions} regions, which the bound ignores"
     rows = (
         ("rate", f"{found.objective:.2f} token/s, the maximum flow through the placement"),
         (
             "bound",
             f"{found.bound:.2f} token/s, {gap_text(found)}, by {found.proofs[0].prover}"
-            f"{slow if one.n_regions > 1 else ''}",
+            f"{slow if n_regions > 1 else ''}",
         ),
         ("published", beyond),
         ("idle", ", ".join(one.idle)),

@@ -11,11 +11,14 @@ from planner.solvers.machines import place
 from planner.solvers.machines.rows import Tries
 from planner.specs.arguments import arguments_checked
 from planner.specs.layer_files import LayersSpec
+from planner.specs.layers_request import LayersRequest
 from planner.staging_results import (
     LayerPlacement,
     MachineLine,
     StagingConflict,
 )
+from planner.verifier.findings import refuse
+from planner.verifier.layer_placements import CHECKS, judge_layers
 
 
 @arguments_checked()
@@ -50,10 +53,8 @@ def place_layers(
         facts = ("no row of stages was found that links join from end to end",)
         raise NoPlanError(StagingConflict(what=what, facts=facts, remedy="add links"))
     used = {held.machine for held in found.placement}
-    return LayerPlacement(
-        name=layers.name,
-        title=layers.title,
-        n_layers=layers.n_layers,
+    placement = LayerPlacement(
+        request=LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed),
         tokens_per_s=found.rate,
         machines=tuple(
             MachineLine(
@@ -65,11 +66,7 @@ def place_layers(
             )
             for held in found.placement
         ),
-        n_machines=layers.n_machines,
         idle=tuple(name for m, name in enumerate(pool.names) if m not in used),
-        n_stages=found.n_stages,
-        n_regions=found.n_regions,
-        published_tokens_per_s=layers.published_tokens_per_s,
         certificate=Certificate(
             status="optimal" if found.gap <= gap else "feasible",
             objective_name="throughput",
@@ -92,12 +89,14 @@ def place_layers(
             n_contexts=found.n_regions,
             screens=(),
             n_solved=found.n_patterns,
-            verified=("every layer held within what machines can hold", "replayed by maximum flow"),
+            verified=CHECKS,
             wall_s=found.wall_s,
             solve_s=found.wall_s,
             n_programs=found.n_rates + found.n_rounds,
         ),
     )
+    refuse(judge_layers(placement)[1])
+    return placement
 
 
 def pool_of(layers: LayersSpec) -> Pool:

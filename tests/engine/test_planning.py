@@ -18,7 +18,7 @@ from planner.engine.planning import plan_engine
 from planner.engine_results import EnginePlan
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import choices, choices_of
-from planner.estimates.serving.deployments import ServedFormats, deployments, faults, is_valid
+from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.request import CHUNKS, ENGINE_BATCHES, AskedDrafting
@@ -27,6 +27,7 @@ from planner.predicting import predict
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import Degrees, SolverOptions, Targets
+from planner.specs.served_formats import ServedFormats
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
 TRAFFIC = Traffic(n_input_tokens=2048.0, n_output_tokens=256.0)

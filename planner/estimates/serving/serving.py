@@ -26,11 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import Clock, PassTime, pass_time
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
