@@ -140,7 +140,7 @@ def impossible(
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    others += chunk_problems(table, machines.engine)
+    others += chunk_problems(table, machines.engine, drafts)
     if machines.n_devices is not None:
         others += size_problems(table, machines.network_name, machines.n_devices)
     if problems:
