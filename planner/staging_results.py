@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.certificates import Certificate
 from planner.specs.layers_request import LayersRequest
 from planner.specs.provenance import Provenance
+from planner.specs.stages_request import StagesRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +72,7 @@ class StagePlan:
     """A model cut into the stages of a pipeline.
 
     Args:
-        model, title: of the model.
-        engine: whose kernels time it.
-        formats: of weights, experts and cache.
-        phase: `decode` or `prefill`.
-        batch: sequences of a micro-batch; `n_microbatches` of them are in flight.
-        objective: `latency`, of one pass through all stages, or `bottleneck`, the slowest stage.
-        classes: of layers, in the order of their first.
-        order: class of each layer, an index into `classes`.
+        request: what was asked, defaults filled in.
         stages: along the model.
         latency_s: one pass through all stages [s].
         bottleneck_s: time from one pass to the next in a full pipeline [s].
@@ -86,20 +80,10 @@ class StagePlan:
         even_s: the objective of layers cut into equal numbers over all groups in the order in
             which they were given; None if that does not fit [s].
         groups: kinds of groups.
+        provenance: sources of what the engine is said to be.
     """
 
-    model: str
-    title: str
-    engine: str
-    formats: Mapping[str, str]
-    phase: str
-    batch: int
-    n_microbatches: int
-    n_input_tokens: int
-    n_output_tokens: int
-    objective: str
-    classes: tuple[str, ...]
-    order: tuple[int, ...]
+    request: StagesRequest
     stages: tuple[StageLine, ...]
     latency_s: float
     bottleneck_s: float
@@ -135,12 +119,10 @@ class LayerPlacement:
     """Layers placed on machines.
 
     Args:
-        request: the machines, their links, how to search.
+        request: what was asked, defaults filled in.
         tokens_per_s: the maximum flow through the placement.
         machines: those that hold layers, along the model.
-        idle: all others.
-        n_stages: groups of machines that hold the same layers.
-        n_regions: that links of less than the placement's rate divide the machines into.
+        idle: those that hold nothing.
         certificate: its bound holds for every placement, over the links that there are.
     """
 
@@ -148,28 +130,18 @@ class LayerPlacement:
     tokens_per_s: float
     machines: tuple[MachineLine, ...]
     idle: tuple[str, ...]
-    n_stages: int
-    n_regions: int
     certificate: Certificate
 
     @property
-    def name(self) -> str:
-        """Of the file of machines."""
-        return self.request.layers.name
-
-    @property
-    def title(self) -> str:
-        return self.request.layers.title
-
-    @property
-    def n_layers(self) -> int:
-        return self.request.layers.n_layers
+    def n_stages(self) -> int:
+        """Groups of machines that hold the same layers."""
+        return len({(one.first_layer, one.n_layers) for one in self.machines})
 
     @property
     def summary(self) -> str:
         """What is placed, in one line."""
-        used, there_are = len(self.machines), self.request.layers.n_machines
-        return f"{self.n_layers} layers on {used} of {there_are} machines"
+        layers, used = self.request.layers, len(self.machines)
+        return f"{layers.n_layers} layers on {used} of {layers.n_machines} machines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

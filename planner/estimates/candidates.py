@@ -2,13 +2,14 @@
 
 An *arm* is a layout in one pair of number formats; a candidate is an arm at one batch. Arms
 that share mesh, weights at rest and formats share a *context*: one deployment picks a context, and
-in it one candidate for prefill and one for decode.
+in it one candidate for prefill and one for decode. Where a switch is counted off along two axes, a
+context may also say which phase has to tell them apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from planner.estimates.steps import ONE_BYTE, Formats, Machine, pass_times, peak
 from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import residence, resident_weight_bytes
-from planner.layouts.options import all_layouts
+from planner.layouts.options import all_layouts, offered
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, Workload
 from planner.specs.targets import FREE, Degrees
@@ -39,7 +40,7 @@ class PhaseCandidates:
 
     Args:
         batches: batches considered, (B,).
-        pass_s: time of one pass, (N, B) [s].
+        pass_s: time of one pass, (N, B) [s]; infinite where the phase is not offered the layout.
         kv_bytes: cache of the batch on the busiest device, (N, B) [bytes].
         working_bytes: activations and gathered weights during a pass, (N, B) [bytes].
     """
@@ -213,7 +214,9 @@ def candidate_table(
 
     def phase(name: str, choices: Sequence[int]) -> PhaseCandidates:
         sizes = np.asarray(choices, dtype=np.int64)
-        return evaluate_phase(model, machine, arms, work[name], sizes, costs)
+        found = evaluate_phase(model, machine, arms, work[name], sizes, costs)
+        is_offered = offered(machine.meshes, arms, name, sizes)
+        return replace(found, pass_s=np.where(is_offered, found.pass_s, np.inf))
 
     return CandidateTable(
         machine=machine,
@@ -257,7 +260,8 @@ def _contexts(
     machine: Machine, arms: LayoutTable, arm_formats: IntArray, weight_bytes: FloatArray
 ) -> tuple[Contexts, IntArray]:
     """Distinct (mesh, formats, weights at rest), and which of them each arm belongs to."""
-    keys = np.stack([arms.mesh, arm_formats, arms.stored, arms.data, arms.sliced], axis=1)
+    ways = (arms.mesh, arm_formats, arms.stored, arms.data, arms.sliced, arms.apart)
+    keys = np.stack(ways, axis=1)
     unique, first, context = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return (
         Contexts(

@@ -41,6 +41,7 @@ def with_speculation(
     work = passes(workload)["decode"]
     costs = format_costs(table.machine.device, table.formats)[:, table.arm_formats]
     variants = list(table.variants)
+    not_offered = np.where(np.isfinite(table.decode.pass_s), 0.0, np.inf)
     for n_drafted in speculation.lookaheads:
         scored = n_scored(n_drafted, convention=speculation.convention)
         yields = expected_tokens(
@@ -63,7 +64,7 @@ def with_speculation(
                     rank=rank,
                     candidates=replace(
                         verify,
-                        pass_s=(verify.pass_s + n_drafted * draft_s) / yields,
+                        pass_s=(verify.pass_s + n_drafted * draft_s) / yields + not_offered,
                         kv_bytes=verify.kv_bytes + held,
                     ),
                 )

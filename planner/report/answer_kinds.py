@@ -125,7 +125,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         repeated=(("placement", "request"), ("request", "wanted")),
     ),
     AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
-    AnswerKind(name="stages", record=StagePlan, certificate=("certificate",)),
+    AnswerKind(name="stages", record=StagePlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="layers", record=LayerPlacement, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="economics", record=EconomicsPlan, request=_REQUEST, certificate=_PROOF),

@@ -73,12 +73,12 @@ def stages_page(plan: StagePlan) -> str:
             n_words=2,
         ),
         "<h2>Proof</h2>",
-        f"<p>least {plan.objective}: {show(found.objective, 's')}, bound {show(found.bound, 's')}, "
-        f"{gap_text(found)}</p>",
+        f"<p>least {found.objective_name}: {show(found.objective, 's')}, "
+        f"bound {show(found.bound, 's')}, {gap_text(found)}</p>",
         f"<p>{escape(prover_line(found))}</p>",
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
-    return _page(f"{plan.model} in {len(plan.stages)} stages", body)
+    return _page(f"{plan.request.model.name} in {len(plan.stages)} stages", body)
 
 
 def layers_page(one: LayerPlacement) -> str:
@@ -107,12 +107,12 @@ def layers_page(one: LayerPlacement) -> str:
         *(f"<p>{escape(words)}</p>" for words in (bound_knows(one), prover_line(found)) if words),
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
-    return _page(one.title, body)
+    return _page(one.request.layers.title, body)
 
 
 def _stages_drawing(plan: StagePlan, kinds: Sequence[str]) -> str:
     """Boxes over units: the embedding first, the head last."""
-    n_units = len(plan.order) + 2
+    n_units = len(plan.request.model.order) + 2
     slowest = max(one.total_s for one in plan.stages)
     parts = [_svg(_TOP + _HIGH + 64), *_rule(f"slowest {show(slowest, 's')}")]
     for one in plan.stages:
@@ -131,19 +131,20 @@ def _stages_drawing(plan: StagePlan, kinds: Sequence[str]) -> str:
 def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
     """Classes of layers below the boxes, colours from the last one on."""
     top = _TOP + _HIGH + 6
-    units = [-1, *plan.order, -1]
+    classes = [layer.name for layer in plan.request.model.layers]
+    units = [-1, *plan.request.model.order, -1]
     for unit, kind in enumerate(units):
         x, then = _x(unit, n_units), _x(unit + 1, n_units)
         end = "embedding" if unit == 0 else "head"
-        name = plan.classes[kind] if kind >= 0 else end
+        name = classes[kind] if kind >= 0 else end
         colour = _colour(_N_COLOURS - 1 - (kind + 1) % _N_COLOURS)
         yield (
             f'<rect class="box {colour}" x="{x:.1f}" y="{top}" width="{then - x:.1f}" '
             f'height="16"><title>{escape(name)}</title></rect>'
         )
     x = float(_LEFT)
-    for kind, name in enumerate((*plan.classes, "embedding or head")):
-        index = kind if kind < len(plan.classes) else -1
+    for kind, name in enumerate((*classes, "embedding or head")):
+        index = kind if kind < len(classes) else -1
         colour = _colour(_N_COLOURS - 1 - (index + 1) % _N_COLOURS)
         yield f'<text x="{x:.0f}" y="{top + 36}"><tspan class="{colour}" fill="currentColor">■'
         yield f"</tspan> {escape(name)}</text>"
@@ -152,6 +153,7 @@ def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
 
 def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
     """Machines stand on those that hold the same layers: a layer is served by all above it."""
+    n_layers = one.request.layers.n_layers
     lows, highest = _stacked(one)
     parts = [_svg(_TOP + _HIGH + 28)]
     for machine, low in zip(one.machines, lows, strict=True):
@@ -159,13 +161,11 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
         high = low + machine.tokens_per_s
         held = plural(machine.n_layers, "layer")
         words = f"{machine.machine}\n{held}, {machine.tokens_per_s:.1f} token/s"
-        colour, span = (
-            _colour(types.index(machine.type)),
-            (_x(first, one.n_layers), _x(end, one.n_layers)),
-        )
+        colour = _colour(types.index(machine.type))
+        span = (_x(first, n_layers), _x(end, n_layers))
         parts.append(_box(span, (low / highest, high / highest), colour, words))
     parts += _rule(f"{one.tokens_per_s:.1f} token/s", one.tokens_per_s / highest)
-    ends = ((1, "start", _LEFT), (one.n_layers, "end", _WIDTH - _RIGHT))
+    ends = ((1, "start", _LEFT), (n_layers, "end", _WIDTH - _RIGHT))
     for number, anchor, x in ends:
         parts.append(
             f'<text class="faint" x="{x}" y="{_TOP + _HIGH + 18}" text-anchor="{anchor}">'
@@ -176,7 +176,7 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
 
 def _stacked(one: LayerPlacement) -> tuple[list[float], float]:
     """Where the box of each machine begins, in token/s, and the highest end of one."""
-    heights, lows = [0.0] * one.n_layers, []
+    heights, lows = [0.0] * one.request.layers.n_layers, []
     for machine in one.machines:
         held = range(machine.first_layer, machine.first_layer + machine.n_layers)
         low = max(heights[layer] for layer in held)

@@ -8,20 +8,17 @@ import numpy as np
 
 from planner.certify import certified
 from planner.errors import NoPlanError, OutOfTimeError
-from planner.programs.machines import Pool, regions
+from planner.programs.machines import Pool
 from planner.solvers.machines import PlacementSolution, place
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
-from planner.specs.layers_request import LayersRequest, LayersSpec
+from planner.specs.layer_files import LayersSpec
+from planner.specs.layers_request import LayersRequest
 from planner.specs.targets import Wanted
 from planner.staging_results import LayerPlacement, MachineLine, StagingConflict
-
-CHECKS = (
-    "each machine once, with layers that it can hold",
-    "every layer held",
-    "rate replayed as a maximum flow",
-)
+from planner.verifier.findings import refuse
+from planner.verifier.layer_placements import CHECKS, judge_layers
 
 
 @arguments_checked()
@@ -42,6 +39,7 @@ def place_layers(
     Raises:
         NoPlanError: the machines cannot hold the layers, or no links join them.
         OutOfTimeError: the time limit came before any placement.
+        SolverError: the placement fails its replay as a maximum flow.
     """
     began_s = time.perf_counter()
     asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
@@ -51,8 +49,7 @@ def place_layers(
     if found.placement is None:
         raise _nothing(asked, found)
     used = {held.machine for held in found.placement}
-    region = regions(pool, found.rate)
-    return LayerPlacement(
+    placement = LayerPlacement(
         request=asked,
         tokens_per_s=found.rate,
         machines=tuple(
@@ -66,8 +63,6 @@ def place_layers(
             for held in sorted(found.placement, key=lambda one: (one.first, one.machine))
         ),
         idle=tuple(name for m, name in enumerate(pool.names) if m not in used),
-        n_stages=len({(held.first, held.n_layers) for held in found.placement}),
-        n_regions=int(region.max()) + 1,
         certificate=certified(
             found.proved,
             objective_name="throughput",
@@ -82,6 +77,8 @@ def place_layers(
             n_programs=found.n_solves,
         ),
     )
+    refuse(judge_layers(placement)[1])
+    return placement
 
 
 def _check_size(layers: LayersSpec, pool: Pool) -> None:

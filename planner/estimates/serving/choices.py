@@ -19,7 +19,13 @@ from planner.estimates.serving.errors import RecordingClock, serving_errors, sig
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.request import OVERLAPS, EngineRequest
-from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
+from planner.estimates.serving.serving import (
+    Drafts,
+    Serving,
+    Traffic,
+    has_room,
+    serving_times,
+)
 from planner.specs.architecture import Architecture
 
 ROWS_AT_ONCE = 1 << 15
@@ -148,11 +154,13 @@ def choices(
     parts, n_considered = [], 0
     for index in _formats_of(request, which):
         table = _with_batches(cuts, index, request)
-        n_considered += len(table) * len(ways)
         for first in range(0, len(table), ROWS_AT_ONCE):
             rows = np.arange(first, min(first + ROWS_AT_ONCE, len(table)))
-            block = table.take(rows)
-            parts += [_timed(model, clock, request, block, memory_scale, way) for way in ways]
+            for way in ways:
+                block = table.take(rows)
+                block = block.take(has_room(clock.engine, block, way))
+                n_considered += len(block)
+                parts.append(_timed(model, clock, request, block, memory_scale, way))
     if not parts:
         parts = [_timed(model, clock, request, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
@@ -215,11 +223,10 @@ def _drafts(model: Architecture, request: EngineRequest) -> list[Drafts | None]:
 
 
 def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> DeploymentTable:
-    """Every cut with every batch and chunk: a pass has room for a token of each sequence."""
+    """Every cut with every batch and chunk."""
     batch, chunk = (
         axis.ravel() for axis in np.meshgrid(request.batches, request.chunks, indexing="ij")
     )
-    batch, chunk = batch[batch < chunk], chunk[batch < chunk]
     row = np.repeat(np.arange(len(cuts)), len(batch))
     plain = deployments(
         formats=request.formats,
