@@ -261,7 +261,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pools", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--skip-published", action="store_true")
     asked = parser.parse_args()
     rows: dict[tuple[int, str], list[Found]] = defaultdict(list)

@@ -32,7 +32,7 @@ MOST_SEARCHED = 16
 MOST_NEAR = 64
 """Machines of a pool of which placements near the best one are searched."""
 
-AT_FIRST, THEN = 100_000_000, 1_500_000_000
+AT_FIRST, THEN = 100_000_000, 600_000_000
 """Work of searching a small pool, before and after what else there is to try."""
 
 NEAR = 300_000_000

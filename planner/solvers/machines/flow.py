@@ -17,7 +17,7 @@ from planner.solvers.solution import Effort
 MOST_COLUMNS = 8_000
 """Of a program that is posed."""
 
-USUAL_S = 20.0
+USUAL_S = 10.0
 """For all solvers together, where no time limit is given."""
 
 
