@@ -111,6 +111,7 @@ def audit(
             prefill="latency",
             objective="cost",
             options=options,
+            speculation=speculation,
         )
     except RequestError as error:
         problems += error.problems
@@ -144,7 +145,8 @@ def audit(
         usd_per_token=used * cluster.usd_per_hour / 3600.0 / tokens_per_s,
         mfu_fraction=tokens_per_s * token_flop / peak,
     )
-    request = replace(request, batches=tuple(sorted({*DEFAULT_BATCHES, batch})))
+    batches = tuple(sorted({*DEFAULT_BATCHES, batch}))
+    request = replace(request, batches=batches, speculation=None)
     return _audited(request, seen, speculation)
 
 

@@ -1,7 +1,7 @@
 """What proves a plan: checks by code that did not find it, and the certificate.
 
 Three judges look at every plan. `violations` recomputes every row of the unscreened program.
-The referee recounts seconds and bytes of both phases in plain scalar arithmetic, and the
+The verifier recounts seconds and bytes of both phases in plain scalar arithmetic, and the
 request's limits are compared with its count, not with ours. The bound is the solver's,
 lowered to the bounds of whatever the screens rejected.
 """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.certificates import Certificate
-from planner.estimates.serving.deployments import ServedFormats
 from planner.estimates.serving.request import EngineRequest
 from planner.predictions import Interval
 from planner.results import LimitUse, Obstacle
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,7 +288,7 @@ class _Search:
         )
 
     def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
-        """Every point, described and recounted by the referee."""
+        """Every point, described and recounted by the verifier."""
         found = []
         for step in self.traced.steps:
             posed, assignment = self._settled(step)

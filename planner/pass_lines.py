@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.estimates.serving.deployments import ServedFormats
 from planner.estimates.serving.errors import HOST_ERROR, SIGMAS_OF_A_MEDIAN
 from planner.estimates.serving.kernels import KernelClock, Timing
 from planner.estimates.serving.networks import COLLECTIVES
 from planner.estimates.serving.steps import OUTSIDE, PassTime, Timed
 from planner.predictions import Bound, Interval, OperationLine, PassLine
+from planner.specs.served_formats import ServedFormats
 
 LATENCY_SHARE = 0.5
 """Below this share of the peak and of the memory, a kernel may be bound by latency."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
@@ -38,6 +38,7 @@ from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
 from planner.specs.records import DeviceSpec
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ def impossible(
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    others += chunk_problems(table, machines.engine)
+    others += chunk_problems(table, machines.engine, drafts)
     if machines.n_devices is not None:
         others += size_problems(table, machines.network_name, machines.n_devices)
     if problems:

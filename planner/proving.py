@@ -7,18 +7,20 @@ claimed, candidates have to be as many, and looser limits have to gain what is s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.certificates import Certificate
+from planner.certificates import OPTIMAL, Certificate, Proof
 from planner.errors import NoPlanError
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.results import Plan
+from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
 from planner.verifier.findings import Finding, Path
+from planner.verifier.placements import RATES
 
 CLOSE = 1e-7
 """Relative, of objectives: solvers and ties have tolerances of their own."""
@@ -70,8 +72,7 @@ def _plan(says: Plan) -> Again:
     except NoPlanError:
         return _none(("certificate", "status"), says.certificate.status)
     findings = [
-        *_bounds(says.certificate, found.certificate, ("certificate",)),
-        *_counts(says.certificate, found.certificate, ("certificate",)),
+        *_certificate(says.certificate, found.certificate, asked.options.time_limit_s),
         *_gains(says, found),
         *_runners_up(says, found),
     ]
@@ -82,10 +83,8 @@ def _placement(says: Placement) -> Again:
     found = _placed_again(says)
     if found is None:
         return _none(("certificate", "status"), says.certificate.status)
-    findings = [
-        *_bounds(says.certificate, found.certificate, ("certificate",)),
-        *_counts(says.certificate, found.certificate, ("certificate",)),
-    ]
+    limit_s = says.request.options.time_limit_s
+    findings = [*_certificate(says.certificate, found.certificate, limit_s)]
     return _again(findings, found.certificate)
 
 
@@ -138,12 +137,16 @@ def _repair(says: Repair) -> Again:
         )
     except NoPlanError:
         return _none(("placement", "certificate", "status"), says.placement.certificate.status)
-    path = ("placement", "certificate")
     mine, other = says.placement.certificate, found.placement.certificate
+    inside = [
+        *_counts(mine, other),
+        *_words(mine.proofs, other.proofs, ("certificate", "proofs")),
+        *_same(mine.bound, other.bound, ("certificate", "bound")),
+        *_same(mine.status, other.status, ("certificate", "status")),
+    ]
     findings = [
-        *_counts(mine, other, path),
-        *_same(mine.bound, other.bound, (*path, "bound")),
-        *_same(mine.status, other.status, (*path, "status")),
+        *(replace(one, path=("placement", *one.path)) for one in inside),
+        *_words(says.moved_proofs, found.moved_proofs, ("moved_proofs",)),
         *_points(says, found),
     ]
     return _again(findings, other)
@@ -184,14 +187,35 @@ def _experts(says: ExpertPlan) -> Again:
         proof=asked.proof,
     )
     mine, other = says.certificate, found.certificate
-    findings = [*_bounds(mine, other, ("certificate",))]
-    if not findings and asked.time_limit_s is None:
-        if mine.bound > other.bound * (1 + CLOSE):
-            fact = f"is not proved: the search proves {other.bound!r}"
-            findings.append(Finding(path=("certificate", "bound"), says=mine.bound, fact=fact))
-        elif math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
-            findings += _same(says.proof, found.proof, ("proof",))
+    findings = [*_certificate(mine, other, asked.time_limit_s)]
+    if not findings and math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
+        findings += _same(says.proof, found.proof, ("proof",))
     return _again(findings, other)
+
+
+def _stages(says: StagePlan) -> Again:
+    from planner.staging.cutting import cut_groups
+
+    try:
+        found = cut_groups(says.request)
+    except NoPlanError:
+        return _none(("certificate", "status"), says.certificate.status)
+    findings = [*_certificate(says.certificate, found.certificate, says.request.time_limit_s)]
+    return _again(findings, found.certificate)
+
+
+def _layers(says: LayerPlacement) -> Again:
+    from planner.staging.placing import place_layers
+
+    asked = says.request
+    try:
+        found = place_layers(
+            asked.layers, gap=asked.gap, time_limit_s=asked.time_limit_s, seed=asked.seed
+        )
+    except NoPlanError:
+        return _none(("certificate", "status"), says.certificate.status)
+    findings = [*_certificate(says.certificate, found.certificate, asked.time_limit_s)]
+    return _again(findings, found.certificate)
 
 
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
@@ -199,6 +223,8 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Placement": _placement,
     "Repair": _repair,
     "ExpertPlan": _experts,
+    "StagePlan": _stages,
+    "LayerPlacement": _layers,
 }
 
 
@@ -210,7 +236,8 @@ def _none(path: Path, says: object) -> Again:
 def _again(findings: list[Finding], proof: Certificate) -> Again:
     name, value = proof.objective_name, show(proof.objective, proof.dimension)
     bound = show(proof.bound, proof.dimension)
-    told = f"searched again: {proof.status}, {name} {value}, bound {bound}, by {proof.solver}"
+    by = ", ".join(proof.vouched_by) or f"{proof.solver} alone"
+    told = f"searched again: {proof.status}, {name} {value}, bound {bound}, by {by}"
     return Again(findings=tuple(findings), proofs=(told,))
 
 
@@ -220,27 +247,48 @@ def _is_better(value: float, than: float, *, is_rate: bool) -> bool:
     return gained > CLOSE * abs(than)
 
 
-def _bounds(says: Certificate, found: Certificate, path: Path) -> Iterator[Finding]:
-    """A bound that something is better than, or that no search proves; and what follows."""
-    is_rate = found.objective_name in ("throughput", "share")
-    if _is_better(found.objective, says.bound, is_rate=is_rate):
-        fact = f"is no bound: {found.objective!r} is reached"
-        yield Finding(path=(*path, "bound"), says=says.bound, fact=fact)
-    elif _is_better(found.bound, says.bound, is_rate=is_rate) and says.status == "optimal":
+def _certificate(says: Certificate, found: Certificate, limit_s: float | None) -> Iterator[Finding]:
+    """All of a certificate that a search judges.
+
+    Args:
+        limit_s: of both searches; with one, the same search may prove less today.
+    """
+    is_rate, path = found.objective_name in RATES, ("certificate",)
+    yield from _refuted(says, found.objective, is_rate=is_rate)
+    if limit_s is not None and found.status != OPTIMAL:
+        return
+    if says.status == OPTIMAL and found.status != OPTIMAL:
+        fact = f"is not what the search proves: {found.status}"
+        yield Finding(path=(*path, "status"), says=says.status, fact=fact)
+    elif _is_better(says.bound, found.bound, is_rate=not is_rate):
         fact = f"is not proved: the search proves {found.bound!r}"
         yield Finding(path=(*path, "bound"), says=says.bound, fact=fact)
-    best = found.objective
-    allowed = abs(best) * (says.gap + CLOSE)
-    if says.status == "optimal" and abs(says.objective - best) > allowed:
+    yield from _counts(says, found)
+    yield from _words(says.proofs, found.proofs, (*path, "proofs"))
+
+
+def _refuted(says: Certificate, best: float, *, is_rate: bool) -> Iterator[Finding]:
+    """Bounds that an answer beats, and an answer that is not as good as its status says."""
+    path: Path = ("certificate",)
+    if _is_better(best, says.bound, is_rate=is_rate):
+        fact = f"is no bound: {best!r} is reached"
+        yield Finding(path=(*path, "bound"), says=says.bound, fact=fact)
+    if says.status == OPTIMAL and abs(says.objective - best) > abs(best) * (says.gap + CLOSE):
         fact = f"is not what {says.objective!r} is called where {best!r} can be had"
         yield Finding(path=(*path, "status"), says=says.status, fact=fact)
+    for i, proof in enumerate(says.proofs):
+        is_of_all = proof.is_accepted and not proof.program
+        if is_of_all and _is_better(best, proof.bound, is_rate=is_rate):
+            fact = f"is no bound: {best!r} is reached"
+            yield Finding(path=(*path, "proofs", str(i), "bound"), says=proof.bound, fact=fact)
 
 
-def _counts(says: Certificate, found: Certificate, path: Path) -> Iterator[Finding]:
+def _counts(says: Certificate, found: Certificate) -> Iterator[Finding]:
     """Numbers of candidates and of what was screened, which the request decides."""
+    path: Path = ("certificate",)
     for name in ("n_candidates", "n_contexts"):
         yield from _same(getattr(says, name), getattr(found, name), (*path, name))
-    if says.status != "optimal" or found.status != "optimal":
+    if says.status != OPTIMAL or found.status != OPTIMAL:
         return  # what is screened depends on where the time ended
     yield from _same(says.n_solved, found.n_solved, (*path, "n_solved"))
     mine = {screen.name: screen.n_candidates for screen in says.screens}
@@ -248,6 +296,17 @@ def _counts(says: Certificate, found: Certificate, path: Path) -> Iterator[Findi
     if mine != others:
         fact = f"rejected {mine}, and there are {others}"
         yield Finding(path=(*path, "screens"), says=len(mine), fact=fact)
+
+
+def _words(says: Sequence[Proof], found: Sequence[Proof], path: Path) -> Iterator[Finding]:
+    """What provers said that ended in both searches."""
+    again = {(one.prover, one.program): one for one in found if one.outcome == "optimal"}
+    for i, proof in enumerate(says):
+        other = again.get((proof.prover, proof.program))
+        if other is not None and proof.outcome == "optimal":
+            for name in ("value", "bound"):
+                here = (*path, str(i), name)
+                yield from _same(getattr(proof, name), getattr(other, name), here)
 
 
 def _gains(says: Plan, found: Plan) -> Iterator[Finding]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.certificates import Certificate
+from planner.specs.layers_request import LayersRequest
 from planner.specs.provenance import Provenance
+from planner.specs.stages_request import StagesRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +72,7 @@ class StagePlan:
     """A model cut into the stages of a pipeline.
 
     Args:
-        model, title: of the model.
-        engine: whose kernels time it.
-        formats: of weights, experts and cache.
-        phase: `decode` or `prefill`.
-        batch: sequences of a micro-batch; `n_microbatches` of them are in flight.
-        objective: `latency`, of one pass through all stages, or `bottleneck`, the slowest stage.
-        classes: of layers, in the order of their first.
-        order: class of each layer, an index into `classes`.
+        request: what was asked, defaults filled in.
         stages: along the model.
         latency_s: one pass through all stages [s].
         bottleneck_s: time from one pass to the next in a full pipeline [s].
@@ -85,20 +80,10 @@ class StagePlan:
         even_s: the objective of layers cut into equal numbers over all groups in the order in
             which they were given; None if that does not fit [s].
         groups: kinds of groups.
+        provenance: sources of what the engine is said to be.
     """
 
-    model: str
-    title: str
-    engine: str
-    formats: Mapping[str, str]
-    phase: str
-    batch: int
-    n_microbatches: int
-    n_input_tokens: int
-    n_output_tokens: int
-    objective: str
-    classes: tuple[str, ...]
-    order: tuple[int, ...]
+    request: StagesRequest
     stages: tuple[StageLine, ...]
     latency_s: float
     bottleneck_s: float
@@ -134,33 +119,44 @@ class LayerPlacement:
     """Layers placed on machines.
 
     Args:
-        name, title: of the file.
+        request: the machines, their links, how to search.
         tokens_per_s: the maximum flow through the placement.
         machines: those that hold layers, along the model.
-        n_machines: all there are; `idle` hold nothing.
-        n_stages: groups of machines that hold the same layers.
-        n_regions: that slow links divide the machines into.
-        published_tokens_per_s: the best that the file's source found; None if it says none.
-        certificate: its bound holds for every placement, whatever the links.
+        idle: all others.
+        n_regions: that links of less than the placement's rate divide the machines into.
+        certificate: its bound holds for every placement, over the links that there are.
     """
 
-    name: str
-    title: str
-    n_layers: int
+    request: LayersRequest
     tokens_per_s: float
     machines: tuple[MachineLine, ...]
-    n_machines: int
     idle: tuple[str, ...]
-    n_stages: int
     n_regions: int
-    published_tokens_per_s: float | None
     certificate: Certificate
+
+    @property
+    def n_stages(self) -> int:
+        """Groups of machines that hold the same layers."""
+        return len({(one.first_layer, one.n_layers) for one in self.machines})
+
+    @property
+    def name(self) -> str:
+        """Of the file of machines."""
+        return self.request.layers.name
+
+    @property
+    def title(self) -> str:
+        return self.request.layers.title
+
+    @property
+    def n_layers(self) -> int:
+        return self.request.layers.n_layers
 
     @property
     def summary(self) -> str:
         """What is placed, in one line."""
-        used = len(self.machines)
-        return f"{self.n_layers} layers on {used} of {self.n_machines} machines"
+        used, there_are = len(self.machines), self.request.layers.n_machines
+        return f"{self.n_layers} layers on {used} of {there_are} machines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,14 @@ missing or that no kernel has, beside what `specs.schemas` checks of any file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from planner.calibration.kernel_schemas import KernelFile, kernel_problems
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
 from planner.specs.engine_files import misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
@@ -32,6 +33,7 @@ NEEDED = tuple(name for name in FAMILIES if name not in {one.name for one in BLO
 """Families that passes are timed by; every device has them, if only assumed."""
 
 
+@arguments_checked()
 def load_kernels(name_or_path: str, *, asked_by: str = "kernels") -> KernelTable:
     """Load one kernel file, as it stands.
 
@@ -60,12 +62,13 @@ def kernel_table(device: str, engine: str) -> KernelTable:
         SpecError: a file that is needed has faults; all are listed.
     """
     found = [_found(path) for path in _files_of(device)]
-    tables = _loaded(found)
-    tables.sort(key=lambda one: (one.engine != engine, one.engine))
+    loaded = _loaded(found)
+    tables = sorted(loaded, key=lambda one: (one.engine != engine, one.engine))
     assumed = load_kernels(ASSUMED)
     kernels: dict[tuple[str, str], Kernel] = {}
     for one in reversed(tables):  # the engine's own comes last, and stands
         kernels |= one.kernels
+    _remark_idle(zip(found, loaded, strict=True), kernels, engine)
     known = {family for family, _ in kernels}
     kernels |= {key: one for key, one in assumed.kernels.items() if key[0] not in known}
     lacking = [name for name in NEEDED if name not in {family for family, _ in kernels}]
@@ -134,6 +137,26 @@ def _remark_unknown(device: str, shown: str) -> None:
         fact = "is left out: no device has this name"
         remedy = did_you_mean(device, known, otherwise="`plan devices` lists them all")
         remark(Problem(where=shown, key="table.device", value=device, fact=fact, remedy=remedy))
+
+
+def _remark_idle(
+    tables: Iterable[tuple[Found, KernelTable]],
+    taken: Mapping[tuple[str, str], Kernel],
+    engine: str,
+) -> None:
+    """A table of which nothing is taken, of an engine that no file describes, may be a slip."""
+    known = [path.stem for path in files(Kind.ENGINE)]
+    for found, table in tables:
+        is_known = table.engine in (engine, *known) or shipped_as(found.path)
+        if is_known or any(taken[key] is one for key, one in table.kernels.items()):
+            continue
+        fact = f"is no engine that a file describes, and kernels of {engine} win over all of its"
+        remedy = did_you_mean(table.engine, known)
+        remark(
+            Problem(
+                where=found.shown, key="table.engine", value=table.engine, fact=fact, remedy=remedy
+            )
+        )
 
 
 def _loaded(found: list[Found]) -> list[KernelTable]:

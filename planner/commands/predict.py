@@ -173,9 +173,10 @@ def _table(
     numbers: dict[str, float],
     found: Arguments,
 ) -> DeploymentTable | None:
-    from planner.estimates.serving.deployments import ServedFormats, deployments, has_experts
+    from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
     from planner.estimates.serving.refusals import completed
+    from planner.specs.served_formats import ServedFormats
 
     known = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
     usual = (model.weights_format if model else None) or "bf16"

@@ -53,7 +53,7 @@ def layers(
     written: Annotated[WrittenLayers, Parameter(name="*")] = _NO_LAYERS, *, said: _Said
 ) -> Answer:
     """Place layers on mixed machines for the most tokens a second, with a bound on any way."""
-    from planner.options.reading import Faults
+    from planner.options.reading import Faults, proof_of
     from planner.specs.layer_files import load_layers
     from planner.staging.placing import place_layers
     from planner.units import parse
@@ -62,6 +62,7 @@ def layers(
     faults = Faults()
     gap = faults.read("--gap", written.gap, lambda text: parse(text, "1", allow_zero=True))
     limit = faults.read("--time-limit", written.time_limit, lambda text: parse(text, "s"))
+    proof = faults.read("--proof", written.proof, proof_of) or "two"
     found.problems += faults.problems
     spec = None
     path = written.machines
@@ -73,7 +74,8 @@ def layers(
     _check_files(written, found)
     found.check()
     assert spec is not None
-    return _layers_answer(written, place_layers(spec, gap=gap or 0.0, time_limit_s=limit))
+    best = place_layers(spec, gap=gap or 0.0, time_limit_s=limit, proof=proof)
+    return _layers_answer(written, best)
 
 
 def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
-from planner.estimates.serving.deployments import ServedFormats
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
-from planner.estimates.serving.drafting import has_drafter
+from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.kernels import KernelClock, unmeasured
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import KNOWN_FORMATS
+from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.request import (
     CHUNKS,
     ENGINE_BATCHES,
@@ -32,9 +33,10 @@ from planner.specs.commands import LIMIT_OPTIONS
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
-from planner.specs.kernels import KernelTable
+from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
+from planner.specs.served_formats import ServedFormats
 from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
@@ -90,7 +92,7 @@ def clock_of(machines: Machines) -> KernelClock:
 def engine_request(
     model: Architecture,
     cluster: ClusterSpec,
-    kernels: KernelTable,
+    machines: Machines,
     *,
     workload: Workload,
     hit_fraction: float,
@@ -125,7 +127,7 @@ def engine_request(
             n_devices=cluster.n_devices,
             usd_per_hour=cluster.usd_per_hour,
         ),
-        engine=kernels.engine,
+        engine=machines.engine.name,
         workload=workload,
         hit_fraction=hit_fraction,
         targets=targets,
@@ -146,9 +148,10 @@ def engine_request(
     )
     problems = [
         *_problems(request),
+        *_chunk_problems(served, request, machines.engine),
         *_variant_problems(model, variants, targets),
         *_context_problems(model, variants, workload),
-        *_unmeasured(kernels, weights_formats, kv_formats),
+        *_unmeasured(machines.kernels, weights_formats, kv_formats),
     ]
     problems += _drafting_problems(model, request)
     problems += _record_problems(model, variants, cluster)
@@ -258,9 +261,6 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
     for where, counts in (("--batch", request.batches), ("--chunk", request.chunks)):
         if min(counts) < 1:
             yield Problem(where=where, value=str(min(counts)), fact="is below one")
-    if min(request.batches) >= max(request.chunks):
-        fact = f"is no more than a batch of {min(request.batches)}: a pass holds a token of each"
-        yield Problem(where="--chunk", value=str(max(request.chunks)), fact=fact)
     if request.workload.n_output_tokens < 2:
         fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
         value = str(request.workload.n_output_tokens)
@@ -274,6 +274,17 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         limit = _limits(targets).get(name)
         if limit is not None and not limit > 0.0:
             yield Problem(where=option, value=f"{limit:g}", fact="is not above zero")
+
+
+def _chunk_problems(
+    models: Sequence[Architecture], request: EngineRequest, engine: EngineSpec
+) -> list[Problem]:
+    """Chunks of which the largest has no room beside the smallest batch, whichever is served."""
+    widest = deployments(
+        formats=request.formats, batch=min(request.batches), chunk_tokens=max(request.chunks)
+    )
+    found = [list(chunk_problems(widest, engine, rounds_of(one, None, 0, 0.0))) for one in models]
+    return found[0] if all(found) else []
 
 
 def _unmeasured(

@@ -140,7 +140,7 @@ def asked_of(
         RequestError: the request cannot be read; all problems are listed.
     """
     machines = machines_of(cluster, engine)
-    request = engine_request(model, cluster, machines.kernels, variants=variants, **asked)
+    request = engine_request(model, cluster, machines, variants=variants, **asked)
     names = {one.name for one in request.variants}
     served = (model, *(one for one in variants if one.name in names))
     return EnginePlanner(models=served, machines=machines, request=request)

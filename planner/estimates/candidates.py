@@ -2,7 +2,8 @@
 
 An *arm* is a layout in one pair of number formats; a candidate is an arm at one batch. Arms
 that share mesh, weights at rest and formats share a *context*: one deployment picks a context, and
-in it one candidate for prefill and one for decode.
+in it one candidate for prefill and one for decode. Where a switch is counted off along two axes, a
+context may also say which phase has to tell them apart.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from planner.estimates.steps import Machine
 from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
-from planner.layouts.options import all_layouts
+from planner.layouts.options import all_layouts, n_offered, offered
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
 from planner.specs.targets import FREE, Degrees, Speculation
@@ -113,8 +114,10 @@ class CandidateTable:
 
     @property
     def n_candidates(self) -> int:
-        """Of all arms, whether they fit or not."""
-        return len(self.arms) * self.n_of_arm
+        """What phases are offered of all arms, whether they fit or not."""
+        meshes, arms = self.machine.meshes, self.arms
+        n_prefills = n_offered(meshes, arms, "prefill", self.prefill_batches)
+        return n_prefills + len(self.variants) * n_offered(meshes, arms, "decode", self.batches)
 
     @property
     def n_of_arm(self) -> int:
@@ -144,16 +147,21 @@ class CandidateTable:
         layouts, costs = self.arms.take(arms), self._costs[:, arms]
         work = passes(self.workload)
 
-        def phase(one: Pass, batches: IntArray) -> PhaseCandidates:
-            return evaluate_phase(self.model, self.machine, layouts, one, batches, costs)
+        def phase(name: str, one: Pass, batches: IntArray) -> PhaseCandidates:
+            found = evaluate_phase(self.model, self.machine, layouts, one, batches, costs)
+            found.pass_s[~offered(self.machine.meshes, layouts, name, batches)] = np.inf
+            return found
 
-        decodes = [phase(work["decode"], self.batches)]
+        def decode(one: Pass) -> PhaseCandidates:
+            return phase("decode", one, self.batches)
+
+        decodes = [decode(work["decode"])]
         if self.drafts is not None:
             target = layouts.mesh, self.arm_formats[arms]
-            decodes += self.drafts.decodes(target, lambda scored: phase(scored, self.batches))
+            decodes += self.drafts.decodes(target, decode)
         return Block(
             arms=arms,
-            prefill=phase(work["prefill"], self.prefill_batches),
+            prefill=phase("prefill", work["prefill"], self.prefill_batches),
             decodes=tuple(decodes),
         )
 
@@ -277,7 +285,8 @@ def _contexts(
     machine: Machine, arms: LayoutTable, arm_formats: IntArray, weight_bytes: FloatArray
 ) -> tuple[Contexts, IntArray]:
     """Distinct (mesh, formats, weights at rest), and which of them each arm belongs to."""
-    keys = np.stack([arms.mesh, arm_formats, arms.stored, arms.data, arms.sliced], axis=1)
+    ways = (arms.mesh, arm_formats, arms.stored, arms.data, arms.sliced, arms.apart)
+    keys = np.stack(ways, axis=1)
     unique, first, context = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return (
         Contexts(

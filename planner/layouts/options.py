@@ -7,7 +7,11 @@ are shared by the phases, so the representative of what they rest by (`stored`, 
 for the same weights.
 
 Where one switch is counted off along two axes, weights that rest alike along both rest as on
-the mesh where these are one; so there only weights that tell the two apart are offered.
+the mesh where these are one. A deployment of them that treats the two alike in both phases is
+already there, under its simpler name. What is new is a phase that tells them apart: by gathering
+weights along one of them, or by a batch of attention that fills one and not both. So the layouts of
+such weights are offered twice: once for deployments whose prefill tells the axes apart, with any
+decode, and once for those whose decode alone does. `offered` says which candidates these are.
 """
 
 from __future__ import annotations
@@ -17,12 +21,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from planner.layouts.table import ALL_AXES, OVER_BATCH, OVER_HEADS, LayoutTable
+from planner.equations.arrays import BoolArray, IntArray
+from planner.layouts.geometry import geometry, spread
+from planner.layouts.table import (
+    ALL_AXES,
+    BY_DECODE_ALONE,
+    BY_PREFILL,
+    OVER_BATCH,
+    OVER_HEADS,
+    LayoutTable,
+)
 from planner.specs.models import MoeShape
 from planner.topology.meshes import MeshTable
 
 PARTS_PER_STAGE = 4
 _Axes = tuple[tuple[float, ...] | None, ...]
+
+AT_ONCE = 65_536
+"""Layouts times batches that are looked at together."""
 
 
 def all_layouts(
@@ -45,23 +61,76 @@ def all_layouts(
         for parts in microbatches
         if parts <= _most_parts(int(meshes.n_stages[mesh]))
     ]
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
-    names = ("mesh", "stored", "data", "sliced", "gathered", "attention", "n_microbatches")
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
+    names = ("mesh", "stored", "data", "sliced", "gathered", "attention", "apart", "n_microbatches")
     return LayoutTable(**dict(zip(names, columns, strict=True)))
 
 
+def offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArray) -> BoolArray:
+    """Which layouts are offered to a phase at which batches, (N, B).
+
+    All, but where axes of one switch have to be told apart: there prefill does it or must not, and
+    decode may do as it likes beside a prefill that does.
+
+    Args:
+        phase: `prefill` or `decode`.
+        batches: sequences of a pass, (B,).
+    """
+    found = np.ones((len(layouts), len(batches)), dtype=np.bool_)
+    if not layouts.apart.any():
+        return found
+    rows = np.flatnonzero(layouts.apart)
+    part = layouts.take(rows)
+    batch_axes = spread(geometry(part, meshes), batches[None, :].astype(float)).batch_axes
+    first, second = _switch_axes(meshes, part.mesh)
+    tells = np.logical_or(
+        *(
+            (mask >> first & 1) != (mask >> second & 1)
+            for mask in (batch_axes, part.gathered[:, None])
+        )
+    )
+    by_prefill = (part.apart == BY_PREFILL)[:, None]
+    found[rows] = tells == by_prefill if phase == "prefill" else tells | by_prefill
+    return found
+
+
+def n_offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArray) -> int:
+    """How many layouts at how many batches `offered` offers to a phase."""
+    rows = np.flatnonzero(layouts.apart)
+    found = (len(layouts) - len(rows)) * len(batches)
+    at_once = max(1, AT_ONCE // max(1, len(batches)))
+    for first in range(0, len(rows), at_once):
+        some = layouts.take(rows[first : first + at_once])
+        found += int(np.count_nonzero(offered(meshes, some, phase, batches)))
+    return found
+
+
+def _switch_axes(meshes: MeshTable, mesh: IntArray) -> tuple[IntArray, IntArray]:
+    """The two axes of one switch of meshes that have such, (N, 1) each."""
+    rows, at = np.unique(mesh, return_inverse=True)
+    pairs = [
+        _split_axes(meshes.axis_tier[row].tolist(), _axis_classes(meshes, row)) or (0, 0)
+        for row in rows.tolist()
+    ]
+    first, second = np.array(pairs).reshape(-1, 2)[at.reshape(-1)].T
+    return first[:, None], second[:, None]
+
+
 def _mesh_rows(meshes: MeshTable, mesh: int, moe: MoeShape | None) -> Iterator[tuple[int, ...]]:
-    """(stored, data, sliced, gathered, attention) of one mesh."""
+    """(stored, data, sliced, gathered, attention, apart) of one mesh."""
     axes, group_size = _axis_classes(meshes, mesh), meshes.group_size[mesh].tolist()
     split = _split_axes(meshes.axis_tier[mesh].tolist(), axes)
     for resting in _resting(axes, moe, group_size):
-        if split and not any(_tells_apart(mask, split) for mask in resting):
-            continue
-        stored, data, _ = resting
+        stored, data, sliced = resting
+        is_alike = split is not None and not (
+            any(_tells_apart(mask, split) for mask in resting)
+            or _deals_apart(moe, group_size, ALL_AXES & ~(stored | sliced), split)
+        )
         for gathered in _gatherings(moe, stored=stored, data=data):
             if _is_representative(axes, gathered, *resting):
                 for attention in _attentions(axes, gathered | data):
-                    yield *resting, gathered, attention
+                    for apart in (BY_PREFILL, BY_DECODE_ALONE) if is_alike else (0,):
+                        yield *resting, gathered, attention, apart
 
 
 def _resting(
@@ -99,16 +168,30 @@ def _slicings(moe: MoeShape | None, group_size: list[int], within: int) -> list[
     for sliced in range(ALL_AXES + 1):
         if sliced & ~within:
             continue
-        groups = [
-            group_size[g] for g in range(ALL_AXES + 1) if not g & (sliced | ALL_AXES & ~within)
-        ]
-        ways = max(size for size in groups if size <= moe.n_experts)
+        ways = max(group_size[group] for group in _dealings(moe, group_size, within & ~sliced))
         share = math.ceil(moe.n_experts / ways) * ways
         copies = min(ways, moe.n_active_experts) * (n_devices // ways)
         if all(share < other or copies < fewest for other, fewest in seen):
             seen.append((share, copies))
             kept.append(sliced)
     return sorted(set(kept))
+
+
+def _dealings(moe: MoeShape, group_size: list[int], within: int) -> list[int]:
+    """Groups of axes of `within` that whole experts may be dealt out over, no device without."""
+    groups = [group for group in range(ALL_AXES + 1) if not group & ~within]
+    return [group for group in groups if group_size[group] <= moe.n_experts]
+
+
+def _deals_apart(
+    moe: MoeShape | None, group_size: list[int], within: int, split: tuple[int, int]
+) -> bool:
+    """Whether more devices have whole experts where a switch is counted off along two axes."""
+    if moe is None:
+        return False
+    groups = _dealings(moe, group_size, within)
+    alike = [group for group in groups if not _tells_apart(group, split)]
+    return max(group_size[one] for one in alike) < max(group_size[one] for one in groups)
 
 
 def _split_axes(tiers: list[int], axes: _Axes) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """A table of layouts: how weights rest, what is gathered, how attention is split.
 
 Three torus or switch axes x, y, z make a mesh; a set of axes is a bit mask (x = 1,
-y = 2, z = 4). Every layout of the table is seven small integers:
+y = 2, z = 4). Every layout of the table is eight small integers:
 
     mesh        which mesh of the `MeshTable`
     stored      axes over which the model dimension E of each weight is cut; the other
@@ -14,6 +14,8 @@ y = 2, z = 4). Every layout of the table is seven small integers:
     sliced      axes that cut the FFN dimension of each routed expert; the others deal out whole
                 experts, as far as there are experts for them
     n_microbatches   parts that a pass is cut into for the pipeline
+    apart       which phase has to tell apart two axes that one switch joins, where weights rest
+                alike along both: none, prefill, or decode alone; see `options`
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from planner.equations.arrays import IntArray
 ALL_AXES = 7
 OVER_HEADS = 0
 OVER_BATCH = 1
+BY_PREFILL, BY_DECODE_ALONE = 1, 2
 ATTENTION_NAMES = ("heads", "batch")
 
 
@@ -36,7 +39,7 @@ def _nothing() -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutTable:
-    """Layouts as parallel arrays of shape (N,); `data` and `sliced` are nothing where left out."""
+    """Layouts as parallel arrays of shape (N,); `data`, `sliced`, `apart`: 0 where left out."""
 
     mesh: IntArray
     stored: IntArray
@@ -45,9 +48,10 @@ class LayoutTable:
     n_microbatches: IntArray
     data: IntArray = field(default_factory=_nothing)
     sliced: IntArray = field(default_factory=_nothing)
+    apart: IntArray = field(default_factory=_nothing)
 
     def __post_init__(self) -> None:
-        for name in ("data", "sliced"):
+        for name in ("data", "sliced", "apart"):
             if len(getattr(self, name)) != len(self.mesh):
                 object.__setattr__(self, name, np.zeros_like(self.mesh))
 
@@ -64,10 +68,11 @@ class LayoutTable:
             n_microbatches=self.n_microbatches[rows],
             data=self.data[rows],
             sliced=self.sliced[rows],
+            apart=self.apart[rows],
         )
 
     def distinct(self) -> tuple[LayoutTable, IntArray]:
-        """Each layout once, and which of them every row is."""
+        """Each way to run once, whoever has to tell axes apart; and which of them every row is."""
         names = ("mesh", "stored", "gathered", "attention", "n_microbatches", "data", "sliced")
         columns = [getattr(self, name) for name in names]
         sizes = [int(column.max(initial=0)) + 1 for column in columns]
@@ -85,4 +90,5 @@ class LayoutTable:
             n_microbatches=self.n_microbatches[:, None],
             data=self.data[:, None],
             sliced=self.sliced[:, None],
+            apart=self.apart[:, None],
         )

@@ -81,6 +81,13 @@ class WrittenLayers:
     time_limit: Annotated[
         str | None, text(SOLVER, "TIME", "Stop then, with the best placement and bound so far.")
     ] = None
+    proof: Annotated[
+        str, text(SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one.")
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        text(SOLVER, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
     html: Annotated[
         str | None, text(OUTPUT, "FILE", "Draw the placement: one page that needs nothing else.")
     ] = None

@@ -240,7 +240,10 @@ def _known_devices(
             continue
         try:
             known[name] = load_device(name, asked_by="graph")
-        except RequestError:
+        except RequestError as error:
+            if any(problem.where != "graph" for problem in error.problems):
+                problems += error.problems  # there is such a file, and it has faults
+                continue
             names = [*given, *(path.stem for path in files(FileKind.DEVICE))]
             remedy = did_you_mean(name, names, otherwise="give its record in `devices`")
             fact, key = "is no known device", f"vertex {vertex}"

@@ -109,29 +109,6 @@ class Classes:
         return len(self.entry)
 
 
-def fixed_point_bound(
-    counts: IntArray, rates: FloatArray, n_layers: int, *, at_most: float = np.inf
-) -> float:
-    """No placement serves more than this [tokens/s].
-
-    A machine that holds k layers adds at most k min(T(k), F) to the layers' tokens, of which all
-    layers together need L F. So F ≤ g(F) = Σ N max_k k min(T(k), F) / L at the optimum, and
-    since g rises with F, from any bound U follows the bound g(U).
-
-    Args:
-        counts: machines of each class (C,).
-        rates: tokens/s by layers held (C, K).
-    """
-    held = np.arange(1, rates.shape[1] + 1)
-    bound = min(at_most, float(rates.max(initial=0.0) * counts.sum()))
-    for _ in range(10_000):
-        least = counts @ (held * np.minimum(rates, bound)).max(axis=1) / n_layers
-        if not least < bound * (1.0 - 1e-13):
-            break
-        bound = float(least)
-    return bound
-
-
 def rate_table(pool: Pool) -> FloatArray:
     """Tokens/s of each type by layers held, zeros where it cannot hold so many (T, K)."""
     most = min(pool.n_layers, max((len(rates) for rates in pool.rates), default=0))

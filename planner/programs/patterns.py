@@ -6,9 +6,10 @@ there are is all that a solver has to say; which machines, and which layers, fol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 
@@ -32,7 +33,6 @@ class Patterns:
         counts: machines of each class (P, C).
         region: that they are in.
         entry, leaving: whether the coordinator's links carry the rate to and from it.
-        is_whole: no pattern was left out.
     """
 
     rate: float
@@ -41,7 +41,6 @@ class Patterns:
     region: IntArray
     entry: BoolArray
     leaving: BoolArray
-    is_whole: bool
 
     def __len__(self) -> int:
         return len(self.n_layers)
@@ -50,24 +49,20 @@ class Patterns:
 def patterns(pool: Classes, rate: float) -> Patterns:
     """Every minimal stage of a rate, in each region; the closest where there are very many."""
     rows: list[tuple[int, int, IntArray]] = []
-    is_whole = True
     for region in range(pool.n_regions):
         members = np.flatnonzero(pool.region == region)
         for k in range(1, pool.rates.shape[1] + 1):
             found = _covers(pool.rates[members, k - 1], pool.n_machines[members], rate)
             listed = list(islice(found, MOST_PATTERNS))
-            is_whole &= len(listed) <= MOST_ALIKE
             listed.sort(key=lambda taken: float(taken @ pool.rates[members, k - 1]))
             for taken in listed[:MOST_ALIKE]:
                 counts = np.zeros(len(pool.members), dtype=np.int64)
                 counts[members] = taken
                 rows.append((k, region, counts))
-    return _patterns(pool, rate, rows, is_whole=is_whole)
+    return _patterns(pool, rate, rows)
 
 
-def _patterns(
-    pool: Classes, rate: float, rows: list[tuple[int, int, IntArray]], *, is_whole: bool
-) -> Patterns:
+def _patterns(pool: Classes, rate: float, rows: list[tuple[int, int, IntArray]]) -> Patterns:
     counts = np.array([row[2] for row in rows], dtype=np.int64).reshape(-1, len(pool.members))
     n_layers = np.array([row[0] for row in rows], dtype=np.int64)
     region = np.array([row[1] for row in rows], dtype=np.int64)
@@ -82,7 +77,6 @@ def _patterns(
         region=region,
         entry=entry,
         leaving=leaving,
-        is_whole=is_whole,
     )
 
 
@@ -112,25 +106,32 @@ def _covers(rates: FloatArray, most: IntArray, rate: float) -> Iterator[IntArray
     yield from go(0, 0.0)
 
 
-def crossing_rate(first: FloatArray, then: FloatArray, link: float) -> float:
-    """Tokens/s from machines of one stage to those of the next over equal links.
+def crossing_flow(
+    ended: tuple[FloatArray, IntArray], begun: tuple[FloatArray, IntArray], links: FloatArray
+) -> float:
+    """Tokens/s from machines of one stage to those of the next, over links of their regions.
 
-    By the duality of flow and cut: a cut takes some machines on each side, the slowest, and the
-    links between all others.
+    By the duality of flow and cut: of each region a cut takes some that end, the slowest; and of
+    those that begin each by itself, or its links from all others, whichever is less.
 
     Args:
-        first, then: rates of the machines of each stage.
-        link: tokens/s that each pair carries.
+        ended, begun: rates of the machines, and their regions (m,), (n,).
+        links: tokens/s from each machine of one region to each of another (R, R).
     """
-    left, right = (np.concatenate([[0.0], np.cumsum(np.sort(side))]) for side in (first, then))
-    a, b = np.arange(len(left)), np.arange(len(right))
-    pairs = np.multiply.outer(len(first) - a, len(then) - b)
-    between = (
-        np.where(pairs > 0, pairs * link, 0.0)
-        if np.isfinite(link)
-        else np.where(pairs > 0, np.inf, 0.0)
-    )
-    return float((left[:, None] + right[None, :] + between).min())
+    rates, region = begun
+    homes = sorted(set(ended[1].tolist()))
+    slowest = [
+        np.concatenate([[0.0], np.cumsum(np.sort(ended[0][ended[1] == home]))]) for home in homes
+    ]
+    least = math.inf
+    for taken in product(*(range(len(sums)) for sums in slowest)):
+        left = sum(float(sums[a]) for a, sums in zip(taken, slowest, strict=True))
+        linked = np.zeros(len(rates))
+        for a, sums, home in zip(taken, slowest, homes, strict=True):
+            if a < len(sums) - 1:
+                linked += (len(sums) - 1 - a) * links[home][region]
+        least = min(least, left + float(np.minimum(rates, linked).sum()))
+    return least
 
 
 def crossings(pool: Classes, some: Patterns) -> dict[tuple[int, int], BoolArray]:
@@ -152,7 +153,9 @@ def crossings(pool: Classes, some: Patterns) -> dict[tuple[int, int], BoolArray]
                 for q in np.flatnonzero(some.region == b):
                     key = (speeds[p].tobytes(), speeds[q].tobytes(), link)
                     if key not in known:
-                        known[key] = crossing_rate(speeds[p], speeds[q], link) >= need
+                        ended = speeds[p], np.full(len(speeds[p]), a)
+                        begun = speeds[q], np.full(len(speeds[q]), b)
+                        known[key] = crossing_flow(ended, begun, pool.crossing) >= need
                     reaches[p, q] = known[key]
             found[a, b] = reaches
     return found

@@ -65,7 +65,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     OperationLine: ("total_s",),
     StageLine: ("total_s", "held_bytes"),
     StagePlan: ("summary",),
-    LayerPlacement: ("summary",),
+    LayerPlacement: ("summary", "n_stages"),
     Served: ("share",),
     Repair: ("moved_bytes",),
     Placement: ("n_used", "n_free", "output_tokens_per_s"),

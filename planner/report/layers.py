@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from planner.certificates import UNCONFIRMED
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
-from planner.report.proof import prover_rows
+from planner.report.proof import alone, prover_rows, status_text
 from planner.report.stages import gap_text
 from planner.report.words import plural
 from planner.staging_results import LayerPlacement, MachineLine
 
 _BAR = 16
 
+_SAME = 1e-6
+"""Share of a rate that published ones are rounded by."""
+
 
 def layers_line(one: LayerPlacement) -> str:
     """The verdict in one line."""
+    return f"{one.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; {claim(one)}"
+
+
+def claim(one: LayerPlacement) -> str:
+    """What may be said of all other placements."""
     found = one.certificate
-    return (
-        f"{one.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; no placement has more than "
-        f"{found.bound:.2f} token/s ({gap_text(found)})"
-    )
+    most = f"no placement has more than {found.bound:.2f} token/s"
+    if found.status == UNCONFIRMED:
+        return f"{most}, says {alone(found)} alone"
+    return f"{most} ({gap_text(found)})"
 
 
 def layers_text(one: LayerPlacement, width: int) -> str:
@@ -66,26 +75,36 @@ def layers_span(one: MachineLine) -> str:
     return f"{first} to {last}" if last > first else str(first)
 
 
+def bound_knows(one: LayerPlacement) -> str:
+    """Which links the bound that is vouched for takes into account."""
+    found = one.certificate
+    said = [p.program for p in found.proofs if p.is_accepted and p.prover in found.vouched_by]
+    return said[-1] if said else ""
+
+
+def published(one: LayerPlacement) -> str:
+    """The best that the source of the file found, beside it; empty if it says none."""
+    best = one.request.layers.published_tokens_per_s
+    if not best:
+        return ""
+    if abs(one.tokens_per_s / best - 1) < _SAME:
+        return f"{best:.2f} token/s: the same"
+    more = one.tokens_per_s / best - 1
+    return f"{best:.2f} token/s; this is {percent(abs(more))} {'more' if more > 0 else 'less'}"
+
+
 def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
-    found, published = one.certificate, one.published_tokens_per_s
-    beyond = ""
-    if published:
-        beyond = (
-            f"{published:.2f} token/s; this is {percent(one.tokens_per_s / published - 1)} more"
-        )
-        if abs(one.tokens_per_s / published - 1) < 1e-6:
-            beyond = f"{published:.2f} token/s: the same"
-    slow = f"; slow links divide the machines into {one.n_regions} regions, which the bound ignores"
+    found = one.certificate
+    regions = f"{one.n_regions}, between which links carry less than the rate"
     rows = (
         ("rate", f"{found.objective:.2f} token/s, the maximum flow through the placement"),
-        (
-            "bound",
-            f"{found.bound:.2f} token/s, {gap_text(found)}, by {found.proofs[0].prover}"
-            f"{slow if one.n_regions > 1 else ''}",
-        ),
-        ("published", beyond),
+        ("bound", f"{found.bound:.2f} token/s, {gap_text(found)}"),
+        ("status", status_text(found) if found.status == UNCONFIRMED else ""),
+        ("links", bound_knows(one)),
+        *prover_rows(found),
+        ("published", published(one)),
+        ("regions", regions if one.n_regions > 1 else ""),
         ("idle", ", ".join(one.idle)),
         ("verified", "; ".join(found.verified)),
-        *prover_rows(found),
     )
     return labelled(rows, width - 2)

@@ -12,6 +12,7 @@ from planner.placement_results import Placement
 from planner.repair_results import Repair
 from planner.report.as_json import Json
 from planner.report.from_json import ReadAnswer, answer_of
+from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, json_of, read_bytes, text_of
@@ -20,7 +21,8 @@ MOST_BYTES = 256 * 2**20
 """Of an answer: every rank of thousands of devices is a record."""
 
 
-def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
+@arguments_checked()
+def load_answer(path: str | Path, *, asked_by: str) -> ReadAnswer:
     """Read what a command with `--json` wrote.
 
     Args:
@@ -34,9 +36,9 @@ def load_answer(path: str, *, asked_by: str) -> ReadAnswer:
         content = read_bytes(path, most_bytes=MOST_BYTES)
         text = text_of(content)
     except UnreadError as error:
-        problem = Problem(where=asked_by, value=literal(path), fact=error.fact)
+        problem = Problem(where=asked_by, value=literal(str(path)), fact=error.fact)
         raise SpecError([problem]) from None
-    read = read_answer(text, shown=path)
+    read = read_answer(text, shown=str(path))
     enter(Use(kind=read.kind.name), Path(path), content)
     return read
 
@@ -71,7 +73,8 @@ def _parsed(text: str, shown: str) -> Json:
     return cast("Json", found)
 
 
-def load_placement(path: str) -> Placement:
+@arguments_checked()
+def load_placement(path: str | Path) -> Placement:
     """Read what `plan place --json` wrote, or the repaired placement of `plan repair --json`.
 
     Raises:
@@ -81,9 +84,9 @@ def load_placement(path: str) -> Placement:
     found = read.answer.placement if isinstance(read.answer, Repair) else read.answer
     if not isinstance(found, Placement):
         fact, remedy = f"is a {read.kind.name}", "write one with `plan place … --json`"
-        problem = Problem(where=path, key="/kind", fact=fact, remedy=remedy)
+        problem = Problem(where=str(path), key="/kind", fact=fact, remedy=remedy)
         raise SpecError([problem])
-    problems = list(_faults(found, path))
+    problems = list(_faults(found, str(path)))
     if problems:
         raise SpecError(problems)
     return found

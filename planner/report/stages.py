@@ -24,10 +24,11 @@ _LEAST_GAP = 5e-7
 
 def stages_line(plan: StagePlan) -> str:
     """The verdict in one line."""
-    form = plan.formats["weights"]
+    asked = plan.request
+    form = asked.formats.weights
     return (
-        f"{plan.model} in {plural(len(plan.stages), 'stage')} ({plan.engine}, {form}), "
-        f"{plan.phase}: a pass every {show(plan.bottleneck_s, 's')}, "
+        f"{asked.model.name} in {plural(len(plan.stages), 'stage')} ({asked.engine.name}, {form}), "
+        f"{asked.work.phase}: a pass every {show(plan.bottleneck_s, 's')}, "
         f"{show(plan.latency_s, 's')} through all stages, {show(plan.tokens_per_s, 'token/s')}"
     )
 
@@ -79,12 +80,13 @@ def _strips(plan: StagePlan, width: int) -> list[str]:
     step = -(-most // (width - _STRIP_ENDS))
     rows = []
     for index, one in enumerate(plan.stages, start=1):
-        mine = plan.order[one.first_layer : one.first_layer + one.n_layers]
+        mine = plan.request.model.order[one.first_layer : one.first_layer + one.n_layers]
         drawn = "".join(SHADES[_commonest(mine[i : i + step]) % len(SHADES)] for i in
                         range(0, len(mine), step))  # fmt: skip
         ends = ("E" if one.has_embedding else " ") + drawn + ("H" if one.has_head else "")
         rows.append((str(index), ends.rstrip()))
-    shades = [f"{SHADES[i % len(SHADES)]} {name}" for i, name in enumerate(plan.classes)]
+    classes = [layer.name for layer in plan.request.model.layers]
+    shades = [f"{SHADES[i % len(SHADES)]} {name}" for i, name in enumerate(classes)]
     each = f"; {plural(step, 'layer')} each" if step > 1 else ""
     legend = f"{', '.join(shades)}; E embedding, H head{each}"
     return [*columns(rows, "><"), *wrapped(legend, width - 2)]
@@ -105,16 +107,16 @@ def _memory_lines(plan: StagePlan) -> list[str]:
 
 
 def _proof_lines(plan: StagePlan, width: int) -> list[str]:
-    found = plan.certificate
-    whole = "slowest stage" if plan.objective == "bottleneck" else "pass through all stages"
-    value = plan.bottleneck_s if plan.objective == "bottleneck" else plan.latency_s
+    found, work = plan.certificate, plan.request.work
+    whole = "slowest stage" if plan.request.objective == "bottleneck" else "pass through all stages"
+    value = plan.bottleneck_s if plan.request.objective == "bottleneck" else plan.latency_s
     idle = [
         f"{one.n_groups - one.n_used} of {plural(one.n_groups, 'group')} of {one.kind}"
         for one in plan.groups
         if one.n_used < one.n_groups
     ]
     rows = (
-        ("objective", f"least {plan.objective}: {whole} {show(found.objective, 's')}"),
+        ("objective", f"least {plan.request.objective}: {whole} {show(found.objective, 's')}"),
         ("status", status_text(found, best="no cut is better")),
         ("bound", f"{show(found.bound, 's')}, {gap_text(found)}{_why(found)}"),
         *prover_rows(found),
@@ -124,9 +126,9 @@ def _proof_lines(plan: StagePlan, width: int) -> list[str]:
         ("kernels", _kernels_text(plan)),
         (
             "as asked",
-            f"{plural(plan.n_microbatches, 'micro-batch', 'micro-batches')} of "
-            f"{plural(plan.batch, 'sequence')} in flight, {plan.n_input_tokens} tokens in, "
-            f"{plan.n_output_tokens} out; {_formats(plan)}",
+            f"{plural(work.n_microbatches, 'micro-batch', 'micro-batches')} of "
+            f"{plural(work.batch, 'sequence')} in flight, {work.n_input_tokens} tokens in, "
+            f"{work.n_output_tokens} out; {_formats(plan)}",
         ),
         (
             "solved",
@@ -152,7 +154,7 @@ def _kernels_text(plan: StagePlan) -> str:
     """`vllm 0.24.0 on h100-sxm TP 8; assumed of any device on l4 TP 1`."""
     sources: dict[str, list[str]] = {}
     for one in plan.groups:
-        measured = f"{plan.engine} {one.kernels}"
+        measured = f"{plan.request.engine.name} {one.kernels}"
         words = "assumed of any device" if one.kernels == "assumed" else measured
         sources.setdefault(words, []).append(one.kind)
     return "; ".join(f"{words} on {', '.join(kinds)}" for words, kinds in sources.items())
@@ -169,10 +171,9 @@ def _even_text(plan: StagePlan, value: float) -> str:
 
 
 def _formats(plan: StagePlan) -> str:
-    formats = plan.formats
-    same = formats["experts"] == formats["weights"]
-    experts = "" if same else f", {formats['experts']} experts"
-    return f"{formats['weights']} weights{experts}, {formats['cache']} cache"
+    formats = plan.request.formats
+    experts = "" if formats.experts == formats.weights else f", {formats.experts} experts"
+    return f"{formats.weights} weights{experts}, {formats.cache} cache"
 
 
 def staging_conflict_text(conflict: StagingConflict, width: int) -> str:

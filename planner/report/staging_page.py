@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.report.layers import layers_line, layers_span, machines_text, rows_of
+from planner.report.layers import (
+    bound_knows,
+    claim,
+    layers_line,
+    layers_span,
+    machines_text,
+    rows_of,
+)
 from planner.report.lines import percent
 from planner.report.markup import escape
 from planner.report.proof import prover_line
 from planner.report.stages import gap_text, holds, stages_line
+from planner.report.words import plural
 from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
 
@@ -65,12 +73,12 @@ def stages_page(plan: StagePlan) -> str:
             n_words=2,
         ),
         "<h2>Proof</h2>",
-        f"<p>least {plan.objective}: {show(found.objective, 's')}, bound {show(found.bound, 's')}, "
-        f"{gap_text(found)}</p>",
+        f"<p>least {found.objective_name}: {show(found.objective, 's')}, "
+        f"bound {show(found.bound, 's')}, {gap_text(found)}</p>",
         f"<p>{escape(prover_line(found))}</p>",
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
-    return _page(f"{plan.model} in {len(plan.stages)} stages", body)
+    return _page(f"{plan.request.model.name} in {len(plan.stages)} stages", body)
 
 
 def layers_page(one: LayerPlacement) -> str:
@@ -95,16 +103,16 @@ def layers_page(one: LayerPlacement) -> str:
             n_words=2,
         ),
         "<h2>Proof</h2>",
-        f"<p>{found.objective:.2f} token/s, bound {found.bound:.2f} token/s by "
-        f"{escape(prover_line(found))}, {gap_text(found)}</p>",
+        f"<p>{found.objective:.2f} token/s; {escape(claim(one))}</p>",
+        *(f"<p>{escape(words)}</p>" for words in (bound_knows(one), prover_line(found)) if words),
         *(f"<p>verified: {escape(check)}</p>" for check in found.verified),
     ]
-    return _page(one.title, body)
+    return _page(one.request.layers.title, body)
 
 
 def _stages_drawing(plan: StagePlan, kinds: Sequence[str]) -> str:
     """Boxes over units: the embedding first, the head last."""
-    n_units = len(plan.order) + 2
+    n_units = len(plan.request.model.order) + 2
     slowest = max(one.total_s for one in plan.stages)
     parts = [_svg(_TOP + _HIGH + 64), *_rule(f"slowest {show(slowest, 's')}")]
     for one in plan.stages:
@@ -123,19 +131,20 @@ def _stages_drawing(plan: StagePlan, kinds: Sequence[str]) -> str:
 def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
     """Classes of layers below the boxes, colours from the last one on."""
     top = _TOP + _HIGH + 6
-    units = [-1, *plan.order, -1]
+    classes = [layer.name for layer in plan.request.model.layers]
+    units = [-1, *plan.request.model.order, -1]
     for unit, kind in enumerate(units):
         x, then = _x(unit, n_units), _x(unit + 1, n_units)
         end = "embedding" if unit == 0 else "head"
-        name = plan.classes[kind] if kind >= 0 else end
+        name = classes[kind] if kind >= 0 else end
         colour = _colour(_N_COLOURS - 1 - (kind + 1) % _N_COLOURS)
         yield (
             f'<rect class="box {colour}" x="{x:.1f}" y="{top}" width="{then - x:.1f}" '
             f'height="16"><title>{escape(name)}</title></rect>'
         )
     x = float(_LEFT)
-    for kind, name in enumerate((*plan.classes, "embedding or head")):
-        index = kind if kind < len(plan.classes) else -1
+    for kind, name in enumerate((*classes, "embedding or head")):
+        index = kind if kind < len(classes) else -1
         colour = _colour(_N_COLOURS - 1 - (index + 1) % _N_COLOURS)
         yield f'<text x="{x:.0f}" y="{top + 36}"><tspan class="{colour}" fill="currentColor">■'
         yield f"</tspan> {escape(name)}</text>"
@@ -143,32 +152,39 @@ def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
 
 
 def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
-    """Machines of a stage stand on each other: together they serve at least the rate."""
-    rows = rows_of(one)
-    highest = max(sum(machine.tokens_per_s for machine in row) for row in rows)
+    """Machines stand on those that hold the same layers: a layer is served by all above it."""
+    lows, highest = _stacked(one)
     parts = [_svg(_TOP + _HIGH + 28)]
-    for row in rows:
-        span = tuple(
-            _x(at, one.n_layers)
-            for at in (row[0].first_layer, row[0].first_layer + row[0].n_layers)
+    for machine, low in zip(one.machines, lows, strict=True):
+        first, end = machine.first_layer, machine.first_layer + machine.n_layers
+        high = low + machine.tokens_per_s
+        held = plural(machine.n_layers, "layer")
+        words = f"{machine.machine}\n{held}, {machine.tokens_per_s:.1f} token/s"
+        colour, span = (
+            _colour(types.index(machine.type)),
+            (_x(first, one.n_layers), _x(end, one.n_layers)),
         )
-        low = 0.0
-        for machine in row:
-            high = low + machine.tokens_per_s / highest
-            words = (
-                f"{machine.machine}\n{machine.n_layers} layers, {machine.tokens_per_s:.1f} token/s"
-            )
-            colour = _colour(types.index(machine.type))
-            parts.append(_box((span[0], span[1]), (low, high), colour, words))
-            low = high
+        parts.append(_box(span, (low / highest, high / highest), colour, words))
     parts += _rule(f"{one.tokens_per_s:.1f} token/s", one.tokens_per_s / highest)
-    ends = ((1, "start", _LEFT), (one.n_layers, "end", _WIDTH - _RIGHT))
+    ends = ((1, "start", _LEFT), (one.request.layers.n_layers, "end", _WIDTH - _RIGHT))
     for number, anchor, x in ends:
         parts.append(
             f'<text class="faint" x="{x}" y="{_TOP + _HIGH + 18}" text-anchor="{anchor}">'
             f"layer {number}</text>"
         )
     return "\n".join([*parts, "</svg>"])
+
+
+def _stacked(one: LayerPlacement) -> tuple[list[float], float]:
+    """Where the box of each machine begins, in token/s, and the highest end of one."""
+    heights, lows = [0.0] * one.n_layers, []
+    for machine in one.machines:
+        held = range(machine.first_layer, machine.first_layer + machine.n_layers)
+        low = max(heights[layer] for layer in held)
+        lows.append(low)
+        for layer in held:
+            heights[layer] = low + machine.tokens_per_s
+    return lows, max(heights)
 
 
 def _svg(height: int) -> str:

@@ -110,6 +110,7 @@ def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | 
     return load_pool(name_or_path, asked_by=asked_by)
 
 
+@arguments_checked()
 def is_fabric(name_or_path: str) -> bool:
     """Whether a name or a path is that of a fabric file.
 
@@ -137,14 +138,16 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     if file is None:
         raise SpecError(problems)
     groups: list[GroupSpec] = []
+    hints: list[str] = []
     for i, group in enumerate(file.group):
         try:
             groups.append(_group(group, found.shown, i))
         except SpecError as error:
             problems += error.problems
+            hints += filter(None, (error.hint,))
     problems += _duplicates(file, found.shown)
     if problems:
-        raise SpecError(problems)
+        raise SpecError(problems, hint="\n".join(dict.fromkeys(hints)))
     if not shipped_as(found.path):
         _remark_spine(groups, found.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)
@@ -196,6 +199,9 @@ def _table_of(found: Found) -> tuple[Table, list[Problem]]:
 
 def _group(group: Group, shown: str, index: int) -> GroupSpec:
     key = f"group[{index}].topology"
+    if is_path(group.topology) and not exists(Path(group.topology)):
+        fact = "no such file"
+        raise SpecError([Problem(where=shown, key=key, value=group.topology, fact=fact)])
     cluster = load_cluster(group.topology, asked_by=f"{shown}: {key}")
     if not isinstance(cluster.fabric, NodesFabric):
         fact, remedy = "is not a fabric of nodes", "name a topology of servers"

@@ -209,6 +209,8 @@ def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Pr
 def _found_device(name: str, cluster: Found) -> Found:
     folder = cluster.path.parent
     beside = folder / name if is_path(name) else folder / "devices" / f"{name}.toml"
+    if is_path(name) and not exists(beside):
+        raise SpecError([Problem(where=cluster.shown, value=name, fact="no such file")])
     if is_path(name) or (exists(beside) and not shipped_as(cluster.path)):
         return Found(path=beside, shown=shown_path(beside), name="" if is_path(name) else name)
     return find(Kind.DEVICE, name, asked_by=cluster.shown)

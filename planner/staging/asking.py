@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.calibration.kernel_files import kernel_table
 from planner.deadlines import timed
 from planner.errors import Problem, RequestError
-from planner.estimates.serving.deployments import ServedFormats, faults
-from planner.estimates.serving.kernels import KernelClock, cache_problems
+from planner.estimates.serving.deployments import faults
+from planner.estimates.serving.kernels import cache_problems
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
-from planner.estimates.serving.stages import PHASES, StageGroup, StageWork, group_table
+from planner.estimates.serving.stages import group_table
 from planner.programs.stages import Objective
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
@@ -25,6 +26,8 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
+from planner.specs.served_formats import ServedFormats
+from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.tabling import architecture_problems
 from planner.specs.targets import Wanted
 from planner.staging.cutting import cut_groups
@@ -91,7 +94,8 @@ def cut_stages(
         OutOfTimeError: the time limit came before any cut.
         SolverError: an answer fails its verification.
     """
-    chosen = read_groups(groups, load_engine(engine)) if isinstance(groups, str) else list(groups)
+    served_by = load_engine(engine)
+    chosen = read_groups(groups, served_by) if isinstance(groups, str) else list(groups)
     usual = Workload(**_tokens(DEFAULT_WORKLOAD)) if workload is None else workload
     if n_microbatches is None:
         n_microbatches = 1 if objective == "latency" else sum(one.n_groups for one in chosen)
@@ -111,22 +115,25 @@ def cut_stages(
         *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
     ]
     heed(problems)
+    asked = StagesRequest(
+        model=model,
+        engine=served_by,
+        groups=tuple(chosen),
+        work=work,
+        formats=formats,
+        objective=objective,
+        solver=solver,
+        time_limit_s=time_limit_s,
+        proof=proof,
+    )
     if not problems:
-        problems = [p for group in chosen for p in unfit(model, group, work, formats)]
-        tables = {group.clock.table.device: group.clock.table for group in chosen}
+        problems = [p for group in chosen for p in unfit(group, asked)]
+        tables = {group.kernels.device: group.kernels for group in chosen}
         problems += [
             p for one in tables.values() for p in cache_problems(model, one, formats.cache)
         ]
     heed(problems)
-    return cut_groups(
-        model,
-        chosen,
-        work,
-        formats=formats,
-        objective=objective,
-        solver=solver,
-        proof=proof,
-    )
+    return cut_groups(asked)
 
 
 def _tokens(usual: Workload) -> dict[str, int]:
@@ -179,11 +186,9 @@ def format_problems(formats: ServedFormats) -> list[Problem]:
     return list({problem.value: problem for problem in reversed(found)}.values())[::-1]
 
 
-def unfit(
-    model: Architecture, group: StageGroup, work: StageWork, formats: ServedFormats
-) -> list[Problem]:
+def unfit(group: StageGroup, asked: StagesRequest) -> list[Problem]:
     """Rules of engines that a group breaks."""
-    broken = faults(model, group_table(group, work, formats))
+    broken = faults(asked.model, group_table(group, asked))
     return [
         Problem(where="--groups", value=group.name, fact=fact)
         for fact, hit in broken.items()
@@ -232,20 +237,14 @@ def _group(word: str, engine: EngineSpec) -> StageGroup:
         raise _unread(word, fact, remedy="fewer groups, or more servers")
     expert = int(match["ep"] or 1)
     try:
-        network = serving_network(cluster.fabric)
+        serving_network(cluster.fabric)
     except ValueError as error:
         raise _unread(word, str(error)) from None
-    clock = KernelClock(
-        device=cluster.device,
-        table=kernel_table(cluster.device.name, engine.name),
-        engine=engine,
-        network=network,
-        message_share=engine.message_share,
-    )
     experts = f" EP {expert}" if expert > 1 else ""
     return StageGroup(
         name=f"{match['name']} TP {tensor}{experts}",
-        clock=clock,
+        cluster=cluster,
+        kernels=replace(kernel_table(cluster.device.name, engine.name), rivals={}),
         n_tensor=tensor,
         n_expert_parallel=expert,
         n_groups=n_groups,

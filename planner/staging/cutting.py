@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from planner.certify import certified
 from planner.deadlines import solver_limit_s
 from planner.equations.arrays import FloatArray
-from planner.errors import NoPlanError, SolverError
-from planner.estimates.serving.deployments import ServedFormats
-from planner.estimates.serving.stages import (
-    StageGroup,
-    StageWork,
-    UnitTable,
-    recount,
-    unit_table,
-)
+from planner.errors import NoPlanError
+from planner.estimates.serving.stages import UnitTable, unit_table
 from planner.programs.stages import (
     Cut,
     Objective,
@@ -32,42 +26,20 @@ from planner.programs.stages import (
 )
 from planner.solvers.solution import Effort, Status
 from planner.solvers.stages import cut
-from planner.specs.architecture import Architecture
-from planner.specs.targets import Wanted
+from planner.specs.stages_request import StageGroup, StagesRequest, StageWork
 from planner.staging.shortage import stage_conflict
-from planner.staging_results import (
-    GroupUse,
-    StageLine,
-    StagePlan,
-)
+from planner.staging_results import GroupUse, StageLine, StagePlan
+from planner.verifier.findings import refuse
+from planner.verifier.stage_plans import CHECKS, judge_stages
 
 MS_PER_S = 1e3
 BYTES_PER_GIB = 2.0**30
-RECOUNT_TOLERANCE = 1e-6
-"""Relative difference that summing in another order may make."""
 
 
-def cut_groups(
-    model: Architecture,
-    groups: Sequence[StageGroup],
-    work: StageWork,
-    *,
-    formats: ServedFormats,
-    objective: Objective = "bottleneck",
-    solver: str = "highs",
-    effort: Effort | None = None,
-    proof: Wanted = "two",
-) -> StagePlan:
+def cut_groups(asked: StagesRequest) -> StagePlan:
     """Cut a model into pipeline stages on groups of unequal kinds, exactly.
 
     Which groups are used, in which order, and where the model is cut are chosen together.
-
-    Args:
-        groups: kinds of groups, each with how many there are.
-        work: what flows through the stages.
-        objective: `latency` or `bottleneck`.
-        solver: `highs`, `cpsat` or `exhaustive`.
-        proof: how many provers have to vouch: `two`, or `one`.
 
     Raises:
         NoPlanError: nothing fits; its `conflict` says what is missing (`StagingConflict`).
@@ -75,52 +47,41 @@ def cut_groups(
         SolverError: an answer fails its verification.
     """
     began_s = time.perf_counter()
-    units = unit_table(model, formats, groups, work)
-    program = stage_program(units, groups)
-    effort = effort or Effort(time_limit_s=solver_limit_s())
-    found = cut(program, objective, solver=solver, effort=effort, proof=proof)
+    objective = cast("Objective", asked.objective)
+    units = unit_table(asked)
+    program = stage_program(units, asked.groups)
+    effort = Effort(time_limit_s=solver_limit_s())
+    found = cut(program, objective, solver=asked.solver, effort=effort, proof=asked.proof)
     chosen = found.found.answer
     if chosen is None:
         if found.found.status is Status.INFEASIBLE:
-            raise NoPlanError(stage_conflict(model, groups, units))
+            raise NoPlanError(stage_conflict(asked, units))
         raise found.found.unsettled(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
-    verified = _verified(model, formats, groups, work, program, chosen)
-    lines = tuple(_line(model, groups, units, program, chosen, i) for i in range(len(chosen)))
-    slowest = bottleneck_ms(program, chosen) / MS_PER_S
-    return StagePlan(
-        model=model.name,
-        title=model.title,
-        engine=groups[0].clock.engine.name,
-        formats={"weights": formats.weights, "experts": formats.experts, "cache": formats.cache},
-        phase=work.phase,
-        batch=work.batch,
-        n_microbatches=work.n_microbatches,
-        n_input_tokens=work.n_input_tokens,
-        n_output_tokens=work.n_output_tokens,
-        objective=objective,
-        classes=tuple(layer.name for layer in model.layers),
-        order=model.order,
-        stages=lines,
+    plan = StagePlan(
+        request=asked,
+        stages=tuple(_line(asked, units, program, chosen, i) for i in range(len(chosen))),
         latency_s=latency_ms(program, chosen) / MS_PER_S,
-        bottleneck_s=slowest,
-        tokens_per_s=_tokens_per_s(work, units, program, chosen),
+        bottleneck_s=bottleneck_ms(program, chosen) / MS_PER_S,
+        tokens_per_s=_tokens_per_s(asked.work, units, program, chosen),
         even_s=_even_s(program, objective),
-        groups=tuple(_use(group, t, chosen) for t, group in enumerate(groups)),
+        groups=tuple(_use(group, t, chosen) for t, group in enumerate(asked.groups)),
         certificate=certified(
             found.found,
             objective_name=objective,
             to_si=lambda milliseconds: milliseconds / MS_PER_S,
             dimension="s",
             n_candidates=found.n_columns,
-            n_contexts=len(groups),
+            n_contexts=len(asked.groups),
             screens=(),
             n_solved=found.n_columns,
-            verified=verified,
+            verified=CHECKS,
             wall_s=time.perf_counter() - began_s,
             n_programs=found.n_solves,
         ),
-        provenance=groups[0].clock.engine.provenance,
+        provenance=asked.engine.provenance,
     )
+    refuse(judge_stages(plan)[1])
+    return plan
 
 
 def stage_program(units: UnitTable, groups: Sequence[StageGroup]) -> StageProgram:
@@ -167,19 +128,14 @@ def _even_s(program: StageProgram, objective: Objective) -> float | None:
 
 def _use(group: StageGroup, kind: int, chosen: Cut) -> GroupUse:
     used = sum(stage.kind == kind for stage in chosen)
-    version = group.clock.table.version
+    version = group.kernels.version
     return GroupUse(kind=group.name, kernels=version, n_groups=group.n_groups, n_used=used)
 
 
 def _line(
-    model: Architecture,
-    groups: Sequence[StageGroup],
-    units: UnitTable,
-    program: StageProgram,
-    chosen: Cut,
-    index: int,
+    asked: StagesRequest, units: UnitTable, program: StageProgram, chosen: Cut, index: int
 ) -> StageLine:
-    stage = chosen[index]
+    stage, model = chosen[index], asked.model
     t, run = stage.kind, slice(stage.first, stage.last)
     total = stage_times_ms(program, chosen)[index]
     alone = float(program.run_ms[t, stage.first, stage.last])
@@ -189,9 +145,9 @@ def _line(
     fixed = float(units.fixed_bytes[t])
     held = float(program.held_gib[t, stage.first, stage.last]) * BYTES_PER_GIB
     return StageLine(
-        kind=groups[t].name,
-        device=groups[t].clock.device.name,
-        n_devices=groups[t].n_tensor,
+        kind=asked.groups[t].name,
+        device=asked.groups[t].cluster.device.name,
+        n_devices=asked.groups[t].n_tensor,
         first_layer=first,
         n_layers=len(classes),
         layers={name: classes.count(name) for name in dict.fromkeys(classes)},
@@ -203,37 +159,4 @@ def _line(
         cache_bytes=cache,
         fixed_bytes=fixed,
         limit_bytes=float(units.limit_bytes[t]),
-    )
-
-
-def _verified(
-    model: Architecture,
-    formats: ServedFormats,
-    groups: Sequence[StageGroup],
-    work: StageWork,
-    program: StageProgram,
-    chosen: Cut,
-) -> tuple[str, ...]:
-    """Checks that the cut passes.
-
-    Raises:
-        SolverError: it fails one.
-    """
-    broken = violations(program, chosen)
-    if broken:
-        raise SolverError(f"a cut breaks {broken}")
-    for stage in chosen:
-        place = (stage.kind, stage.first, stage.last)
-        again = recount(model, formats, groups[stage.kind], work, range(stage.first, stage.last))
-        stated_s = float(program.run_ms[place]) / MS_PER_S
-        stated_bytes = float(program.held_gib[place]) * BYTES_PER_GIB
-        for name, counted, stated in (
-            ("seconds", again.run_s, stated_s),
-            ("bytes", again.held_bytes, stated_bytes),
-        ):
-            if abs(counted - stated) > RECOUNT_TOLERANCE * abs(counted):
-                raise SolverError(f"a stage's {name} are {counted} counted anew, not {stated}")
-    return (
-        "every layer once, in order, on groups that there are",
-        "every stage recounted as a model of its own layers",
     )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
-from planner.certificates import Certificate, Proof
-from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
+from planner.certify import certified
+from planner.deadlines import is_set, out_of_time, solver_limit_s, timed
 from planner.errors import NoPlanError
-from planner.programs.machines import Pool
-from planner.solvers.machines import place
-from planner.solvers.machines.rows import Tries
+from planner.programs.machines import Pool, regions
+from planner.solvers.machines import PlacementSolution, place
+from planner.solvers.machines.known import Tries
+from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
-from planner.specs.layer_files import LayersSpec
-from planner.staging_results import (
-    LayerPlacement,
-    MachineLine,
-    StagingConflict,
-)
+from planner.specs.layers_request import LayersRequest, LayersSpec
+from planner.specs.targets import Wanted
+from planner.staging_results import LayerPlacement, MachineLine, StagingConflict
+from planner.verifier.findings import refuse
+from planner.verifier.layer_placements import CHECKS, judge_layers
 
 
 @arguments_checked()
@@ -27,35 +29,29 @@ def place_layers(
     gap: float = 1e-4,
     time_limit_s: float | None = None,
     seed: int = 0,
+    proof: Wanted = "two",
 ) -> LayerPlacement:
     """Place layers on mixed machines for the most tokens a second, with a bound on any placement.
 
     Args:
         gap: relative distance of rate and bound at which to stop.
+        proof: how many solvers have to vouch for what solvers prove: `two`, or `one`.
 
     Raises:
         NoPlanError: the machines cannot hold the layers, or no links join them.
-        SolverError: the placement fails its replay as a maximum flow.
+        OutOfTimeError: the time limit came before any placement.
     """
+    began_s = time.perf_counter()
+    asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
     pool = pool_of(layers)
-    most = sum(len(pool.rates[int(t)]) for t in pool.type_of)
-    what = f"{layers.n_layers} layers on {layers.n_machines} machines of `{layers.name}`"
-    if most < layers.n_layers:
-        missing = layers.n_layers - most
-        facts = (f"together they hold {most} layers at most, {missing} are missing",)
-        remedy = "add machines, or rates of more layers"
-        raise NoPlanError(StagingConflict(what=what, facts=facts, remedy=remedy))
-    found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed))
+    _check_size(layers, pool)
+    found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))
     if found.placement is None:
-        if is_over():
-            raise out_of_time(found.bound, dimension="token/s")
-        facts = ("no row of stages was found that links join from end to end",)
-        raise NoPlanError(StagingConflict(what=what, facts=facts, remedy="add links"))
+        raise _nothing(asked, found)
     used = {held.machine for held in found.placement}
-    return LayerPlacement(
-        name=layers.name,
-        title=layers.title,
-        n_layers=layers.n_layers,
+    region = regions(pool, found.rate)
+    placement = LayerPlacement(
+        request=asked,
         tokens_per_s=found.rate,
         machines=tuple(
             MachineLine(
@@ -65,41 +61,60 @@ def place_layers(
                 n_layers=held.n_layers,
                 tokens_per_s=pool.rate(held.machine, held.n_layers),
             )
-            for held in found.placement
+            for held in sorted(found.placement, key=lambda one: (one.first, one.machine))
         ),
-        n_machines=layers.n_machines,
         idle=tuple(name for m, name in enumerate(pool.names) if m not in used),
-        n_stages=found.n_stages,
-        n_regions=found.n_regions,
-        published_tokens_per_s=layers.published_tokens_per_s,
-        certificate=Certificate(
-            status="optimal" if found.gap <= gap else "feasible",
+        n_regions=int(region.max()) + 1,
+        certificate=certified(
+            found.proved,
             objective_name="throughput",
-            objective=found.rate,
-            bound=found.bound,
-            gap=found.gap,
+            to_si=lambda value: -value,
             dimension="token/s",
-            proofs=(
-                Proof(
-                    prover=found.proof,
-                    outcome="stopped",
-                    value=found.rate,
-                    bound=found.bound,
-                    wall_s=found.wall_s,
-                ),
-            ),
-            vouched_by=(found.proof,),
-            vouched_bound=found.bound,
-            n_candidates=found.n_patterns,
-            n_contexts=found.n_regions,
+            n_candidates=found.n_spans,
+            n_contexts=1,
             screens=(),
-            n_solved=found.n_patterns,
-            verified=("every layer held within what machines can hold", "replayed by maximum flow"),
-            wall_s=found.wall_s,
-            solve_s=found.wall_s,
-            n_programs=found.n_rates + found.n_rounds,
+            n_solved=found.n_spans,
+            verified=CHECKS,
+            wall_s=time.perf_counter() - began_s,
+            n_programs=found.n_solves,
         ),
     )
+    refuse(judge_layers(placement)[1])
+    return placement
+
+
+def _check_size(layers: LayersSpec, pool: Pool) -> None:
+    """Whether there is memory for all layers.
+
+    Raises:
+        NoPlanError: there is not.
+    """
+    most = sum(len(pool.rates[int(t)]) for t in pool.type_of)
+    if most < layers.n_layers:
+        missing = layers.n_layers - most
+        facts = (f"together they hold {most} layers at most, {missing} are missing",)
+        remedy = "add machines, or rates of more layers"
+        raise NoPlanError(StagingConflict(what=_what(layers), facts=facts, remedy=remedy))
+
+
+def _what(layers: LayersSpec) -> str:
+    return f"{layers.n_layers} layers on {layers.n_machines} machines of `{layers.name}`"
+
+
+def _nothing(asked: LayersRequest, found: PlacementSolution) -> Exception:
+    """Why there is no placement: it is proven, time is up, or none was found."""
+    is_proven = found.proved.status is Status.INFEASIBLE
+    if not is_proven and is_set() and found.proved.stopped_by:
+        return out_of_time(found.bound, dimension="token/s")
+    fact = (
+        "no placement that links join from end to end was found; that there is none is not proven"
+    )
+    if is_proven:
+        fact = "links join no placement from end to end, as is proven by " + ", ".join(
+            found.proved.vouched.by
+        )
+    conflict = StagingConflict(what=_what(asked.layers), facts=(fact,), remedy="add links")
+    return NoPlanError(conflict)
 
 
 def pool_of(layers: LayersSpec) -> Pool:

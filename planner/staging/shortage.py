@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from planner.estimates.serving.stages import StageGroup, UnitTable
-from planner.specs.architecture import Architecture
+from planner.estimates.serving.stages import UnitTable
+from planner.specs.stages_request import StagesRequest
 from planner.staging_results import StagingConflict
 
 
-def stage_conflict(
-    model: Architecture, groups: Sequence[StageGroup], units: UnitTable
-) -> StagingConflict:
+def stage_conflict(asked: StagesRequest, units: UnitTable) -> StagingConflict:
     """Why nothing fits: units too large for a device, or all devices together too small."""
+    groups = asked.groups
     what = ", ".join(f"{group.name} × {group.n_groups}" for group in groups)
     each = units.weights_bytes + units.cache_bytes
     room = units.limit_bytes - units.fixed_bytes
@@ -49,7 +46,7 @@ def stage_conflict(
             "layers fits on every device"
         )
     remedy = "more groups, more devices in each, fewer sequences, or fewer bytes a weight"
-    return StagingConflict(what=f"{model.name} on {what}", facts=tuple(facts), remedy=remedy)
+    return StagingConflict(what=f"{asked.model.name} on {what}", facts=tuple(facts), remedy=remedy)
 
 
 def _gb(n_bytes: float) -> str:

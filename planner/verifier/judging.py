@@ -16,6 +16,8 @@ _HOMES = {
     "Placement": ("placements", "judge_placement"),
     "Repair": ("repairs", "judge_repair_whole"),
     "ExpertPlan": ("expert_plans", "judge_experts"),
+    "StagePlan": ("stage_plans", "judge_stages"),
+    "LayerPlacement": ("layer_placements", "judge_layers"),
 }
 
 

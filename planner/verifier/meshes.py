@@ -263,8 +263,13 @@ def _linked(fabric: LinkedFabric, chosen: Mesh) -> tuple[ScalarMesh, Mesh]:
 def in_nodes(mesh: Mesh) -> tuple[int, int]:
     """Devices of a group of servers in a node, and nodes of it, by its axes and its label."""
     a, b, c = mesh.axes
-    is_split = c > 1 or (b > 1 and f"over {b} nodes" not in mesh.label)
-    return (a * b, c) if is_split else (a, b)
+    return (a * b, c) if is_counted_off_twice(mesh) else (a, b)
+
+
+def is_counted_off_twice(mesh: Mesh) -> bool:
+    """Whether devices behind one switch are along two axes, by its axes and its label."""
+    _, b, c = mesh.axes
+    return not mesh.is_torus and (c > 1 or (b > 1 and f"over {b} nodes" not in mesh.label))
 
 
 def coordinates(shape: Shape) -> list[Shape]:

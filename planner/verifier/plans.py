@@ -20,6 +20,7 @@ from planner.verifier.findings import (
     refuse,
     with_differences,
 )
+from planner.verifier.meshes import is_counted_off_twice
 
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
@@ -188,10 +189,16 @@ def _out_of_order(plan: Plan) -> Iterator[Finding]:
 
 
 def _way_to_use(one: Deployment) -> tuple[object, ...]:
-    """Devices, formats and how weights rest: plans that share these differ in less."""
+    """Devices, formats and how weights rest: plans that share these differ in less.
+
+    Where a switch is counted off along two axes, also how prefill uses them: either phase may be
+    the one for whose sake there are two.
+    """
     resting = (one.storage, one.copied_axes, one.sliced_axes)
     formats = (one.variant, one.weights_format, one.kv_format)
-    return (one.mesh.label, one.mesh.axes, one.mesh.n_stages, *formats, *resting)
+    before = (one.prefill.gathered_axes, one.prefill.attention, one.prefill.batch)
+    for_whom = before if is_counted_off_twice(one.mesh) else ()
+    return (one.mesh.label, one.mesh.axes, one.mesh.n_stages, *formats, *resting, *for_whom)
 
 
 def _limits(request: Request, best: Deployment, says: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:

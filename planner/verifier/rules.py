@@ -4,7 +4,7 @@ counted     follows from the request and from what was chosen, and is counted an
 asked       has to be what the request says
 chosen      is free, but has to be a choice that the request and the cluster allow
 proved      says that nothing is better, or counts a search: a new search alone can judge it
-unverified  nobody can judge it: seconds of a solver, its version
+unverified  nobody can judge it: seconds of a solver, how many programs it had, its notes
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from planner.results import (
     StepTime,
 )
 from planner.specs.provenance import Provenance
+from planner.staging_results import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
@@ -126,15 +127,14 @@ FIELDS: Mapping[type, Judged] = {
         asked="objective_name",
         counted="objective gap dimension verified",
         chosen="status",
-        proved="bound proofs vouched_by vouched_bound "
-        "n_candidates n_contexts screens n_solved n_programs",
-        unverified="wall_s solve_s",
+        proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved",
+        unverified="wall_s solve_s n_programs",
         how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
         "said as much; numbers add up",
     ),
     Proof: Judged(
-        proved="prover outcome value bound note program",
-        unverified="wall_s",
+        proved="prover outcome value bound",
+        unverified="wall_s note program",
         how="what a prover said, held against the bound",
     ),
     Screen: Judged(
@@ -219,6 +219,33 @@ FIELDS: Mapping[type, Judged] = {
         chosen="traffic",
         how="with equal shares both are counted; else the least load of these copies is, and any "
         "traffic will do that there can be",
+    ),
+    StagePlan: Judged(
+        asked="request",
+        chosen="stages",
+        counted="latency_s bottleneck_s tokens_per_s even_s groups certificate provenance",
+        how="all stages one after the other, the slowest, and equal numbers of layers, from the "
+        "seconds of layers, which are counted kernel by kernel",
+    ),
+    StageLine: Judged(
+        chosen="kind n_layers",
+        counted="device n_devices first_layer layers has_embedding has_head run_s hand_s "
+        "weights_bytes cache_bytes fixed_bytes limit_bytes",
+        how="a group that there is and no other stage has; layers in order, each once; what it "
+        "holds has to fit",
+    ),
+    GroupUse: Judged(counted="kind kernels n_groups n_used", how="stages of each kind of group"),
+    LayerPlacement: Judged(
+        asked="request",
+        chosen="machines",
+        counted="tokens_per_s idle n_regions certificate",
+        how="the maximum flow through the machines and their links, from the tables of the request",
+    ),
+    MachineLine: Judged(
+        chosen="machine first_layer n_layers",
+        counted="type tokens_per_s",
+        how="a machine that there is, once, with no more layers than it can hold; no layer is left "
+        "to nobody",
     ),
     RepairPoint: Judged(
         counted="loss_fraction is_chosen",

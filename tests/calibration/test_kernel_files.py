@@ -222,6 +222,18 @@ def test_a_table_of_a_device_that_is_none_is_said_to_be_left_out(folder):
     ]
 
 
+def test_a_table_of_an_engine_that_is_none_is_said_to_be_of_no_use_where_nothing_is_taken(folder):
+    """On H100 vLLM has a matrix product of its own; on H20 it takes the one of `vlm`."""
+    (folder / "mine.toml").write_text(
+        SOUND.replace('"own"', '"vlm"').replace('"h20"', '"h100-sxm"')
+    )
+    fact = "is no engine that a file describes, and kernels of vllm win over all of its"
+    assert remarks("h100-sxm", "vllm") == [("kernels/mine.toml", "table.engine", "vlm", fact)]
+    (folder / "mine.toml").write_text(SOUND.replace('"own"', '"vlm"'))
+    assert remarks("h20", "vllm") == []
+    assert kernel_table("h20", "vllm").kernel("gemm", "bf16").fit.source == "measured"
+
+
 def test_a_file_that_cannot_be_read_is_said_to_be_left_out_or_refused(folder):
     (folder / "mine.toml").write_text("[[")
     (where, _, _, fact), *_ = remarks("h20", "vllm")

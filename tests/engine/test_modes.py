@@ -18,7 +18,7 @@ from planner.engine.planning import asked_of, plan_engine
 from planner.engine_results import EnginePlan
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.serving.choices import choices
-from planner.estimates.serving.deployments import ServedFormats, deployments, is_valid
+from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.request import AskedDrafting
 from planner.estimates.serving.serving import Traffic
 from planner.predicting import Speculating, predict
@@ -26,6 +26,7 @@ from planner.specs.architecture import Architecture
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
+from planner.specs.served_formats import ServedFormats
 from planner.specs.variants import Variant
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)

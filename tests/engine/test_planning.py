@@ -18,15 +18,16 @@ from planner.engine.planning import plan_engine
 from planner.engine_results import EnginePlan
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import choices, choices_of
-from planner.estimates.serving.deployments import ServedFormats, deployments, faults, is_valid
+from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.request import CHUNKS, ENGINE_BATCHES
+from planner.estimates.serving.request import CHUNKS, ENGINE_BATCHES, AskedDrafting
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
 from planner.predicting import predict
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import Degrees, SolverOptions, Targets
+from planner.specs.served_formats import ServedFormats
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
 TRAFFIC = Traffic(n_input_tokens=2048.0, n_output_tokens=256.0)
@@ -328,8 +329,25 @@ def test_every_problem_is_said_at_once():
 
 
 def test_a_chunk_has_room_for_the_batch():
-    with pytest.raises(RequestError, match="no more than a batch"):
+    with pytest.raises(RequestError, match="no room for prompts beside a batch of 64"):
         planned("qwen3-8b", "h100-nvl8-x1", batches=(64,), chunks=(32, 64))
+
+
+def test_an_engine_that_reads_prompts_alone_has_room_in_any_chunk():
+    found = planned("qwen3-8b", "h100-nvl8-x1", "sglang", batches=(64,), chunks=(32, 64))
+    assert found.deployment.batch == 64
+
+
+def test_drafts_that_leave_no_room_in_a_chunk_are_left_out():
+    """Of 100 sequences with 3 drafted tokens each, a pass of 400 holds no token of a prompt."""
+    drafting = AskedDrafting(kind="eagle", acceptance=0.9, lookaheads=(3,))
+    asked = {"batches": (100,), "objective": "latency", "drafting": drafting}
+    wide, narrow, none = (
+        planned("qwen3-8b", "h100-nvl8-x1", chunks=(chunk,), **asked) for chunk in (2500, 401, 400)
+    )
+    assert (wide.deployment.n_drafted, none.deployment.n_drafted) == (3, 0)
+    n_wide, n_narrow, n_none = (one.certificate.n_candidates for one in (wide, narrow, none))
+    assert n_wide == n_narrow == 2 * n_none
 
 
 def test_a_device_without_measurements_is_refused():
@@ -364,7 +382,7 @@ def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
     request = engine_request(
         model("deepseek-v3"),
         spec,
-        machines.kernels,
+        machines,
         workload=WORK,
         hit_fraction=0.0,
         targets=Targets(),

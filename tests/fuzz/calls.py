@@ -94,6 +94,7 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
         "load_pool": (planner.load_pool, {"name_or_path": "h100-fat-tree-x2"}),
         "load_state": (planner.load_state, {"path": "nowhere.toml"}),
         "load_layers": (planner.load_layers, {"path": "nowhere.toml"}),
+        "load_placement": (planner.load_placement, {"path": "nowhere.json"}),
     } | {"larger model": (planner.plan, {"model": larger, "cluster": pool, **few})}
 
 

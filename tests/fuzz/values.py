@@ -51,7 +51,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--price": ("$2.10/h", "$1e6/h", "$1e-6/h"),
     "--max-cost": ("$20/Mtoken", "$1e-9/Mtoken", "$1e9/Mtoken"),
     "--max-rent": ("$500/h", "$1e-6/h"),
-    "--time-limit": ("1s", "0.01s", "5s", "100s"),
+    "--time-limit": ("1s", "0.01s", "5s", "8s"),
     "--latency-target": TIMES,
     "--ttft-target": TIMES,
     "--demand": (*RATES, "llama-3.1-8b=9000tok/s"),

@@ -13,8 +13,15 @@ from planner.estimates.steps import Machine, step_times
 from planner.layouts import FAMILIES, naming
 from planner.layouts.geometry import Geometry, Pass, geometry
 from planner.layouts.layer import head_work, layer_work, residence
-from planner.layouts.options import all_layouts
-from planner.layouts.table import ALL_AXES, OVER_BATCH, OVER_HEADS, LayoutTable
+from planner.layouts.options import all_layouts, offered
+from planner.layouts.table import (
+    ALL_AXES,
+    BY_DECODE_ALONE,
+    BY_PREFILL,
+    OVER_BATCH,
+    OVER_HEADS,
+    LayoutTable,
+)
 from planner.layouts.work import LayerWork
 from planner.specs.records import ModelSpec, TorusFabric
 from planner.topology.meshes import MeshTable, mesh_table
@@ -224,7 +231,7 @@ def mesh_444() -> tuple[MeshTable, int]:
 
 
 def layout(mesh: int, *, stored: int = 1, gathered: int = 0, attention: int) -> LayoutTable:
-    columns = (mesh, stored, gathered, attention, 1, 0, 0)
+    columns = (mesh, stored, gathered, attention, 1, 0, 0, 0)
     names = [field.name for field in fields(LayoutTable)]
     return LayoutTable(**{n: np.array([c]) for n, c in zip(names, columns, strict=True)})
 
@@ -351,15 +358,13 @@ def test_enumeration_leaves_out_only_layouts_that_cost_the_same(pool):
     """Weights at rest are shared by the phases, so a whole class of `stored` must survive.
 
     Whatever can be done with some `stored` (all `gathered`, both kinds of attention) can be
-    done at the same cost, in time and in memory, with a `stored` that is enumerated. On a
-    mesh with two axes behind one switch, only with one that tells them apart.
+    done at the same cost, in time and in memory, with a `stored` that is enumerated.
     """
     cluster = POOLS[pool]
     meshes = mesh_table(cluster, max_stages=1)
     everything = all_layouts(meshes)
     for mesh in range(len(meshes)):
         raw = raw_layouts(mesh)
-        raw = raw.take(np.flatnonzero(tells_axes_apart(meshes, raw.mesh, raw.stored)))
         kept = everything.take(np.flatnonzero(everything.mesh == mesh))
         together = LayoutTable(
             **{
@@ -375,45 +380,42 @@ def test_enumeration_leaves_out_only_layouts_that_cost_the_same(pool):
             )
 
 
-def tells_axes_apart(meshes: MeshTable, mesh: np.ndarray, *masks: np.ndarray) -> np.ndarray:
-    """Rows whose mesh has no two axes of one tier, or where some mask has one of the two."""
-    split = meshes.axis_tier[mesh, 0] == meshes.axis_tier[mesh, 1]
-    apart = [(mask & 1) != (mask >> 1 & 1) for mask in masks]
-    return ~split | np.logical_or.reduce(apart)
-
-
-def test_layouts_that_tell_two_axes_of_a_switch_not_apart_cost_what_they_do_on_one_axis():
-    """8 devices as 2×4, alone and in two and four nodes; why the rest is not enumerated."""
-    cluster = nodes(4)
+@pytest.mark.parametrize("cuts", ["", "×2", "×4"])
+def test_prefill_that_has_not_to_tell_two_axes_of_a_switch_apart_costs_what_it_does_on_one(cuts):
+    """8 devices as 2×4, alone and in two and four nodes: beside decodes that tell the axes apart
+    stand those prefills, and no others, that the mesh with one axis has too."""
+    cluster, n_nodes = nodes(4), int(cuts[1:] or 1)
     meshes = mesh_table(cluster, max_stages=1)
-    pairs = [
-        (f"TP {n}", f"TP {n} (2×4{across})") for n, across in ((8, ""), (16, "×2"), (32, "×4"))
+    whole = meshes.label.index(f"TP {8 * n_nodes}")
+    split = meshes.label.index(f"TP {8 * n_nodes} (2×4{cuts})")
+    layouts = all_layouts(meshes)
+    rows = np.flatnonzero((layouts.mesh == split) & (layouts.apart == BY_DECODE_ALONE))
+    two = layouts.take(rows)
+    one = replace(
+        two,
+        mesh=np.full(len(two), whole),
+        stored=as_one_axis(two.stored),
+        gathered=as_one_axis(two.gathered),
+    )
+    batches = np.array([1, 2, 3, 4, 7, 8, 31, 32, 33])
+    may = offered(meshes, two, "prefill", batches)
+    both = [
+        times(MULTI_QUERY, cluster, meshes, each, PREFILL, batches[None]) for each in (one, two)
     ]
-    for whole, split in pairs:
-        rows = np.array([(s, g) for s in range(4) for g in range(4)])
-        one = LayoutTable(
-            mesh=np.full(16, meshes.label.index(whole)),
-            stored=rows[:, 0],
-            gathered=rows[:, 1],
-            attention=np.zeros(16, np.int64),
-            n_microbatches=np.ones(16, np.int64),
-        )
-        doubled = np.array([0b000, 0b011, 0b100, 0b111])  # node axis twice, axis of nodes moved
-        two = replace(
-            one,
-            mesh=np.full(16, meshes.label.index(split)),
-            stored=doubled[one.stored],
-            gathered=doubled[one.gathered],
-        )
-        table = LayoutTable(
-            **{
-                f.name: np.concatenate([getattr(one, f.name), getattr(two, f.name)])
-                for f in fields(LayoutTable)
-            }
-        )
-        both = costs(cluster, meshes, table)
-        np.testing.assert_array_equal(both[:16], both[16:])
-        assert len(np.unique(both[:16], axis=0)) >= 3
+    alike = (two.gathered & 1) == (two.gathered >> 1 & 1)
+    np.testing.assert_array_equal(may[alike], (both[0] == both[1])[alike])
+    assert not may[~alike].any()
+    assert 0 < may[alike].sum() < may[alike].size
+    decodes = offered(meshes, two, "decode", batches)
+    np.testing.assert_array_equal(decodes, ~may)
+    by_prefill = replace(two, apart=np.full(len(two), BY_PREFILL))
+    np.testing.assert_array_equal(offered(meshes, by_prefill, "prefill", batches), ~may)
+    assert offered(meshes, by_prefill, "decode", batches).all()
+
+
+def as_one_axis(masks: np.ndarray) -> np.ndarray:
+    """Masks over the axis of a node and that of nodes, of those over two in a node."""
+    return (masks & 1) | (masks >> 2 & 1) << 1
 
 
 def test_enumeration_names_every_layout_once():

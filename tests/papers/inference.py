@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.calibration.kernel_files import kernel_table
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, deployments
+from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import pass_time
 from planner.specs.engine_files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.served_formats import ServedFormats
 
 _FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")
 _BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")

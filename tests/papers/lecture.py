@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, deployments
+from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.feeding import ffn_operations
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.mixing import mixer_operations
@@ -17,6 +17,7 @@ from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.engine_files import load_engine
 from planner.specs.mixers import GroupedAttention, Mixer
 from planner.specs.reading import load_device
+from planner.specs.served_formats import ServedFormats
 
 BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")
 H100 = load_device("h100-sxm")

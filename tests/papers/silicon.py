@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.calibration.kernel_files import kernel_table
-from planner.estimates.serving.deployments import ServedFormats, deployments, is_valid
+from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
@@ -37,6 +37,7 @@ from planner.specs.architecture import Architecture
 from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec
 from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.served_formats import ServedFormats
 
 SELECTION = Path(__file__).parents[1] / "data" / "silicon.csv"
 CONFIGS = Path(__file__).parents[1] / "specs" / "huggingface" / "configs"

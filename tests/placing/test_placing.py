@@ -243,6 +243,18 @@ def test_a_bad_graph_is_told_so(spoil, words: str) -> None:
     assert words in str(caught.value)
 
 
+def test_a_device_of_a_graph_whose_file_has_faults_is_told_with_them(tmp_path, monkeypatch) -> None:
+    """It is not said that there is none, nor what other was meant."""
+    (tmp_path / "topologies/devices").mkdir(parents=True)
+    (tmp_path / "topologies/devices/mine.toml").write_text('[device]\nname = "mine"\n')
+    monkeypatch.chdir(tmp_path)
+    graph = _graph()
+    graph.nodes["alpha/0"]["device"] = "mine"
+    with pytest.raises(RequestError) as caught:
+        _place(graph)
+    assert {one.where for one in caught.value.problems} == {"topologies/devices/mine.toml"}
+
+
 def test_a_state_names_every_fault_at_once() -> None:
     state = State(busy=("nod0", "node1", "node1"), failed=("node1/gpu0",), shown="state.toml")
     with pytest.raises(SpecError) as caught:

@@ -93,6 +93,29 @@ def test_a_draft_model_is_a_change_like_others():
     assert drafted.deployment.draft is not None
 
 
+@pytest.mark.parametrize(
+    ("draft", "fact"),
+    [
+        ("mixtral-8x7b", "has a vocabulary of 32000 tokens, `llama-3.1-70b` of 128256"),
+        ("llama-3-8b", "attends to 8192 tokens at most"),
+    ],
+)
+def test_a_draft_of_other_tokens_or_of_shorter_sequences_is_refused(draft, fact):
+    with pytest.raises(RequestError) as caught:
+        audit(
+            load_model("llama-3.1-70b"),
+            load_cluster("h100-nvl8-x1"),
+            speed_tokens_per_s=30.0,
+            batch=8,
+            weights_format="bf16",
+            workload=Workload(n_input_tokens=9000, n_output_tokens=256),
+            speculation=Speculation(draft=load_model(draft)),
+        )
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.value) == ("--draft", draft)
+    assert problem.fact.startswith(fact)
+
+
 def test_the_report_says_how_far_and_what_helps(slow_and_small):
     text = audit_text(slow_and_small, 110)
     assert "times the cost that its speed needs" in text.splitlines()[0]

@@ -9,7 +9,7 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import Speculating, impossible, predict
+from planner.predicting import Speculating, drafts_for, impossible, predict
 from planner.report.prediction import prediction_text
 from planner.report.roofline import roofline_page
 from planner.specs.ledger import recording
@@ -152,13 +152,14 @@ def test_the_picture_is_well_formed_and_has_every_operation_with_flop():
     assert len(circles) == expected
 
 
-def refused(engine="vllm", topology="h100-nvl8-x1", model="qwen3-8b", **degrees):
+def refused(engine="vllm", topology="h100-nvl8-x1", model="qwen3-8b", drafts=None, **degrees):
     """Option and value of each problem of a deployment."""
     found = impossible(
         load_architecture(model),
         replace(machines(topology, engine), n_devices=load_cluster(topology).n_devices),
         deployments(**{"formats": FP8, **degrees}),
         Traffic(n_input_tokens=512, n_output_tokens=64),
+        drafts=drafts,
     )
     return [(problem.where, problem.value) for problem in found]
 
@@ -166,6 +167,15 @@ def refused(engine="vllm", topology="h100-nvl8-x1", model="qwen3-8b", **degrees)
 def test_a_chunk_has_room_for_a_token_of_each_sequence_and_one_of_a_prompt():
     assert refused(batch=64, chunk_tokens=64) == [("--chunk", "64")]
     assert refused(batch=64, chunk_tokens=65) == []
+
+
+def test_a_chunk_has_room_for_what_is_drafted_too():
+    """Three drafted tokens and the next one, of 64 sequences each."""
+    drafts = drafts_for(
+        load_architecture("qwen3-8b"), Speculating(kind="eagle", n_drafted=3, acceptance=0.8)
+    )
+    assert refused(batch=64, chunk_tokens=256, drafts=drafts) == [("--chunk", "256")]
+    assert refused(batch=64, chunk_tokens=257, drafts=drafts) == []
 
 
 def test_an_engine_that_reads_prompts_alone_has_room_in_any_chunk():

@@ -12,12 +12,10 @@ from planner.programs.covers import cheapest_covers, cover_program, covered_laye
 from planner.programs.machines import (
     Held,
     classes,
-    fixed_point_bound,
-    rate_table,
     regions,
     violations,
 )
-from planner.programs.patterns import crossing_rate, crossings, patterns
+from planner.programs.patterns import crossing_flow, crossings, patterns
 from planner.programs.replay import replayed_rate
 from tests.programs.pools import pool
 
@@ -27,21 +25,6 @@ FOUR = pool(4, TWO_TYPES, [0, 0, 1, 1])
 
 def row(*held):
     return tuple(Held(machine=m, first=first, n_layers=n) for m, first, n in held)
-
-
-def test_no_placement_serves_more_than_the_fixed_point():
-    """F = (2 max(min(10, F), 8) + 2 max(min(8, F), 10, 9)) / 4 = (20 + 20) / 4 with F = 10:
-    then both firsts give 10, both others 10: F = 10; at F = 10 that is the fixed point, but
-    min(8, F) leaves 2 × 5 = 10 the best of the others, so nothing is lost.
-    """
-    bound = fixed_point_bound(np.array([2, 2]), rate_table(FOUR), 4)
-    assert bound == pytest.approx(10.0)
-
-
-def test_the_fixed_point_of_one_machine_is_its_rate():
-    """It holds three layers at 3 token/s: F = 3 min(3, F) / 3."""
-    alone = pool(3, [[9.0, 5.0, 3.0]], [0])
-    assert fixed_point_bound(np.array([1]), rate_table(alone), 3) == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +92,6 @@ def test_patterns_are_the_minimal_stages():
     found = patterns(alike, 8.0)
     listed = {(int(k), *map(int, c)) for k, c in zip(found.n_layers, found.counts, strict=True)}
     assert listed == {(1, 1, 0), (1, 0, 1), (2, 2, 0), (2, 1, 1), (2, 0, 2)}
-    assert found.is_whole
 
 
 def test_random_patterns_equal_all_minimal_multisets():
@@ -141,7 +123,12 @@ def test_what_crosses_equal_links_is_the_maximum_flow():
         for j, rate in enumerate(right):
             graph.add_edge(("r", j), "t", capacity=int(rate))
         flow = nx.maximum_flow_value(graph, "s", "t")
-        assert crossing_rate(left.astype(float), right.astype(float), link) == flow
+        ended, begun = (
+            (side.astype(float), np.full(len(side), region))
+            for region, side in enumerate((left, right))
+        )
+        links = np.array([[np.inf, link], [link, np.inf]])
+        assert crossing_flow(ended, begun, links) == flow
 
 
 def test_a_pattern_crosses_only_where_links_carry_the_rate():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from planner.calibration.kernel_files import kernel_table
-from planner.estimates.serving.deployments import ServedFormats, deployments
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Traffic
 from planner.predicting import Machines, predict
 from planner.predictions import Prediction
 from planner.specs.engine_files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.served_formats import ServedFormats
 
 FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")
 

@@ -33,7 +33,7 @@ def test_each_layer_is_one_mark_of_the_shade_of_its_class():
     text = stages_text(STAGES, 100)
     strips = text.split("\ncut\n")[1].split("\n\n")[0].splitlines()
     drawn = "".join(c for line in strips[: len(STAGES.stages)] for c in line if c in SHADES)
-    assert drawn == "".join(SHADES[k] for k in STAGES.order)
+    assert drawn == "".join(SHADES[k] for k in STAGES.request.model.order)
     assert "E" in strips[0]
     assert strips[len(STAGES.stages) - 1].endswith("H")
 
@@ -75,7 +75,7 @@ def test_the_page_of_a_cut_has_a_box_for_every_stage_and_layer():
     """A box for running and one for handing over, and one for each layer and both ends."""
     tree = ET.fromstring(stages_page(STAGES).removeprefix("<!DOCTYPE html>\n"))
     n_boxes = len(tree.findall(f".//{_RECT}"))
-    assert n_boxes == 2 * len(STAGES.stages) + len(STAGES.order) + 2
+    assert n_boxes == 2 * len(STAGES.stages) + len(STAGES.request.model.order) + 2
 
 
 def test_the_page_of_a_placement_has_a_box_for_every_machine():

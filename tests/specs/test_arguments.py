@@ -7,9 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import planner
 from planner import RequestError, SolverOptions, Targets, Workload, compare, plan
+from planner.calibration.kernel_files import load_kernels
 from planner.errors import Problem
+from planner.specs import expert_loads
 from planner.specs.arguments import arguments_checked, conformed, heed
+from planner.specs.engine_files import load_engine
+from planner.specs.pools import load_site
 from planner.specs.request import DEFAULT_BATCHES, default_batches
 from planner.specs.targets import Degrees
 from tests import requests
@@ -51,6 +56,39 @@ def test_an_argument_of_a_wrong_type_is_named(said, where, value):
     (problem,) = caught.value.problems
     assert problem.where == where
     assert problem.value.startswith(value)
+
+
+LOADERS = {
+    **{
+        name: (getattr(planner, name), argument)
+        for argument, names in {
+            "name_or_path": "load_model load_architecture load_cluster load_topology load_device "
+            "load_pool",
+            "path": "load_state load_layers load_placement",
+        }.items()
+        for name in names.split()
+    },
+    "load_engine": (load_engine, "name_or_path"),
+    "load_kernels": (load_kernels, "name_or_path"),
+    "load_site": (load_site, "name_or_path"),
+    "load_loads": (expert_loads.load_loads, "name"),
+    "load_coactivation": (expert_loads.load_coactivation, "name"),
+    "placement of experts": (expert_loads.load_placement, "name"),
+}
+
+
+@pytest.mark.parametrize("value", [None, 3, 2.5, b"x", ["x"], {"x": 1}, True])
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_loader_names_its_argument_where_it_is_no_name(name, value):
+    load, argument = LOADERS[name]
+    with pytest.raises(RequestError) as caught:
+        load(value)
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.value) == (argument, repr(value))
+
+
+def test_every_loader_of_the_library_is_among_them():
+    assert {name for name in dir(planner) if name.startswith("load_")} <= LOADERS.keys()
 
 
 def test_names_in_place_of_records_say_what_makes_records_of_them():

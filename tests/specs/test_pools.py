@@ -90,6 +90,24 @@ def test_groups_of_one_name_are_refused(tmp_path: Path) -> None:
     assert load_pool(str(file)).n_devices == 16
 
 
+@pytest.mark.parametrize(
+    ("topology", "fact", "hint"),
+    [
+        ("h100-nvl9-x1", "no such topology", "did you mean `h100-nvl8-x"),
+        ("racks/mine.toml", "no such file", ""),
+    ],
+)
+def test_a_topology_of_a_group_that_is_none_is_told_with_its_key(tmp_path, topology, fact, hint):
+    file = tmp_path / "mine.toml"
+    file.write_text(TWICE.replace("h100-nvl8-x1", topology))
+    with pytest.raises(SpecError) as caught:
+        load_pool(str(file))
+    (problem,) = caught.value.problems
+    assert "group[0].topology" in f"{problem.where} {problem.key}"
+    assert (problem.value, problem.fact) == (topology, fact)
+    assert caught.value.hint.startswith(hint)
+
+
 POOL = """
 [cluster]
 name = "mine"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from planner.specs.ledger import recording
 from planner.specs.reading import load_cluster, load_device, load_model
 from planner.specs.records import Link, NodesFabric, Provenance, TorusFabric
 
@@ -116,14 +117,14 @@ def test_values_of_links_have_sources_too(folder):
     assert {"linked.bulk_network", "link[0].bandwidth", "link[2].latency"} <= keys
 
 
+PRICED = (
+    "[nodes]",
+    '[price]\non_demand = { value = "$1/h", date = "undated", source = "mine" }\n[nodes]',
+)
+
+
 def test_a_cluster_may_have_a_price_of_its_own(folder):
-    folder.spoil(
-        "topologies/pair.toml",
-        (
-            "[nodes]",
-            '[price]\non_demand = { value = "$1/h", date = "undated", source = "mine" }\n[nodes]',
-        ),
-    )
+    folder.spoil("topologies/pair.toml", PRICED)
     cluster = load_cluster("pair")
     assert (cluster.usd_per_hour, cluster.device.usd_per_hour) == (1, 2)
 
@@ -142,6 +143,15 @@ def test_a_cluster_may_name_its_device_by_a_path_from_itself(folder):
     folder.spoil("topologies/pair.toml", ('device = "chip"', 'device = "../mine.toml"'))
     folder.write("mine.toml", (folder.path / "topologies/devices/chip.toml").read_text())
     assert load_cluster("pair").device.name == "chip"
+
+
+def test_a_path_of_a_device_that_leads_nowhere_is_told_with_the_key_that_names_it(folder, refused):
+    folder.spoil("topologies/pair.toml", ('device = "chip"', 'device = "../mine.toml"'), PRICED)
+    with recording() as ledger:
+        (problem,) = refused(load_cluster, "pair").problems
+    said = (problem.where, problem.key, problem.value, problem.fact)
+    assert said == ("topologies/pair.toml", "cluster.device", "../mine.toml", "no such file")
+    assert ledger.remarks == ()  # nothing of a device that is not there
 
 
 def test_an_unknown_device_is_told_with_the_faults_of_the_cluster(folder, refused):

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
 from planner.report.as_json import Json, answer_json
+from planner.specs.architecture import Architecture
+from planner.specs.layer_files import load_layers
+from planner.specs.layers_request import LayersSpec, MachineType
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster, load_model
+from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.records import (
     ClusterSpec,
     Link,
@@ -23,6 +27,8 @@ from planner.specs.records import (
 )
 from planner.specs.request import Speculation, Targets
 from planner.specs.state import LinkState, SlowDevices, State
+from planner.staging.asking import cut_stages
+from planner.staging.placing import place_layers
 from planner.topology.pools import pool_graph
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -181,6 +187,67 @@ def _few_slots_experts() -> object:
     return place_experts((10.0, 1.0, 1.0), n_ranks=2, n_slots=2)
 
 
+CONFIGS = Path(__file__).parents[1] / "specs" / "huggingface" / "configs"
+
+
+def _architecture(name: str) -> Architecture:
+    return load_architecture(str(CONFIGS / f"{name}_config.json"))
+
+
+def _decode_stages() -> object:
+    model = _architecture("gemma-3-27b-it")
+    return cut_stages(model, "h100-sxm:tp2x2,l40s:tp1x4", workload=WORKLOAD, batch=32)
+
+
+def _prefill_stages() -> object:
+    asked: dict[str, Any] = {"batch": 4, "weights_format": "fp8_block", "phase": "prefill"}
+    groups = "h100-sxm:tp8ep4x2,h200:tp8"
+    model = _architecture("DeepSeek-V3")
+    return cut_stages(model, groups, objective="latency", n_microbatches=2, **asked)
+
+
+def machines(*counts: int, **changes: Any) -> LayersSpec:
+    """Six layers on machines of two types, in a region each; the first ones are faster."""
+    rates = ((40.0, 30.0, 20.0, 15.0), (25.0, 12.0))
+    regions = ("east", "west")
+    spec = LayersSpec(
+        name="few",
+        title="Few machines",
+        n_layers=6,
+        enters_within=False,
+        machines=tuple(
+            MachineType(type=f"type {i}", count=n, region=region, rates_tokens_per_s=of)
+            for i, (n, region, of) in enumerate(zip(counts, regions, rates, strict=True))
+        ),
+        between_tokens_per_s=1e12,
+        across_tokens_per_s=18.0,
+        coordinator_tokens_per_s=35.0,
+        matrix_tokens_per_s=(),
+        from_coordinator_tokens_per_s=(),
+        to_coordinator_tokens_per_s=(),
+        published_tokens_per_s=None,
+        provenance=(),
+    )
+    return replace(spec, **changes)
+
+
+def _regional_layers() -> object:
+    return place_layers(machines(3, 3))
+
+
+def _linked_layers() -> object:
+    links = tuple(tuple(0.0 if a == b else 5.0 + 3 * a + b for b in range(5)) for a in range(5))
+    from_it, to_it = (30.0, 20.0, 10.0, 5.0, 25.0), (9.0, 14.0, 30.0, 22.0, 8.0)
+    wide = {"across_tokens_per_s": 1e12, "coordinator_tokens_per_s": 1e12, "enters_within": True}
+    ends = {"from_coordinator_tokens_per_s": from_it, "to_coordinator_tokens_per_s": to_it}
+    return place_layers(machines(3, 2, matrix_tokens_per_s=links, **wide, **ends))
+
+
+def _published_layers() -> object:
+    path = Path(__file__).parents[2] / "examples" / "machines" / "quality-10.toml"
+    return place_layers(load_layers(path))
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -195,6 +262,11 @@ MAKERS: dict[str, Callable[[], object]] = {
     "placement on a graph": _graph_placement,
     "repair on servers": _fabric_repair,
     "repair on a torus": _torus_repair,
+    "stages that decode": _decode_stages,
+    "stages that read": _prefill_stages,
+    "layers in two regions": _regional_layers,
+    "layers over a matrix of links": _linked_layers,
+    "layers as published": _published_layers,
     "experts in groups": _grouped_experts,
     "experts with shares": _weighted_experts,
     "experts in few slots": _few_slots_experts,

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from planner import verify
 from planner.errors import SpecError
 from planner.report.as_json import answer_json
+from planner.report.from_json import answer_of
 from planner.specs import finding
+from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED
 from tests.report.test_as_json import COMPARISON
 from tests.verifier.alterations import altered, at, leaves, let_through, rule_at
@@ -37,7 +39,7 @@ def test_what_was_written_is_true_in_an_empty_folder_without_a_file(name, tmp_pa
     found = verify(json.loads(text))
     assert found.falsehoods == ()
     assert found.is_as_written
-    assert found.n_counted > 30
+    assert found.n_counted > 20
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -163,12 +165,45 @@ def test_a_bound_that_is_beaten_is_none():
     assert "/certificate/bound" in {one.pointer for one in found.falsehoods}
 
 
-def test_a_search_again_of_what_holds_finds_nothing():
-    for name in ("plan in stages", "placement on servers", "repair on a torus"):
-        found = verify(envelope(name), prove=True)
-        assert found.falsehoods == ()
-        assert found.proofs
-        assert found.n_taken == 0
+@pytest.mark.parametrize("name", NAMES)
+def test_a_search_again_of_what_holds_finds_nothing(name):
+    found = verify(envelope(name), prove=True)
+    assert found.falsehoods == ()
+    assert found.proofs
+    assert found.n_taken == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("plan of a fleet", "batches", [[64, 128, 64]]),
+        ("placement on servers", "models/0/replicas", None),
+        ("placement on a torus", "models/0/replicas", None),
+        ("stages that decode", "groups/1/n_groups", 8),
+        ("layers as published", "layers/machines/0/count", 8),
+        ("experts in groups", "n_groups", 0),
+    ],
+)
+def test_what_is_the_best_of_another_request_is_not_called_so(name, place, value):
+    """All that follows from the altered request is set right: only a search can tell."""
+    record = copy.deepcopy(envelope(name))
+    *above, last = place.split("/")
+    at(record["request"], tuple(above))[last] = value
+    changed = answer_of(record, shown="answer").answer
+    judge = judge_of(type(changed))
+    truth, _ = judge(changed)
+    assert verify(truth).is_true
+    found = {one.pointer for one in verify(truth, prove=True).falsehoods}
+    assert found & {"/certificate/bound", "/certificate/status"}
+
+
+def test_a_frontier_of_a_repair_is_searched_again():
+    record = copy.deepcopy(envelope("repair on servers"))
+    record["answer"]["is_whole"] = False
+    record["certificate"]["n_contexts"] += 1
+    assert verify(record).is_true  # a recount cannot know
+    found = {one.pointer for one in verify(record, prove=True).falsehoods}
+    assert found == {"/answer/is_whole", "/certificate/n_contexts"}
 
 
 def test_a_kind_that_cannot_be_judged_yet_is_refused_with_those_that_can():
@@ -200,7 +235,7 @@ def _is_told(record):
 def test_what_is_taken_and_what_is_unverified_is_named():
     found = verify(envelope("plan on a torus"))
     assert {"bound", "gain_fraction"} <= {*found.taken}
-    assert {*found.unverified} == {"wall_s", "solve_s"}
+    assert {*found.unverified} == {"wall_s", "solve_s", "n_programs", "note", "program"}
     assert found.n_taken > 0
     assert PROVED == "proved"
 

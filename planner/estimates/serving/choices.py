@@ -20,7 +20,13 @@ from planner.estimates.serving.errors import RecordingClock, serving_errors, sig
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.request import OVERLAPS, EngineRequest
-from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
+from planner.estimates.serving.serving import (
+    Drafts,
+    Serving,
+    Traffic,
+    has_room,
+    serving_times,
+)
 from planner.specs.architecture import Architecture
 
 ROWS_AT_ONCE = 1 << 15
@@ -154,8 +160,10 @@ def choices(
         is_cut = bool(parts) and is_over()
         if is_cut:
             break
-        n_considered += len(block) * len(ways)
-        parts += [_timed(model, clock, request, block, memory_scale, way) for way in ways]
+        for way in ways:
+            able = block.take(has_room(clock.engine, block, way))
+            n_considered += len(able)
+            parts.append(_timed(model, clock, request, able, memory_scale, way))
     if not parts:
         parts = [_timed(model, clock, request, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
@@ -232,11 +240,10 @@ def _drafts(model: Architecture, request: EngineRequest) -> list[Drafts | None]:
 
 
 def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> DeploymentTable:
-    """Every cut with every batch and chunk: a pass has room for a token of each sequence."""
+    """Every cut with every batch and chunk."""
     batch, chunk = (
         axis.ravel() for axis in np.meshgrid(request.batches, request.chunks, indexing="ij")
     )
-    batch, chunk = batch[batch < chunk], chunk[batch < chunk]
     row = np.repeat(np.arange(len(cuts)), len(batch))
     plain = deployments(
         formats=request.formats,

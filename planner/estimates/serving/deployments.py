@@ -18,21 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.specs.architecture import Architecture, Experts, FeedForward
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedFormats:
-    """Number formats of what is held; names are those of kernel tables.
-
-    Args:
-        weights: of the dense matrices.
-        experts: of routed experts.
-        cache: of cached keys and values, or latents.
-    """
-
-    weights: str
-    experts: str
-    cache: str
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

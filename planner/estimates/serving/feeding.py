@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import (
     INPUT_BYTES,
     Operation,
@@ -22,6 +22,7 @@ from planner.estimates.serving.operations import (
     number_bytes,
 )
 from planner.specs.architecture import Experts, FeedForward, Ffn
+from planner.specs.served_formats import ServedFormats
 
 
 def ffn_operations(

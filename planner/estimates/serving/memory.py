@@ -9,17 +9,14 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.memory import paged_tokens
-from planner.estimates.serving.deployments import (
-    DeploymentTable,
-    ServedFormats,
-    cached_numbers_per_device,
-)
+from planner.estimates.serving.deployments import DeploymentTable, cached_numbers_per_device
 from planner.estimates.serving.operations import number_bytes
 from planner.estimates.serving.passes import layer_bytes, parameter_bytes
 from planner.estimates.serving.serving import Drafts
 from planner.specs.architecture import Architecture, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, Recurrence
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import (
-    DeploymentTable,
-    ServedFormats,
-    kv_heads_per_device,
-)
+from planner.estimates.serving.deployments import DeploymentTable, kv_heads_per_device
 from planner.estimates.serving.operations import (
     Operation,
     PassShape,
@@ -21,6 +17,7 @@ from planner.estimates.serving.operations import (
     number_bytes,
 )
 from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
+from planner.specs.served_formats import ServedFormats
 
 AFTER_MIXING = "all-reduce after mixing"
 

@@ -9,7 +9,6 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import (
     DeploymentTable,
-    ServedFormats,
     cached_numbers_per_device,
     kv_heads_per_device,
 )
@@ -27,6 +26,7 @@ from planner.estimates.serving.operations import (
 )
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.mixers import GroupedAttention, LatentAttention
+from planner.specs.served_formats import ServedFormats
 
 
 def pass_operations(
@@ -201,4 +201,5 @@ def layer_bytes(
         held = held + layer.ffn.n_experts * each / table.n_group
         shared = layer.ffn.n_matrices * d_model * layer.ffn.d_shared
         held = held + shared / table.n_tensor * dense + d_model * layer.ffn.n_experts * 2.0
+        held = held + 2 * d_model * (layer.ffn.d_latent or 0) * dense  # whole on each device
     return held

@@ -19,7 +19,7 @@ from planner.estimates.serving.deployments import (
     faults,
     has_experts,
 )
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.serving import Drafts, Traffic, has_room
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 
@@ -46,17 +46,24 @@ def refusals(
     ]
 
 
-def chunk_problems(table: DeploymentTable, engine: EngineSpec) -> Iterator[Problem]:
-    """A pass that holds a token of each sequence has to have room for one of a prompt.
+def chunk_problems(
+    table: DeploymentTable, engine: EngineSpec, drafts: Drafts | None
+) -> Iterator[Problem]:
+    """A pass that holds tokens of each sequence has to have room for one of a prompt.
 
     Of an engine that reads prompts by themselves any chunk has.
+
+    Args:
+        drafts: that the pass checks; None if it decodes a token of each.
     """
-    batch, chunk = float(table.batch[0]), float(table.chunk_tokens[0])
-    if engine.mixes_prefill and chunk <= batch:
-        holds = f"a pass of {engine.name} holds a token of each"
-        fact = f"is no more than a batch of {batch:.0f}: {holds}"
-        remedy = f"write `--chunk {batch + 1:.0f}` or more"
-        yield Problem(where="--chunk", value=f"{chunk:.0f}", fact=fact, remedy=remedy)
+    if has_room(engine, table, drafts)[0]:
+        return
+    batch, n_each = int(table.batch[0]), 1 + (drafts.n_drafted if drafts else 0)
+    each = f"{n_each} tokens" if n_each > 1 else "a token"
+    holds = f"a pass of {engine.name} holds {each} of each"
+    fact = f"has no room for prompts beside a batch of {batch}: {holds}"
+    remedy = f"write `--chunk {batch * n_each + 1}` or more"
+    yield Problem(where="--chunk", value=f"{table.chunk_tokens[0]:.0f}", fact=fact, remedy=remedy)
 
 
 def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:

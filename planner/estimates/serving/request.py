@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.estimates.serving.deployments import ServedFormats
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
+from planner.specs.served_formats import ServedFormats
 
 PREFERENCES = ("objective", "simplest")
 

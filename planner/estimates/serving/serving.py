@@ -25,12 +25,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, has_experts
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import Clock, PassTime, pass_time
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +172,7 @@ def serving_times(
     n_micro = np.minimum(table.n_stages, running)
     decoding = PassShape(
         n_decoding=running / n_micro,
-        n_positions=1.0 + (drafts.n_drafted if drafts else 0.0),
+        n_positions=_tokens_of_each(drafts),
         context=traffic.mean_context,
     )
     decode = serving.pass_time(table, decoding)
@@ -180,7 +181,8 @@ def serving_times(
     if drafts is not None:
         itl = checked + _drafting_s(serving, table, decoding, drafts)
     yields = drafts.yields if drafts else 1.0
-    reading, n_chunks, n_prompts = _reading(engine, table, traffic, running, yields=yields)
+    room = _room(engine, table, running, drafts)
+    reading, n_chunks, n_prompts = _reading(room, traffic, running, yields=yields)
     prefill = serving.pass_time(table, reading)
     alone = n_chunks * (prefill.total_s + engine.prefill_host_s)
     both = prefill
@@ -214,6 +216,31 @@ def serving_times(
     )
 
 
+def has_room(engine: EngineSpec, table: DeploymentTable, drafts: Drafts | None) -> BoolArray:
+    """Whether a pass of each deployment has room for a token of a prompt (N,) [1]."""
+    return _room(engine, table, table.batch, drafts) > 0.0
+
+
+def _room(
+    engine: EngineSpec,
+    table: DeploymentTable,
+    running: FloatArray | IntArray,
+    drafts: Drafts | None,
+) -> FloatArray:
+    """Tokens of prompts that a pass reads at most (N,) [1].
+
+    Where decodes ride along they come first, with what was drafted for them: vLLM's scheduler
+    counts tokens "with spec" against `max_num_batched_tokens`.
+    """
+    decoded = running * _tokens_of_each(drafts) if engine.mixes_prefill else 0.0
+    return table.chunk_tokens - decoded
+
+
+def _tokens_of_each(drafts: Drafts | None) -> float:
+    """Of a sequence in a decode pass: its next one, and those that were drafted [1]."""
+    return 1.0 + (drafts.n_drafted if drafts else 0.0)
+
+
 def _added_s(
     engine: EngineSpec, n_chunks: FloatArray, decode: PassTime, both: PassTime
 ) -> FloatArray:
@@ -223,8 +250,7 @@ def _added_s(
 
 
 def _reading(
-    engine: EngineSpec,
-    table: DeploymentTable,
+    room: FloatArray,
     traffic: Traffic,
     running: FloatArray,
     *,
@@ -237,7 +263,7 @@ def _reading(
     a request takes OSL / `yields` steps.
     """
     new = traffic.n_new_tokens
-    room = np.maximum(1.0, table.chunk_tokens - (running if engine.mixes_prefill else 0.0))
+    room = np.maximum(1.0, room)
     n_chunks = np.ceil(new / room)
     each = new / n_chunks
     past = traffic.n_hit_tokens + (n_chunks - 1.0) / 2.0 * each

@@ -13,71 +13,44 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats, deployments
+from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import activation_bytes, cache_bytes, state_bytes
+from planner.estimates.serving.networks import ServingNetwork, serving_network
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.passes import parameter_bytes
-from planner.estimates.serving.steps import OUTSIDE, PassTime, pass_time
-from planner.specs.architecture import Architecture, LayerClass
+from planner.estimates.serving.steps import OUTSIDE, pass_time
+from planner.specs.architecture import LayerClass
+from planner.specs.kernels import EngineSpec
+from planner.specs.stages_request import StageGroup, StagesRequest, StageWork
 
 EMBEDDING, HEAD = "embedding", "head"
-PHASES = ("decode", "prefill")
 _OF_THE_EMBEDDING = "all-reduce after the embedding"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageGroup:
-    """A kind of group, and how many of them there are.
+def clock_of(group: StageGroup, engine: EngineSpec) -> KernelClock:
+    """What times the layers of a group.
 
-    Args:
-        name: what the request calls it: `h100-sxm TP 8`.
-        clock: its device under the engine, with the network of its servers.
-        n_tensor: devices that share each layer.
-        n_expert_parallel: groups that experts are dealt to among them.
-        n_groups: groups that there are.
+    Raises:
+        ValueError: the fabric of its cluster has no nodes.
     """
-
-    name: str
-    clock: KernelClock
-    n_tensor: int
-    n_expert_parallel: int
-    n_groups: int
-
-    @property
-    def is_in_one_node(self) -> bool:
-        """Whether all groups of this kind are in one server, as they are filled."""
-        return self.n_tensor * self.n_groups <= self.clock.network.n_per_node
+    return KernelClock(
+        device=group.cluster.device,
+        table=group.kernels,
+        engine=engine,
+        network=serving_network(group.cluster.fabric),
+        message_share=engine.message_share,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageWork:
-    """What flows through the stages.
-
-    Args:
-        phase: one of `PHASES`; prefill reads one chunk of a prompt in each pass.
-        batch: sequences of one micro-batch.
-        n_microbatches: micro-batches in flight; all of them have their caches.
-    """
-
-    phase: str
-    batch: int
-    n_microbatches: int
-    n_input_tokens: int
-    n_output_tokens: int
-
-    @property
-    def n_sequences(self) -> int:
-        return self.batch * self.n_microbatches
-
-    def shape(self, chunk_tokens: int) -> PassShape:
-        """Tokens of one pass: decode at its mean context, or a chunk in the middle of a prompt."""
-        if self.phase == "decode":
-            context = self.n_input_tokens + self.n_output_tokens / 2.0
-            return PassShape(n_decoding=float(self.batch), context=context)
-        chunk = float(min(chunk_tokens, self.n_input_tokens))
-        past = (self.n_input_tokens - chunk) / 2.0
-        return PassShape(n_prompts=1.0, prompt_tokens=chunk, past_tokens=past)
+def shape_of(work: StageWork, chunk_tokens: int) -> PassShape:
+    """Tokens of one pass: decode at its mean context, or a chunk in the middle of a prompt."""
+    if work.phase == "decode":
+        context = work.n_input_tokens + work.n_output_tokens / 2.0
+        return PassShape(n_decoding=float(work.batch), context=context)
+    chunk = float(min(chunk_tokens, work.n_input_tokens))
+    past = (work.n_input_tokens - chunk) / 2.0
+    return PassShape(n_prompts=1.0, prompt_tokens=chunk, past_tokens=past)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,30 +82,26 @@ class UnitTable:
     n_tokens: float
 
 
-def group_table(group: StageGroup, work: StageWork, formats: ServedFormats) -> DeploymentTable:
+def group_table(group: StageGroup, asked: StagesRequest) -> DeploymentTable:
     """The group as the one deployment of a stage."""
     return deployments(
-        formats=formats,
+        formats=asked.formats,
         n_tensor=group.n_tensor,
         n_expert_parallel=group.n_expert_parallel,
-        batch=float(work.batch),
-        chunk_tokens=float(group.clock.engine.n_chunk_tokens),
+        batch=float(asked.work.batch),
+        chunk_tokens=float(asked.engine.n_chunk_tokens),
     )
 
 
-def unit_table(
-    model: Architecture,
-    formats: ServedFormats,
-    groups: Sequence[StageGroup],
-    work: StageWork,
-) -> UnitTable:
+def unit_table(asked: StagesRequest) -> UnitTable:
     """Seconds and bytes of every unit on every kind of group."""
+    model, groups, engine = asked.model, asked.groups, asked.engine
     order = np.array(model.order)
-    rows = [_units(model, formats, group, work) for group in groups]
+    rows = [_units(group, asked) for group in groups]
     run, weights, cache, fixed = zip(*rows, strict=True)
     tied = [model.tied_embeddings * row[0] for row in weights]
-    n_tokens = float(np.max(work.shape(groups[0].clock.engine.n_chunk_tokens).n_tokens))
-    limits = [group.clock.device.hbm_bytes * group.clock.engine.memory_fraction for group in groups]
+    n_tokens = float(np.max(shape_of(asked.work, engine.n_chunk_tokens).n_tokens))
+    limits = [group.cluster.device.hbm_bytes * engine.memory_fraction for group in groups]
     return UnitTable(
         names=(EMBEDDING, *(model.layers[k].name for k in order), HEAD),
         class_of=np.concatenate([[-1], order, [-1]]),
@@ -148,22 +117,24 @@ def unit_table(
 
 
 def _units(
-    model: Architecture, formats: ServedFormats, group: StageGroup, work: StageWork
+    group: StageGroup, asked: StagesRequest
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Seconds, weights and caches of each unit; activations and the engine's own."""
-    table, engine = group_table(group, work, formats), group.clock.engine
-    timed = _timed(model, group, work, formats)
+    model, engine, work = asked.model, asked.engine, asked.work
+    table, clock = group_table(group, asked), clock_of(group, engine)
+    shape = shape_of(work, engine.n_chunk_tokens)
+    timed = pass_time(model, table, shape, asked.formats, clock)
     ends = [0.0, 0.0]
     for one in timed.operations:
         if one.operation.layer == OUTSIDE:
             ends[one.operation.name != _OF_THE_EMBEDDING] += float(one.total_s[0])
-    ends[1] += host_s(group, work)
+    ends[1] += engine.decode_host_s if work.phase == "decode" else engine.prefill_host_s
     inside = [
         sum(float(one.total_s[0]) for one in timed.operations if one.operation.layer == layer.name)
         / layer.n_layers
         for layer in model.layers
     ]
-    held = [_held_bytes(model, layer, table, formats, work, group) for layer in model.layers]
+    held = [_held_bytes(layer, table, asked) for layer in model.layers]
     matrix = model.vocab_size * model.d_model * 2.0 / group.n_tensor
     order = np.array(model.order)
     run = np.concatenate([[ends[0]], np.array(inside)[order], [ends[1]]])
@@ -173,43 +144,16 @@ def _units(
     return run, weights, cache, fixed
 
 
-def host_s(group: StageGroup, work: StageWork) -> float:
-    """What the host adds to a pass, where its tokens are sampled [s]."""
-    engine = group.clock.engine
-    return engine.decode_host_s if work.phase == "decode" else engine.prefill_host_s
-
-
-def _timed(
-    model: Architecture, group: StageGroup, work: StageWork, formats: ServedFormats
-) -> PassTime:
-    shape = work.shape(group.clock.engine.n_chunk_tokens)
-    return pass_time(model, group_table(group, work, formats), shape, formats, group.clock)
-
-
 def _held_bytes(
-    model: Architecture,
-    layer: LayerClass,
-    table: DeploymentTable,
-    formats: ServedFormats,
-    work: StageWork,
-    group: StageGroup,
+    layer: LayerClass, table: DeploymentTable, asked: StagesRequest
 ) -> tuple[float, float]:
     """Weights and caches of one layer of a class on one device [bytes]."""
-    alone = replace(model, layers=(replace(layer, n_layers=1),), order=(0,), vocab_size=0)
-    return _weights_and_caches(alone, table, formats, work, group)
-
-
-def _weights_and_caches(
-    part: Architecture,
-    table: DeploymentTable,
-    formats: ServedFormats,
-    work: StageWork,
-    group: StageGroup,
-) -> tuple[float, float]:
+    formats, work = asked.formats, asked.work
+    alone = replace(asked.model, layers=(replace(layer, n_layers=1),), order=(0,), vocab_size=0)
     n_tokens = work.n_input_tokens + work.n_output_tokens
-    blocks = group.clock.engine.n_block_tokens
-    each = cache_bytes(part, table, formats, n_tokens, blocks) + state_bytes(part, table)
-    return float(parameter_bytes(part, table, formats)[0]), work.n_sequences * float(each[0])
+    each = cache_bytes(alone, table, formats, n_tokens, asked.engine.n_block_tokens)
+    each = each + state_bytes(alone, table)
+    return float(parameter_bytes(alone, table, formats)[0]), work.n_sequences * float(each[0])
 
 
 def handing_s(groups: Sequence[StageGroup], n_bytes: float) -> FloatArray:
@@ -220,69 +164,21 @@ def handing_s(groups: Sequence[StageGroup], n_bytes: float) -> FloatArray:
     others are taken to be in different servers.
     """
     times = np.empty((len(groups), len(groups)))
+    networks = [serving_network(group.cluster.fabric) for group in groups]
     for a, sender in enumerate(groups):
+        in_one_node = sender.n_tensor * sender.n_groups <= networks[a].n_per_node
         for b, receiver in enumerate(groups):
-            stays = a == b and sender.is_in_one_node
-            ends = [_port(group, stays=stays) for group in (sender, receiver)]
+            stays = a == b and in_one_node
+            ends = [
+                _port(group.n_tensor, network, stays=stays)
+                for group, network in ((sender, networks[a]), (receiver, networks[b]))
+            ]
             times[a, b] = n_bytes / min(rate for rate, _ in ends) + max(s for _, s in ends)
     return times
 
 
-def _port(group: StageGroup, *, stays: bool) -> tuple[float, float]:
+def _port(n_tensor: int, network: ServingNetwork, *, stays: bool) -> tuple[float, float]:
     """Bytes/s of all devices of a group together, and latency [s]."""
-    network = group.clock.network
     if stays:
-        return group.n_tensor * network.up_bytes_per_s, network.up_latency_s
-    return group.n_tensor * network.out_bytes_per_s, network.out_latency_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRecount:
-    """One stage, evaluated as a model of its own layers: seconds and bytes of a device."""
-
-    run_s: float
-    held_bytes: float
-
-
-def recount(
-    model: Architecture,
-    formats: ServedFormats,
-    group: StageGroup,
-    work: StageWork,
-    units: range,
-) -> StageRecount:
-    """A stage counted another way: not unit by unit, but as a model that has its layers only.
-
-    Args:
-        units: 0 is the embedding, n_layers + 1 the head.
-    """
-    table = group_table(group, work, formats)
-    layers = [u - 1 for u in units if 1 <= u <= model.n_layers]
-    counts = [sum(model.order[i] == k for i in layers) for k in range(len(model.layers))]
-    has_embedding, has_head = 0 in units, model.n_layers + 1 in units
-    seconds = weights = caches = 0.0
-    if layers:
-        kept = [k for k, n in enumerate(counts) if n]
-        part = replace(
-            model,
-            layers=tuple(replace(model.layers[k], n_layers=counts[k]) for k in kept),
-            order=tuple(kept.index(model.order[i]) for i in layers),
-            vocab_size=0,
-        )
-        timed = _timed(part, group, work, formats)
-        inside = (one for one in timed.operations if one.operation.layer != OUTSIDE)
-        seconds += sum(float(one.total_s[0]) for one in inside)
-        weights, caches = _weights_and_caches(part, table, formats, work, group)
-    for one in _timed(model, group, work, formats).operations:
-        is_first = one.operation.name == _OF_THE_EMBEDDING
-        if one.operation.layer == OUTSIDE and (has_embedding if is_first else has_head):
-            seconds += float(one.total_s[0])
-    copies = has_embedding + has_head
-    if copies == 2 and model.tied_embeddings:
-        copies = 1
-    weights += copies * model.vocab_size * model.d_model * 2.0 / group.n_tensor
-    fixed = float(activation_bytes(model, table)[0]) + group.clock.engine.workspace_bytes
-    return StageRecount(
-        run_s=seconds + (host_s(group, work) if has_head else 0.0),
-        held_bytes=weights + caches + fixed,
-    )
+        return n_tensor * network.up_bytes_per_s, network.up_latency_s
+    return n_tensor * network.out_bytes_per_s, network.out_latency_s

@@ -22,10 +22,11 @@ from typing import Protocol
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import Operation, Part, PassShape
 from planner.estimates.serving.passes import pass_operations
 from planner.specs.architecture import Architecture
+from planner.specs.served_formats import ServedFormats
 
 OUTSIDE = "model"
 """What operations outside of all layers have as their layer."""

@@ -1,149 +1,159 @@
-"""Place layers on mixed machines: stages from patterns, a bound from covers, a replay of all.
+"""Place layers on mixed machines: placements from several searches, bounds from several proofs.
 
-The rate of a placement is searched by bisection: at each rate the patterns that reach it, and
-whether rows of them hold all layers. Rows of stages are a restriction, so what they do not reach
-is not refuted by that; the bound is of all placements, and comes from covers. What is open
-between the two is closed by the program of arcs, where the pool is small.
+A small pool is searched whole: every placement that could be better is tried, with every link as
+it is. Of a larger one rows of stages are found by bisection of the rate, placements near them are
+searched, and the bound comes from prices of layers and from covers. What is open between the two
+is closed by the flow program, proved by two solvers, where the pool is small enough for it.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from planner.errors import SolverError
-from planner.programs.machines import (
-    Classes,
-    Placement,
-    Pool,
-    classes,
-    fixed_point_bound,
-    rate_table,
-    regions,
-    violations,
-)
-from planner.programs.replay import replayed_rate
-from planner.solvers.machines.arcs import MOST_ARCS, best_arcs, n_arcs
-from planner.solvers.machines.covers import CoverSearch
-from planner.solvers.machines.rows import Found, Tries, best_row
+from planner.programs.layer_prices import priced_bound
+from planner.programs.machines import Classes, Placement, Pool, classes, regions
+from planner.programs.spans import Spans, rates_by_layers, spans
+from planner.solvers.machines.chains import chain
+from planner.solvers.machines.enumeration import dive, enumerate_all, improve, lower_bound
+from planner.solvers.machines.known import OWN_LINKS, Known, Tries
+from planner.solvers.machines.sweep import sweep
+from planner.solvers.proving import Proved
 
-FIXED_POINT, COVERS, ARCS = "fixed point", "layer covers", "flow over arcs"
+EVEN_PRICES, PRICES, COVERS, ROWS = "even prices", "layer prices", "layer covers", "rows of stages"
+"""Provers of the project's own, beside enumeration; solvers prove by their names."""
+
+MOST_SEARCHED = 16
+"""Machines of a pool that may be searched whole."""
+
+MOST_NEAR = 64
+"""Machines of a pool of which placements near the best one are searched."""
+
+AT_FIRST, THEN = 100_000_000, 1_500_000_000
+"""Work of searching a small pool, before and after what else there is to try."""
+
+NEAR = 300_000_000
+"""Work of searching near a placement."""
+
+A_STEP = 300_000_000
+"""Work at each rate where the bound of a small pool is bisected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementSolution:
-    """A verified placement; none if not one layer row was found.
+    """The best placement that was found, verified, and what is proven of all others.
 
     Args:
-        rate: that a maximum flow through the placement has [tokens/s].
-        bound: no placement has more, whatever the links [tokens/s].
-        proof: `fixed point`, `layer covers` or `flow over arcs`, whichever is lowest.
-        fixed_point: the first bound [tokens/s].
-        n_regions: that links divide the machines into.
-        n_stages: of the row.
-        n_rates: rates tried; `n_patterns` of the last one found.
-        n_rounds: of column generation.
+        proved: values and bounds are rates made negative, as of a minimum.
+        n_spans: spans that machines may hold.
+        n_solves: programs solved.
     """
 
-    placement: Placement | None
-    rate: float
-    bound: float
-    proof: str
-    fixed_point: float
-    n_regions: int
-    n_stages: int
-    n_rates: int
-    n_patterns: int
-    n_rounds: int
-    wall_s: float
+    proved: Proved[Placement]
+    n_spans: int
+    n_solves: int
+
+    @property
+    def placement(self) -> Placement | None:
+        return self.proved.answer
+
+    @property
+    def rate(self) -> float:
+        """That a maximum flow through the placement has; 0 without one [tokens/s]."""
+        return 0.0 if self.proved.answer is None else -self.proved.objective
+
+    @property
+    def bound(self) -> float:
+        """No placement has more [tokens/s]."""
+        return -self.proved.bound
 
     @property
     def gap(self) -> float:
-        return (self.bound - self.rate) / self.rate if self.rate > 0 else math.inf
+        return self.proved.gap
 
 
 def place(pool: Pool, tries: Tries) -> PlacementSolution:
-    """The placement of the highest rate that rows of stages reach, and a bound on all others.
+    """The best placement that the searches find, and the least bound that is proven on all."""
+    known, some = Known(pool=pool, tries=tries), spans(pool)
+    is_small, is_medium = (len(pool.names) <= most for most in (MOST_SEARCHED, MOST_NEAR))
+    _price(known, some)
+    region = regions(pool, known.bound)
+    steps: list[tuple[bool, Callable[[], object]]] = [
+        (is_small, lambda: dive(known, some)),
+        (is_small, lambda: improve(known, some, NEAR)),
+        (is_small, lambda: enumerate_all(known, some, AT_FIRST)),
+        (not is_small, lambda: chain(known)),
+        (True, lambda: _rows(known, some, region)),
+        (is_medium, lambda: sweep(known, some)),
+        (is_medium, lambda: improve(known, some, NEAR)),
+        (is_small, lambda: lower_bound(known, some, A_STEP)),
+        (True, lambda: _flow(known, some)),
+        (is_small, lambda: improve(known, some, NEAR)),
+        (is_small, lambda: enumerate_all(known, some, THEN)),
+    ]
+    for applies, step in steps:
+        if applies and not known.is_closed and not known.is_late:
+            step()
+    return PlacementSolution(
+        proved=known.proved,
+        n_spans=sum(len(one) - 1 for one in some.rate),
+        n_solves=known.n_solves,
+    )
 
-    Raises:
-        SolverError: a solver failed, or an answer fails verification.
-    """
-    began_s = time.perf_counter()
-    limit = math.inf if tries.time_limit_s is None else tries.time_limit_s
-    table = rate_table(pool)
-    counts = np.bincount(pool.type_of, minlength=len(pool.types))
+
+def _price(known: Known, some: Spans) -> None:
+    """The first bound, which every pool has."""
+    pool = known.pool
     through = min(float(pool.from_coordinator.sum()), float(pool.to_coordinator.sum()))
-    fixed = fixed_point_bound(counts, table, pool.n_layers, at_most=through)
-    region = regions(pool, fixed)
-    alike = classes(pool, region)
-    hoped = classes(pool, region, hopes=True)
+    most = sum(float(rates.max()) for rates in some.rate)
+    priced = priced_bound(some, min(through, most))
+    known.prices = None if priced.is_even else priced.prices
+    prover = EVEN_PRICES if priced.is_even else PRICES
+    known.prove(prover, priced.bound, known.began_s, knows=OWN_LINKS)
+
+
+def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
+    """Rows of stages, and between them the bound by covers."""
+    from planner.solvers.machines.rows import best_row
+
+    pool, deadline_s = known.pool, known.deadline_s
+    alike, hoped = classes(pool, region), classes(pool, region, hopes=True)
+    half_s = (time.perf_counter() + deadline_s) / 2
+    known.attempt(ROWS, lambda: best_row(known, alike, deadline_s=half_s, quick=True))
+    if not known.is_closed:
+        known.attempt(COVERS, lambda: _cover(known, some))
+    if not known.is_closed:
+        known.attempt(ROWS, lambda: best_row(known, alike, deadline_s=deadline_s))
+    if not known.is_closed and not _is_same(alike, hoped):
+        known.attempt(ROWS, lambda: best_row(known, hoped, deadline_s=deadline_s, hopes=True))
+
+
+def _cover(known: Known, some: Spans) -> None:
+    """The bound by layer covers."""
+    from planner.solvers.machines.covers import CoverSearch
+
+    began_s, bound = time.perf_counter(), known.bound
+    counts, rates = rates_by_layers(some)
     search = CoverSearch(
         n_machines=counts,
-        rates=table,
-        n_layers=pool.n_layers,
-        deadline_s=began_s + limit,
+        rates=rates,
+        n_layers=known.pool.n_layers,
+        deadline_s=known.deadline_s,
     )
-    half_s = began_s + limit / 2
-    found = best_row(pool, alike, (0.0, fixed), tries, deadline_s=half_s, quick=True)
-    bound, proof = fixed, FIXED_POINT
-    if fixed > found.rate * (1.0 + tries.gap):
-        bound = search.least_bound(found.rate, fixed, tolerance=tries.gap / 2)
-        proof = COVERS if bound < fixed else FIXED_POINT
-        found = best_row(
-            pool, alike, (found.rate, bound), tries, deadline_s=began_s + limit, best=found
-        )
-    if bound > found.rate * (1.0 + tries.gap) and not _is_same(alike, hoped):
-        between = (found.rate, bound)
-        found = best_row(
-            pool, hoped, between, tries, deadline_s=began_s + limit, best=found, hopes=True
-        )
-    if bound > found.rate * (1.0 + tries.gap) and alike.n_regions == 1:
-        found, bound, proof = _polished(pool, alike, found, (bound, proof), tries, began_s + limit)
-    if found.rate > bound * (1.0 + 1e-9):
-        raise SolverError(f"a placement of {found.rate} tokens/s is above the bound of {bound}")
-    return PlacementSolution(
-        placement=found.placement,
-        rate=found.rate,
-        bound=max(bound, found.rate),
-        proof=proof,
-        fixed_point=fixed,
-        n_regions=alike.n_regions,
-        n_stages=found.n_stages,
-        n_rates=found.n_rates,
-        n_patterns=found.n_patterns,
-        n_rounds=search.n_rounds,
-        wall_s=time.perf_counter() - began_s,
-    )
+    least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 2)
+    known.n_solves += search.n_rounds
+    if least < bound:
+        known.prove(COVERS, least, began_s, knows=OWN_LINKS)
 
 
-def _polished(
-    pool: Pool,
-    alike: Classes,
-    found: Found,
-    known: tuple[float, str],
-    tries: Tries,
-    deadline_s: float,
-) -> tuple[Found, float, str]:
-    """What rows of stages leave open, by the program of arcs, if the pool is small enough.
+def _flow(known: Known, some: Spans) -> None:
+    """The flow program, if it is small enough, by two solvers."""
+    from planner.solvers.machines.flow import prove_flow
 
-    Its bound is of machines that are entered at their first layer only.
-    """
-    bound, proof = known
-    left_s = deadline_s - time.perf_counter()
-    if n_arcs(alike) > MOST_ARCS or left_s <= 0:
-        return found, bound, proof
-    placement, proven = best_arcs(alike, bound, gap=0.0, time_limit_s=left_s, seed=tries.seed)
-    if proven < bound and not pool.enters_within:
-        bound, proof = proven, ARCS
-    if placement is not None and not violations(pool, placement):
-        rate = replayed_rate(pool, placement)
-        if rate > found.rate:
-            spans = {(held.first, held.n_layers) for held in placement}
-            found = replace(found, placement=placement, rate=rate, n_stages=len(spans))
-    return found, bound, proof
+    known.attempt("flow program", lambda: prove_flow(known, some))
 
 
 def _is_same(alike: Classes, hoped: Classes) -> bool:

@@ -20,6 +20,8 @@ from planner.programs.covers import (
     cover_program,
     covered_layers_bound,
 )
+from planner.solvers.highs_run import options_of, run_highs, set_options
+from planner.solvers.solution import Effort
 
 MOST_ROUNDS = 400
 COLUMNS_A_ROUND = 12
@@ -90,24 +92,26 @@ class _Master:
     def __init__(self, program: CoverProgram) -> None:
         self.program = program
         self.highs = highspy.Highs()
-        for name, value in (("output_flag", False), ("threads", 1), ("presolve", "off")):
-            self.highs.setOptionValue(name, value)
+        set_options(self.highs, options_of(Effort()))
         n_items, n_classes = len(program), len(program.n_machines)
         nothing, empty = np.array([], dtype=np.int32), np.array([])
         for _ in range(n_items):
             self.highs.addRow(-highspy.kHighsInf, 0.0, 0, nothing, empty)
         for n in program.n_machines.tolist():
             self.highs.addRow(-highspy.kHighsInf, float(n), 0, nothing, empty)
-        for item in range(n_items):
-            rows = np.array([item, n_items + program.item_class[item]], dtype=np.int32)
-            held = np.array([-float(program.item_layers[item]), 1.0])
-            self.highs.addCol(0.0, 0.0, highspy.kHighsInf, 2, rows, held)
+        for item, (kind, layers) in enumerate(
+            zip(program.item_class.tolist(), program.item_layers.tolist(), strict=True)
+        ):
+            rows = np.array([item, n_items + kind], dtype=np.int32)
+            held, most = np.array([-float(layers), 1.0]), float(program.n_machines[kind])
+            self.highs.addCol(0.0, 0.0, most, 2, rows, held)
         self.n_items, self.n_classes = n_items, n_classes
         self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
 
     def add(self, cover: IntArray) -> None:
         rows = np.flatnonzero(cover).astype(np.int32)
-        self.highs.addCol(1.0, 0.0, highspy.kHighsInf, len(rows), rows, cover[rows].astype(float))
+        most = float(self.program.n_machines.sum() * self.program.item_layers.max())
+        self.highs.addCol(1.0, 0.0, most, len(rows), rows, cover[rows].astype(float))
 
     @property
     def n_covers(self) -> int:
@@ -117,8 +121,8 @@ class _Master:
         """Layers covered, and the price of each item: its rate before the first cover."""
         if not self.n_covers:
             return 0.0, self.program.item_rate / self.program.rate
-        if self.highs.run() == highspy.HighsStatus.kError:
-            raise SolverError("highs failed on the layer-cover program")
+        if run_highs(self.highs, is_linear=True):
+            raise KeyboardInterrupt
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             status = self.highs.modelStatusToString(self.highs.getModelStatus())
             raise SolverError(f"highs ended the layer-cover program with `{status}`")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from planner.errors import SolverError
-from planner.programs.machines import Classes, Held, Placement, Pool, violations
+from planner.programs.machines import Classes, Held, Placement, Pool
 from planner.programs.patterns import Patterns, patterns
-from planner.programs.replay import replayed_rate
+from planner.solvers.machines.known import Known
 from planner.solvers.machines.seats import seated
 from planner.solvers.machines.stages import Refused, stage_row
 
@@ -19,103 +17,61 @@ NOTHING = 1e-6
 SAME_RATE = 1e-6
 """Relative difference that rounding of flows may make."""
 
-COARSE = 2e-3
-"""Relative step of the bisection there: each rate takes many programs."""
+QUICK, COARSE = 0.1, 2e-3
+"""Relative step of the bisection: at first, before the bound comes down; and where each rate
+takes many programs."""
 
 MOST_ROWS = 30
 """Rows that are tried at a rate where it depends on the machines what links carry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tries:
-    """How hard to try.
-
-    Args:
-        gap: relative distance of rate and bound at which to stop.
-        time_limit_s: wall time; None for as long as it takes.
-        n_visits: times that the way through the layers may come back to a region.
-    """
-
-    gap: float = 1e-4
-    time_limit_s: float | None = None
-    n_visits: int = 2
-    seed: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class Found:
-    """The best placement so far, and how it was found."""
-
-    placement: Placement | None = None
-    rate: float = 0.0
-    n_stages: int = 0
-    n_patterns: int = 0
-    n_rates: int = 0
-
-
 def best_row(
-    pool: Pool,
-    alike: Classes,
-    between: tuple[float, float],
-    tries: Tries,
-    *,
-    deadline_s: float,
-    quick: bool = False,
-    best: Found | None = None,
-    hopes: bool = False,
-) -> Found:
-    """Bisect the rate; each row of stages that is found raises the lower end to its own rate.
+    known: Known, alike: Classes, *, deadline_s: float, quick: bool = False, hopes: bool = False
+) -> None:
+    """Bisect the rate between what is reached and the bound; each row that is found is offered.
+
+    That no row is found at a rate proves nothing, whoever says so: it ends this search only.
 
     Args:
-        between: a rate that is reached, and one that is a bound.
         quick: stop within a tenth: the bound comes down before the rest is worth its while.
-        best: what is known already.
         hopes: links are those of the best machines, which are then to be found.
+
+    Raises:
+        SolverError: a solver failed.
     """
-    found = best or Found()
-    low, high = between
-    trying = high  # the bound itself first: where it is reached, that is all
-    nothing = high * NOTHING
+    low, high = known.rate, known.bound
+    step = QUICK if quick else max(known.tries.gap / 2, hopes * COARSE)
+    trying, nothing = (
+        high,
+        high * NOTHING,
+    )  # the bound itself first: where it is reached, that is all
     while time.perf_counter() < deadline_s and trying > nothing:
-        row = _tried(pool, alike, trying, tries, hopes=hopes)
-        n_rates = found.n_rates + 1
-        if row is not None and row.rate > found.rate:
-            found = row
-        if row is None or row.rate < trying * (1.0 - SAME_RATE):
+        known.n_solves += 1
+        if _tried(known, alike, trying, hopes=hopes) < trying * (1.0 - SAME_RATE):
             high = trying
-        low = max(low, found.rate)
-        found = replace(found, n_rates=n_rates)
-        if high - low <= (0.1 if quick else max(tries.gap / 2, hopes * COARSE)) * high:
+        low = max(low, known.rate)
+        if high - low <= step * high:
             break
         trying = (low + high) / 2
-    return found
 
 
-def _tried(pool: Pool, alike: Classes, rate: float, tries: Tries, *, hopes: bool) -> Found | None:
-    """A row of stages that reaches a rate, replayed; None if none was found.
+def _tried(known: Known, alike: Classes, rate: float, *, hopes: bool) -> float:
+    """Look for a row of stages that reaches a rate; what the best that was found serves.
 
     With hopes the best of a few rows, which may be below the rate.
     """
+    pool, tries = known.pool, known.tries
     some = patterns(alike, rate)
-    refused, best = Refused(), None
+    refused, best = Refused(), 0.0
     for _ in range(MOST_ROWS if hopes else 1):
         row = stage_row(alike, some, n_visits=tries.n_visits, seed=tries.seed, refused=refused)
-        if row.stages is None:
+        if row is None:
             break
-        seats = seated(pool, alike, some, row.stages) if hopes else None
-        placement = seats.placement if seats else _placed(alike, some, row.stages)
-        if placement is not None:
-            rate_there = replayed(pool, placement)
-            n_stages, n_patterns = len(row.stages), len(some)
-            if best is None or rate_there > best.rate:
-                best = Found(
-                    placement=placement, rate=rate_there, n_stages=n_stages, n_patterns=n_patterns
-                )
-            if rate_there >= rate * (1.0 - SAME_RATE):
-                break
-            if not hopes:
-                raise SolverError(f"stages of {rate} tokens/s replay at {rate_there}")
-        if not _refuse(pool, alike, some, row.stages, refused):
+        placed = seated(pool, alike, some, row).placement if hopes else _placed(alike, some, row)
+        best = max(best, known.offer(placed))
+        if best >= rate * (1.0 - SAME_RATE) or known.is_late:
+            break
+        if not _refuse(pool, alike, some, row, refused):
             break
     return best
 
@@ -148,18 +104,6 @@ def _refuse(
     refused.first.update(first)
     refused.last.update(last)
     return bool(pairs or first or last)
-
-
-def replayed(pool: Pool, placement: Placement) -> float:
-    """The rate of a placement, verified.
-
-    Raises:
-        SolverError: it is none.
-    """
-    broken = violations(pool, placement)
-    if broken:
-        raise SolverError(f"a placement breaks {broken}")
-    return replayed_rate(pool, placement)
 
 
 def _placed(alike: Classes, some: Patterns, stages: tuple[int, ...]) -> Placement:

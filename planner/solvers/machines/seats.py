@@ -7,36 +7,19 @@ A small mixed-integer program for HiGHS: seats are binary, flows over links cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
 
-from planner.errors import SolverError
+from planner.equations.arrays import FloatArray
 from planner.programs.machines import Classes, Held, Placement, Pool
 from planner.programs.patterns import Patterns
+from planner.programs.posing import Posed
+from planner.solvers.mixed import highs
+from planner.solvers.solution import Effort
 
 MOST_NODES = 2_000
 _SEATED = 0.5
-
-
-@dataclass(slots=True)
-class _Rows:
-    """A program in parts: max Σ cost x, rows as they come."""
-
-    cost: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    is_whole: list[bool] = field(default_factory=list)
-    rows: list[tuple[dict[int, float], float, float]] = field(default_factory=list)
-
-    def variable(self, upper: float, *, cost: float = 0.0, is_whole: bool = False) -> int:
-        self.cost.append(cost)
-        self.upper.append(upper)
-        self.is_whole.append(is_whole)
-        return len(self.cost) - 1
-
-    def row(self, terms: dict[int, float], low: float, high: float) -> None:
-        self.rows.append((terms, low, high))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,25 +48,23 @@ def seated(
     Args:
         stages: patterns along the layers, by index.
         ends: whether the first stage is fed by the coordinator, and the last one feeds it.
-
-    Raises:
-        SolverError: HiGHS failed.
     """
     regions = [int(some.region[p]) for p in stages]
     last = len(stages) - 1
     passes = [s for s in range(last) if regions[s] != regions[s + 1]]
     touching = sorted({0, last, *passes, *(s + 1 for s in passes)})
-    posed = _Rows()
-    whole = posed.variable(1.0, cost=1.0)  # the flow, in shares of the rate that is tried
+    posed = Posed()
+    whole = posed.column("flow", 1.0, cost=-1.0)  # the flow, in shares of the rate that is tried
     seats: dict[tuple[int, int], int] = {}
     flows: dict[tuple[int, int], int] = {}
     for s in touching:
         fed = (ends[0] and s == 0, ends[1] and s == last)
         _seat(posed, pool, alike, some, (s, stages[s]), fed, seats, flows)
-        posed.row({f: 1.0 for (at, _), f in flows.items() if at == s} | {whole: -1.0}, 0.0, 0.0)
+        passed = {f: 1.0 for (at, _), f in flows.items() if at == s}
+        posed.row(f"stage({s})", {**passed, whole: -1.0}, 0.0, 0.0)
     for machine in {m for _, m in seats}:
         mine = {z: 1.0 for (_, m), z in seats.items() if m == machine}
-        posed.row(mine, 0.0, 1.0)
+        posed.row(f"once({machine})", mine, 0.0, 1.0)
     for s in passes:
         _pass(posed, pool, some.rate, s, flows)
     values = _solved(posed)
@@ -91,11 +72,11 @@ def seated(
         return Seats(placement=None, share=0.0)
     chosen = {(s, m) for (s, m), z in seats.items() if values[z] > _SEATED}
     placed = _placement(alike, some, stages, chosen, set(touching))
-    return Seats(placement=placed, share=values[whole])
+    return Seats(placement=placed, share=float(values[whole]))
 
 
 def _seat(
-    posed: _Rows,
+    posed: Posed,
     pool: Pool,
     alike: Classes,
     some: Patterns,
@@ -117,14 +98,14 @@ def _seat(
                 most = min(most, float(pool.from_coordinator[machine]))
             if fed[1]:
                 most = min(most, float(pool.to_coordinator[machine]))
-            seats[s, machine] = z = posed.variable(1.0, is_whole=True)
-            flows[s, machine] = f = posed.variable(1.0)
+            seats[s, machine] = z = posed.column(f"z({s},{machine})", 1.0, is_whole=True)
+            flows[s, machine] = f = posed.column(f"f({s},{machine})", 1.0)
             mine[z] = 1.0
-            posed.row({f: 1.0, z: -most / some.rate}, -np.inf, 0.0)
-        posed.row(mine, float(n), float(n))
+            posed.row(f"serve({s},{machine})", {f: 1.0, z: -most / some.rate}, -np.inf, 0.0)
+        posed.row(f"class({s},{c})", mine, float(n), float(n))
 
 
-def _pass(posed: _Rows, pool: Pool, rate: float, s: int, flows: dict[tuple[int, int], int]) -> None:
+def _pass(posed: Posed, pool: Pool, rate: float, s: int, flows: dict[tuple[int, int], int]) -> None:
     """What leaves each machine of a stage comes to those of the next, over links."""
     here = {m: f for (at, m), f in flows.items() if at == s}
     there = {m: f for (at, m), f in flows.items() if at == s + 1}
@@ -134,41 +115,19 @@ def _pass(posed: _Rows, pool: Pool, rate: float, s: int, flows: dict[tuple[int, 
         for other in there:
             link = float(pool.links[m, other])
             if link > 0:
-                e = posed.variable(min(1.0, link / rate))
+                e = posed.column(f"x({s},{m},{other})", min(1.0, link / rate))
                 out[m][e] = into[other][e] = 1.0
-    for terms in (*out.values(), *into.values()):
-        posed.row(terms, 0.0, 0.0)
+    for name, side in (("out", out), ("into", into)):
+        for m, terms in side.items():
+            posed.row(f"{name}({s},{m})", terms, 0.0, 0.0)
 
 
-def _solved(posed: _Rows) -> list[float] | None:
-    """Values of all variables at the most flow."""
-    model = highspy.Highs()
-    options = {
-        "output_flag": False, "presolve": "off", "threads": 1, "mip_max_nodes": MOST_NODES,
-        "mip_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9,
-    }  # fmt: skip
-    for name, value in options.items():
-        if model.setOptionValue(name, value) != highspy.HighsStatus.kOk:
-            raise SolverError(f"highs does not take {value!r} for its option `{name}`")
-    for cost, upper, is_whole in zip(posed.cost, posed.upper, posed.is_whole, strict=True):
-        model.addVar(0.0, upper)
-        index = model.getNumCol() - 1
-        model.changeColCost(index, cost)
-        if is_whole:
-            model.changeColIntegrality(index, highspy.HighsVarType.kInteger)
-    for terms, low, high in posed.rows:
-        index, weight = np.array(list(terms), dtype=np.int32), np.array(list(terms.values()))
-        model.addRow(low, high, len(terms), index, weight)
-    model.changeObjectiveSense(highspy.ObjSense.kMaximize)
-    highspy.Highs.resetGlobalScheduler(True)
-    try:
-        if model.run() == highspy.HighsStatus.kError:
-            raise SolverError("highs failed on the program of seats")
-    finally:
-        highspy.Highs.resetGlobalScheduler(True)
-    if model.getInfo().primal_solution_status != 2:  # kSolutionStatusFeasible
-        return None
-    return list(model.getSolution().col_value)
+def _solved(posed: Posed) -> FloatArray | None:
+    """Values of all variables at the most flow that HiGHS finds; it is replayed, not believed."""
+    word = highs.solve(posed.program("seats"), Effort(), options={"mip_max_nodes": MOST_NODES})
+    if word.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    return word.answer
 
 
 def _placement(

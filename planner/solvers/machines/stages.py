@@ -22,14 +22,6 @@ MOST_DETERMINISTIC = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageRow:
-    """Patterns along the layers, by index; proven if there is none within the patterns."""
-
-    stages: tuple[int, ...] | None
-    is_proven: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
     """What was found not to carry the rate, whichever machines stand there.
 
@@ -50,14 +42,15 @@ def stage_row(
     n_visits: int = 1,
     seed: int = 0,
     refused: Refused | None = None,
-) -> StageRow:
-    """Stages of some patterns that hold every layer once, in an order that links allow.
+) -> tuple[int, ...] | None:
+    """Patterns along the layers, by index, that hold every layer once, in an order that links
+    allow; None if none was found, which proves nothing.
 
     Raises:
         SolverError: CP-SAT failed.
     """
     if not len(some):
-        return StageRow(stages=None, is_proven=some.is_whole)
+        return None
     model = cp_model.CpModel()
     is_plain = pool.n_regions == 1 and bool(some.entry.all() and some.leaving.all())
     visits = [
@@ -79,11 +72,9 @@ def stage_row(
     if status == cp_model.MODEL_INVALID:
         raise SolverError("cpsat does not take the program of stage patterns")
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        proven = status == cp_model.INFEASIBLE and some.is_whole
-        return StageRow(stages=None, is_proven=proven)
+        return None
     order = posed if is_plain else _order(solver, posed)
-    stages = [p for visit in order for p in visit.stages(solver)]
-    return StageRow(stages=tuple(stages), is_proven=True)
+    return tuple(p for visit in order for p in visit.stages(solver))
 
 
 class _Visit:

@@ -45,13 +45,12 @@ def main() -> int:
         return _say({"failure": f"scip ended with {status}: {solver.status_string()}"})
     outcome = _ENDS[status]
     has_point = outcome != "infeasible" and solver.has_solution()
-    return _say(
-        {
-            "outcome": outcome,
-            "values": [float(v) for v in solver.variable_values()] if has_point else None,
-            "bound": None if outcome == "infeasible" else float(solver.best_objective_bound()),
-        }
-    )
+    bound: float | None = None
+    if outcome != "infeasible":
+        # where it found nothing it hands over no bound either, and 0 stands in its place
+        bound = float(solver.best_objective_bound()) if has_point else -1e20
+    values = [float(v) for v in solver.variable_values()] if has_point else None
+    return _say({"outcome": outcome, "values": values, "bound": bound})
 
 
 def _say(record: dict[str, Any]) -> int:

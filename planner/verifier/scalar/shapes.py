@@ -1,4 +1,4 @@
-"""A mesh, and a model laid on it, as the referee sees them."""
+"""A mesh, and a model laid on it, as the verifier sees them."""
 
 from __future__ import annotations
 

@@ -38,23 +38,23 @@ def _measured_s(mesh: ScalarMesh, fabric: NodesFabric, send: Send, n_bytes: floa
     assert measured is not None
     inside, nodes = _meeting(mesh, send)
     if send.kind == HALF and nodes == 1:
-        return _fitted_s(measured.all_reduce, inside, n_bytes) / 2
-    gather = _fitted_s(measured.all_gather, inside, n_bytes)
-    scatter = _fitted_s(measured.reduce_scatter, inside, n_bytes)
-    exchange = _fitted_s(measured.all_to_all, inside, n_bytes)
+        return fitted_s(measured.all_reduce, inside, n_bytes) / 2
+    gather = fitted_s(measured.all_gather, inside, n_bytes)
+    scatter = fitted_s(measured.reduce_scatter, inside, n_bytes)
+    exchange = fitted_s(measured.all_to_all, inside, n_bytes)
     between = mesh.tiers.index(1)
     hop = min(nodes - 1, 1) * mesh.axis_hop_s[between]
     port = mesh.axis_bytes_per_s[between]
     away = n_bytes * (nodes - 1) / nodes / port
     if send.kind == "exchange":
-        idle = _fitted_s(measured.all_to_all, inside, 0.0)
+        idle = fitted_s(measured.all_to_all, inside, 0.0)
         return hop + idle + max(exchange - idle, away)
     # only what one device has of its node's part goes to other nodes
     steps = {"scatter": scatter, HALF: (scatter + gather) / 2}
     return steps.get(send.kind, gather) + away / inside + hop
 
 
-def _fitted_s(fits: TwoRegimes, n_devices: float, n_bytes: float) -> float:
+def fitted_s(fits: TwoRegimes, n_devices: float, n_bytes: float) -> float:
     """The faster regime, its latency and seconds a byte read off at the size of the group."""
     short = _at(fits.n_devices, fits.short_latency_s, n_devices, log2)
     short += n_bytes * _at(fits.n_devices, _inverse(fits.short_bytes_per_s), n_devices, _share)

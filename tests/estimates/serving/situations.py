@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from planner.calibration.kernel_files import kernel_table
-from planner.estimates.serving.deployments import DeploymentTable, ServedFormats
+from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
@@ -13,6 +13,7 @@ from planner.estimates.serving.serving import Serving, ServingTimes, Traffic, se
 from planner.specs.architecture import Architecture
 from planner.specs.engine_files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.served_formats import ServedFormats
 
 BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")
 FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")

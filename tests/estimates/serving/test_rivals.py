@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from planner.estimates.serving.deployments import ServedFormats, deployments
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
 from planner.predicting import predict
 from planner.specs.ledger import recording
 from planner.specs.reading import load_architecture
+from planner.specs.served_formats import ServedFormats
 from tests.report.predictions import FP8, machines
 
 R1 = load_architecture("deepseek-r1")

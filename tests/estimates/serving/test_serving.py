@@ -77,6 +77,17 @@ def test_prompts_longer_than_a_chunk_take_several_passes():
     assert np.all(np.diff(times.ttft_s) < 0)
 
 
+@pytest.mark.parametrize(("engine", "n_chunks"), [("vllm", 3), ("sglang", 2)])
+def test_what_is_drafted_takes_room_of_prompts_where_decodes_ride_along(engine, n_chunks):
+    """Of 1024 tokens 16 · (1 + 31) are decoded: 512 are left for 1025 of a prompt."""
+    timer, spec = clock("h100-nvl8-x1", engine), model("qwen3-8b")
+    table = deployments(formats=BF16, batch=16, chunk_tokens=1024)
+    serving = Serving(model=spec, formats=BF16, engine=timer.engine, clock=timer)
+    drafts = drafts_of(spec, "eagle", 31, 0.8)
+    times = serving_times(serving, table, replace(CHAT, n_input_tokens=1025.0), drafts=drafts)
+    assert times.n_chunks[0] == n_chunks
+
+
 def test_what_does_not_fit_queues():
     table = deployments(formats=BF16, batch=[16, 4096])
     times = served("qwen3-8b", table, CHAT)

@@ -1,0 +1,83 @@
+"""What is asked of a cut into pipeline stages: a model, groups of devices, what flows through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.specs.architecture import Architecture
+from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.records import ClusterSpec
+from planner.specs.served_formats import ServedFormats
+from planner.specs.targets import Wanted
+
+PHASES = ("decode", "prefill")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageGroup:
+    """A kind of group, and how many of them there are.
+
+    Args:
+        name: what the request calls it: `h100-sxm TP 8`.
+        cluster: servers of its device.
+        kernels: of its device under the engine.
+        n_tensor: devices that share each layer.
+        n_expert_parallel: groups that experts are dealt to among them.
+        n_groups: groups that there are.
+    """
+
+    name: str
+    cluster: ClusterSpec
+    kernels: KernelTable
+    n_tensor: int
+    n_expert_parallel: int
+    n_groups: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageWork:
+    """What flows through the stages.
+
+    Args:
+        phase: one of `PHASES`; prefill reads one chunk of a prompt in each pass.
+        batch: sequences of one micro-batch.
+        n_microbatches: micro-batches in flight; all of them have their caches.
+        n_input_tokens, n_output_tokens: of each sequence.
+    """
+
+    phase: str
+    batch: int
+    n_microbatches: int
+    n_input_tokens: int
+    n_output_tokens: int
+
+    @property
+    def n_sequences(self) -> int:
+        return self.batch * self.n_microbatches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagesRequest:
+    """One request for a cut, defaults filled in.
+
+    Args:
+        model: its layers, in order.
+        engine: whose kernels time it, and how it shares memory.
+        groups: kinds of groups, in the order in which they were given.
+        work: what flows through the stages.
+        formats: that the model is served in.
+        objective: `latency`, of one pass through all stages, or `bottleneck`, the slowest stage.
+        solver: `highs`, `cpsat` or `exhaustive`.
+        time_limit_s: of the search.
+        proof: how many provers have to vouch.
+    """
+
+    model: Architecture
+    engine: EngineSpec
+    groups: tuple[StageGroup, ...]
+    work: StageWork
+    formats: ServedFormats
+    objective: str = "bottleneck"
+    solver: str = "highs"
+    time_limit_s: float | None = None
+    proof: Wanted = "two"

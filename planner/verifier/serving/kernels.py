@@ -1,0 +1,170 @@
+"""One run of a kernel on a device, timed by the closed form that its constants were fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.families import arguments_of
+from planner.specs.stages_request import StageGroup
+
+STATIC = "_static"
+"""Ending of a format whose inputs the norm before has quantised."""
+
+STORED = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0 + 4.0 / 128**2,
+    "int8": 1.0,
+    "mxfp4": 0.5 + 1.0 / 32,
+    "nvfp4": 0.5 + 1.0 / 16,
+    "int4": 0.5 + 2.0 / 128,
+    "fp4": 0.5,
+}
+"""Bytes of a number of a matrix, with its part of a scale."""
+
+READ = {"fp8": 1.0, "fp8_block": 1.0 + 4.0 / 128, "int8": 1.0, "nvfp4": 0.5 + 1.0 / 16}
+"""Bytes of a number that meets such a matrix, where it is quantised too; 2 of others."""
+
+_MULTIPLIED = {
+    "int4": "bf16",
+    "mxfp4": "bf16",
+    "mxfp4_mxfp8": "fp8",
+    "fp8_block": "fp8",
+    "nvfp4": "fp4",
+}
+"""Formats whose peak is that of another."""
+
+_PRODUCTS = ("gemm", "grouped_gemm", "experts", "scores")
+
+
+def stored_bytes(number_format: str) -> float:
+    return STORED[number_format.removesuffix(STATIC)]
+
+
+def read_bytes(number_format: str) -> float:
+    return READ.get(number_format.removesuffix(STATIC), 2.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A kernel that a device runs once.
+
+    Args:
+        family: of its closed form.
+        format: of its numbers.
+        part: of the layer: kernels that quantise run once for the products of a part.
+        arguments: of the closed form.
+        flop, hbm_bytes: for what has none.
+    """
+
+    family: str
+    format: str = "bf16"
+    part: str = ""
+    arguments: Mapping[str, float] = field(default_factory=dict)
+    flop: float = 0.0
+    hbm_bytes: float = 0.0
+
+
+def product(part: str, m: float, n: float, k: float, number_format: str) -> Run:
+    """m rows of k numbers times a matrix of n columns."""
+    shape = {"m": m, "n": n, "k": k}
+    widths = {"weight_bytes": stored_bytes(number_format), "input_bytes": read_bytes(number_format)}
+    return Run(family="gemm", format=number_format, part=part, arguments={**shape, **widths})
+
+
+def grouped_product(
+    rows: float, hit: float, n: float, k: float, number_format: str, *, reads: bool = False
+) -> Run:
+    """Rows that each meet the matrix of their group; `hit` of these are read."""
+    return Run(
+        family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
+        format=number_format,
+        arguments={
+            "tokens": rows,
+            "n_groups_hit": hit,
+            "n": n,
+            "k": k,
+            "weight_bytes": stored_bytes(number_format),
+            "input_bytes": read_bytes(number_format),
+        },
+    )
+
+
+def moved(n_bytes: float, n_kernels: float = 1.0) -> Run:
+    """Kernels that read and write numbers once each."""
+    return Run(family="elementwise", arguments={"n_bytes": n_bytes, "n_kernels": n_kernels})
+
+
+class Kernels:
+    """Kernels of a group's device.
+
+    Args:
+        group: its device and what was measured of it.
+    """
+
+    def __init__(self, group: StageGroup) -> None:
+        self.device, self.table = group.cluster.device, group.kernels
+
+    @property
+    def has_fused_experts(self) -> bool:
+        """Whether experts were measured as one kernel."""
+        return any(
+            family == "experts" and kernel.fit.n_rows > 0
+            for (family, _), kernel in self.table.kernels.items()
+        )
+
+    def quantises(self, number_format: str) -> bool:
+        """Whether inputs of products are quantised by kernels of their own."""
+        if number_format not in READ:
+            return False
+        return "quant_fraction" not in self.table.kernel("gemm", number_format).constants
+
+    def seconds(self, run: Run) -> float:
+        """Of one run; none where it has nothing to do."""
+        amounts = (run.arguments[name] for name in ("m", "tokens", "batch", "n_bytes")
+                   if name in run.arguments)  # fmt: skip
+        if next(amounts) <= 0:
+            return 0.0
+        form = FAMILIES[run.family]
+        known = arguments_of(form.function)
+        arguments = {name: value for name, value in run.arguments.items() if name in known}
+        rates = {
+            "peak_flop_per_s": self._peak(run),
+            "hbm_bytes_per_s": self.device.hbm_bytes_per_s,
+        }
+        return float(form.seconds(arguments, rates, self._constants(run)))
+
+    def roofline_s(self, run: Run) -> float:
+        """Of a run without a closed form, at the shares that decode attention attains."""
+        shares = self.table.kernel("decode_attention", self._called("bf16")).constants
+        compute = shares.get("compute_fraction", 1.0) * self._peak(run)
+        memory = shares["memory_fraction"] * self.device.hbm_bytes_per_s
+        least = max(run.flop / compute, run.hbm_bytes / memory)
+        return shares["floor_s"] + least if least > 0 else 0.0
+
+    def _constants(self, run: Run) -> dict[str, float]:
+        constants = dict(self.table.kernel(run.family, self._called(run.format)).constants)
+        if run.format.endswith(STATIC) and "quant_fraction" in constants:
+            del constants["quant_fraction"]
+            plain = self.table.kernel(run.family, "bf16").constants
+            constants["floor_s"] = min(constants["floor_s"], plain["floor_s"])
+        if "prologue_k" in constants and self.table.n_sms:
+            constants.setdefault("n_sms", float(self.table.n_sms))
+        return constants
+
+    def _called(self, number_format: str) -> str:
+        """What tables call a format: `mxfp4` meets 8 bits where the device multiplies these."""
+        name = number_format.removesuffix(STATIC)
+        with_eight = name == "mxfp4" and "mxfp4" in self.device.peak_flop_per_s
+        return "mxfp4_mxfp8" if with_eight else name
+
+    def _peak(self, run: Run) -> float:
+        """Of what a run multiplies in: products in their format, all else in 16 bits."""
+        name = self._called(run.format if run.family.startswith(_PRODUCTS) else "bf16")
+        peaks = self.device.peak_flop_per_s
+        wanted = (_MULTIPLIED.get(name, name), name.partition("_")[0], "bf16", "fp16")
+        return next(peaks[one] for one in wanted if one in peaks)
