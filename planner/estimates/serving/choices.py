@@ -161,9 +161,9 @@ def choices(
         if is_cut:
             break
         for way in ways:
-            able = block.take(has_room(clock.engine, block, way))
-            n_considered += len(able)
-            parts.append(_timed(model, clock, request, able, memory_scale, way))
+            some = block.take(has_room(clock.engine, block, way))
+            n_considered += len(some)
+            parts.append(_timed(model, clock, request, some, memory_scale, way))
     if not parts:
         parts = [_timed(model, clock, request, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
