@@ -157,8 +157,9 @@ def _is_told(case: Case, errors: str) -> bool:
 
 def _says_the_same(case: Case, value: object) -> bool:
     """Whether a file without a number, or with another, says what it said."""
-    before = _at(tomllib.loads(FILES[case.file]), case.keys)
-    return value is not ABSENT and value == before
+    if value is ABSENT:
+        return dotted(case.keys) == "shape.context"  # then nothing limits requests that fit anyway
+    return bool(value == _at(tomllib.loads(FILES[case.file]), case.keys))
 
 
 def _is_coupled(case: Case) -> bool:
