@@ -196,7 +196,7 @@ def two_places():
 def test_rows_of_stages_seat_machines_where_their_links_are():
     some = two_places()
     known = Known(pool=some, tries=Tries(gap=1e-2))
-    known.prove(EVEN_PRICES, 10.0, 0.0, knows="")
+    known.prove(EVEN_PRICES, 10.0, 0.0)
     alike = classes(some, regions(some, 10.0), hopes=True)
     best_row(known, alike, deadline_s=np.inf, hopes=True)
     assert known.rate == pytest.approx(8.0, rel=1e-2)

@@ -19,7 +19,7 @@ from planner.programs.machines import Classes, Placement, Pool, classes, regions
 from planner.programs.spans import Spans, rates_by_layers, spans
 from planner.solvers.machines.chains import chain
 from planner.solvers.machines.enumeration import dive, enumerate_all, improve, lower_bound
-from planner.solvers.machines.known import OWN_LINKS, Known, Tries
+from planner.solvers.machines.known import Known, Tries
 from planner.solvers.machines.sweep import sweep
 from planner.solvers.proving import Proved
 
@@ -32,7 +32,7 @@ MOST_SEARCHED = 16
 MOST_NEAR = 64
 """Machines of a pool of which placements near the best one are searched."""
 
-AT_FIRST, THEN = 100_000_000, 1_500_000_000
+AT_FIRST, THEN = 100_000_000, 600_000_000
 """Work of searching a small pool, before and after what else there is to try."""
 
 NEAR = 300_000_000
@@ -112,7 +112,7 @@ def _price(known: Known, some: Spans) -> None:
     priced = priced_bound(some, min(through, most))
     known.prices = None if priced.is_even else priced.prices
     prover = EVEN_PRICES if priced.is_even else PRICES
-    known.prove(prover, priced.bound, known.began_s, knows=OWN_LINKS)
+    known.prove(prover, priced.bound, known.began_s)
 
 
 def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
@@ -146,7 +146,7 @@ def _cover(known: Known, some: Spans) -> None:
     least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 2)
     known.n_solves += search.n_rounds
     if least < bound:
-        known.prove(COVERS, least, began_s, knows=OWN_LINKS)
+        known.prove(COVERS, least, began_s)
 
 
 def _flow(known: Known, some: Spans) -> None:
