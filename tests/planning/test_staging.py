@@ -285,7 +285,7 @@ def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch
     from planner.solvers import machines
 
     for step in ("dive", "improve", "enumerate_all", "lower_bound", "sweep", "_rows"):
-        monkeypatch.setattr(machines, step, lambda *_: None)
+        monkeypatch.setattr(machines, step, lambda *_, **__: None)
     found = place_layers(three(tmp_path), proof="one")
     assert found.tokens_per_s == 11.0
     assert found.certificate.status == "unconfirmed"
