@@ -15,15 +15,15 @@ from dataclasses import replace
 import numpy as np
 
 from planner.audit_results import Audit, AuditedChange, Observation
+from planner.deadlines import check, timed
 from planner.describe import describe
-from planner.errors import Problem, RequestError
+from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
-from planner.programs.deployment import pose
-from planner.programs.layout import Limit
+from planner.programs.deployment import Posing
 from planner.programs.targets import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.search import search
@@ -56,6 +56,7 @@ OPTIONS = {
 
 
 @arguments_checked(ranges="heeded", options=OPTIONS)
+@timed
 def audit(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -183,9 +184,16 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
     pool = machine_of(request.cluster, request.model)
     own_devices = _only(pool, request, seen.n_devices)
     at_batch = replace(request, batches=(seen.batch,))
-    changes = []
+    possible = _fastest(at_batch, own_devices)
+    equal_speed = _cheapest(request, pool, seen.tpot_s)
+    equal_cost = _fastest(request, pool, usd_per_token=seen.usd_per_token)
+    changes, untried = [], []
     for name, changed, machine in _changes(request, seen, speculation, pool, own_devices):
-        found = _cheapest(changed, machine, seen.tpot_s)
+        try:
+            found = _cheapest(changed, machine, seen.tpot_s)
+        except OutOfTimeError:
+            untried.append(name)
+            continue
         if found is None or (name == DEVICES and found.mesh.n_devices == seen.n_devices):
             continue
         if name == DRAFTS and found.draft is None:
@@ -202,10 +210,11 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
     return Audit(
         request=request,
         observed=seen,
-        possible=_fastest(at_batch, own_devices),
-        equal_speed=_cheapest(request, pool, seen.tpot_s),
-        equal_cost=_fastest(request, pool, usd_per_token=seen.usd_per_token),
+        possible=possible,
+        equal_speed=equal_speed,
+        equal_cost=equal_cost,
         changes=tuple(sorted(changes, key=lambda change: change.usd_per_token)),
+        untried=tuple(untried),
     )
 
 
@@ -269,28 +278,33 @@ def _solved(
     objective: str,
     usd_per_token: float | None = None,
 ) -> Deployment | None:
+    """The best deployment, proved; `None` if there is none.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+    """
+    check()
     table = table_of(request, machine)
     if len(table.arms) == 0:
         return None
-    posed = pose(table, request, objective=objective)
-    if usd_per_token is not None:
-        context, column = posed.quantities["decode_cost"]  # over all output tokens
+    limits: list[tuple[str, float]] = []
+    if usd_per_token is not None:  # the program's is over all output tokens
         workload = request.workload
         share = workload.n_decode_steps / workload.n_output_tokens
-        limit = Limit(
-            name="decode_cost",
-            context=context,
-            column=column,
-            at_most=usd_per_token * share * USD_PER_MTOKEN,
-            unit="USD/Mtoken",
-        )
-        program = replace(posed.program, limits=(*posed.program.limits, limit))
-        posed = replace(posed, program=program)
-    posed = replace(posed, tie_breaker="decode_cost" if objective == "latency" else "latency")
-    found = search(posed, request.options, n_alternatives=0)
+        limits.append(("decode_cost", usd_per_token * share * USD_PER_MTOKEN))
+    posing = Posing(
+        table,
+        request,
+        objective=objective,
+        at_most=tuple(limits),
+        tie_breaker="decode_cost" if objective == "latency" else "latency",
+    )
+    found = search(posing, request.options, n_alternatives=0)
+    if not found.solution.status.is_final:  # only the best so far
+        raise found.solution.unsettled()
     if found.assignment is None:
         return None
-    deployment = describe(table, posed, request, found.assignment)
+    deployment = describe(table, found.posed, request, found.assignment)
     checked(request, deployment)
     return deployment
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from planner.audit_results import Audit
 from planner.certify import screens_of
+from planner.deadlines import check, within
 from planner.errors import SolverError
 from planner.layout_candidates import LayoutCandidates
 from planner.programs.targets import MS, USD_PER_MTOKEN
-from planner.programs.tradeoff import Tradeoff
 from planner.results import Deployment
 from planner.specs.request import Request
 from planner.surveys import DEFAULT_ALPHA, Case, Curve, Frontier, FrontierPoint, FrontierProof
@@ -29,6 +29,11 @@ def audit_curves(audit: Audit) -> tuple[Curve, ...]:
     Raises:
         SolverError: a point failed its verification.
     """
+    with within(audit.request.options.time_limit_s):
+        return _curves(audit)
+
+
+def _curves(audit: Audit) -> tuple[Curve, ...]:
     own, model = audit.request, audit.request.model
     free = replace(own, weights_formats=model.weights_formats, kv_formats=model.kv_formats)
     labels = (
@@ -49,16 +54,13 @@ def decoding_frontier(request: Request) -> Frontier:
     """Every deployment that no other is as good as in speed and in cost of decoding."""
     began_s = time.perf_counter()
     candidates = LayoutCandidates(replace(request, objective=DECODE_COST))
-    posed = candidates.posed
-    context_delay, column_delay = posed.quantities["latency"]
-    traced = trace(
-        Tradeoff(program=posed.program, context_delay=context_delay, column_delay=column_delay),
-        request.options,
-    )
+    traced = trace(candidates.source, "latency", request.options)
+    if not traced.steps:
+        check()
     points: list[FrontierPoint] = []
     verified: tuple[str, ...] = ()
     for step in traced.steps:
-        deployment, verified = candidates.described(step.assignment)
+        deployment, verified = candidates.described(traced.narrowed.posed, step.assignment)
         assert isinstance(deployment, Deployment)
         points.append(_point(request, step, deployment))
     worths = [-DEFAULT_ALPHA * math.log(point.x) - math.log(point.y) for point in points]
@@ -94,13 +96,14 @@ def _point(request: Request, step: Step, deployment: Deployment) -> FrontierPoin
 def _proof(
     candidates: LayoutCandidates, traced: Trace, verified: tuple[str, ...], began_s: float
 ) -> FrontierProof:
-    rejected = {**candidates.rejected, **traced.rejected}
+    before = candidates.rejected(traced.narrowed)
+    rejected = {**before, **traced.rejected}
     return FrontierProof(
         status=traced.status.value,
         proofs=traced.vouched.proofs,
         vouched_by=traced.vouched_by,
-        n_candidates=candidates.n_considered,
-        n_contexts=candidates.posed.program.n_contexts,
+        n_candidates=traced.narrowed.n_columns + sum(before.values()),
+        n_contexts=traced.narrowed.n_contexts,
         screens=screens_of(rejected),
         n_solved=traced.n_solved,
         verified=verified,

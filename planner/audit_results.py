@@ -58,6 +58,7 @@ class Audit:
         equal_speed: the cheapest deployment that is as fast, `None` if none is.
         equal_cost: the fastest deployment that costs no more, `None` if none does.
         changes: single changes that keep the speed, the cheapest first.
+        untried: changes that there was no time for.
     """
 
     request: Request
@@ -66,6 +67,7 @@ class Audit:
     equal_speed: Deployment | None
     equal_cost: Deployment | None
     changes: tuple[AuditedChange, ...]
+    untried: tuple[str, ...] = ()
 
     @property
     def cost_factor(self) -> float | None:

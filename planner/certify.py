@@ -17,7 +17,6 @@ from typing import Any
 from planner.certificates import Certificate, Proof, Screen
 from planner.errors import SolverError
 from planner.estimates.candidates import CandidateTable
-from planner.programs.deployment import PosedProgram
 from planner.programs.screens import Screening
 from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Deployment, LimitUse
@@ -56,6 +55,7 @@ REASONS = {
     "empty": "their slice has nothing left for the other phase",
     "bound": "their lower bound is above a plan that exists",
     "dominated": "another choice of the same slice is no worse in anything",
+    "time": "time ended before they were looked at",
     "slower": "others of the same devices, stages and batch are faster, or they do not fit",
 }
 
@@ -101,15 +101,8 @@ def _reached(objective: str, deployment: Deployment) -> float:
     return values[objective]
 
 
-def _n_too_large(table: CandidateTable) -> int:
-    """Candidates whose weights alone do not fit."""
-    n_decodes = len(table.variants) * len(table.decode.batches)
-    return table.n_too_large * (len(table.prefill.batches) + n_decodes)
-
-
 def certificate(
     tables: Sequence[CandidateTable],
-    posed: PosedProgram,
     request: Request,
     found: Found,
     *,
@@ -121,7 +114,6 @@ def certificate(
 
     Args:
         tables: the candidates, of every model that was chosen among.
-        posed: the program of all of them.
 
     Raises:
         SolverError: what was optimised is not what the deployment comes to.
@@ -131,15 +123,19 @@ def certificate(
     reached = _reached(name, deployment)
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
         raise SolverError(f"{name} {objective!r} is {reached!r} in the deployment")
-    n_too_large = sum(map(_n_too_large, tables))
-    rejected = {"weights": n_too_large, "memory": posed.n_unfit, **n_rejected(screened)}
+    n_unfit = found.posed.n_unfit
+    n_too_large = sum(table.n_too_large * table.n_of_arm for table in tables)
+    n_seen = found.reduced.n_columns + n_unfit
+    n_all = sum(table.n_candidates for table in tables) if found.reduced.is_cut else n_seen
+    rejected = {"weights": n_too_large, "memory": n_unfit, **n_rejected(screened)}
+    rejected["time"] = n_all - n_seen
     return certified(
         solution,
         objective_name=name,
         to_si=partial(in_si, name),
         dimension=OBJECTIVE_UNITS[name][1],
-        n_candidates=posed.program.n_columns + posed.n_unfit + n_too_large,
-        n_contexts=posed.program.n_contexts,
+        n_candidates=n_all + n_too_large,
+        n_contexts=found.reduced.n_contexts,
         screens=screens_of(rejected),
         n_solved=screened.program.n_columns,
         outside=screened.bound,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
@@ -30,6 +31,7 @@ from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
 from planner.commands.verify import verify
+from planner.deadlines import counted_from
 from planner.endings import cause_of, was_heard
 from planner.errors import (
     NoPlanError,
@@ -86,11 +88,12 @@ _NOTHING_ASKED = WrittenPlan()
 _Said = Annotated[Arguments, Parameter(parse=False)]
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
     """Run a command line.
 
     Args:
         argv: words after `plan`; those of the process if None.
+        began_s: when the command began, by `time.perf_counter`; now if None.
 
     Returns:
         The exit code.
@@ -100,7 +103,8 @@ def main(argv: list[str] | None = None) -> int:
     with recording() as ledger:
         kept = Kept()
         try:
-            answer = _run(words, kept)
+            with counted_from(time.perf_counter() if began_s is None else began_s):
+                answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
         return deliver(kept.beside(_remarked(answer, ledger)))

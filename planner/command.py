@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
+BEGAN_S = time.perf_counter()
 INTERRUPTED, EXHAUSTED = 130, 3
 
 
@@ -23,9 +25,9 @@ def main() -> int:
         listen()
         from planner.cli import main as run
 
-        code = run()
+        code = run(began_s=BEGAN_S)
         deafen()
-    except (KeyboardInterrupt, MemoryError, ImportError, SystemError) as error:
+    except (Exception, KeyboardInterrupt) as error:  # what is loading may turn one into another
         code = _cut_short(error)
     _flush()
     os._exit(code)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
+from planner.deadlines import timed
 from planner.economics.planning import plan_economics
 from planner.engine_results import EngineConflict
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
@@ -42,6 +43,7 @@ OF_PREFILL = ("prefill", "prefill_batches")
 
 
 @arguments_checked(ranges="later")
+@timed
 def compare(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],
@@ -113,6 +115,7 @@ def _planner(cost_model: str, choices: _Keywords) -> Callable[..., AnyPlan]:
 
 
 @arguments_checked(ranges="later")
+@timed
 def frontiers(
     models: Sequence[ModelSpec],
     clusters: Sequence[ClusterSpec],

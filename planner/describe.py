@@ -8,7 +8,8 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.equations.speculation import expected_tokens, n_scored
-from planner.estimates.candidates import CandidateTable, NumberFormats, passes
+from planner.estimates.candidates import CandidateTable
+from planner.estimates.phases import NumberFormats, passes
 from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts import attention, naming
 from planner.layouts.divisions import uneven
@@ -16,8 +17,9 @@ from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
-from planner.programs.deployment import DECODE, PREFILL, REPLICAS, PosedProgram
+from planner.programs.amounts import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
+from planner.programs.posed import PosedProgram
 from planner.results import Deployment, Division, DraftPlan, Memory, Mesh, PhasePlan, StepTime
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import Request, Speculation
@@ -42,7 +44,7 @@ def describe(
     scored = work["decode"] if draft is None else draft.target_work
     decode = point(DECODE, scored)
     token_s = decode.pass_s if draft is None else draft.token_s(decode.pass_s)
-    mesh = _mesh(machine, int(table.contexts.mesh[assignment.context]))
+    mesh = _mesh(machine, int(table.arms.mesh[arms[DECODE]]))
     n_replicas, demand = _replicas(posed, request, assignment)
     usd_per_hour = n_replicas * mesh.n_devices * request.cluster.usd_per_hour
     n_output = request.workload.n_output_tokens

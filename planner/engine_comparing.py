@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from planner.comparing import OF_ONE_MODEL, AskedCase, answers_of, compared
+from planner.deadlines import timed
 from planner.engine.asking import usual_weights
 from planner.engine.planning import plan_engine
 from planner.pareto import engine_frontier
@@ -25,6 +26,7 @@ _Served = tuple[Sequence[Architecture], Sequence[ClusterSpec], Sequence[str]]
 
 
 @arguments_checked(ranges="later")
+@timed
 def compare_engines(
     models: Sequence[Architecture],
     clusters: Sequence[ClusterSpec],
@@ -56,6 +58,7 @@ def compare_engines(
 
 
 @arguments_checked(ranges="later")
+@timed
 def engine_frontiers(
     models: Sequence[Architecture],
     clusters: Sequence[ClusterSpec],

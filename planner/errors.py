@@ -5,7 +5,7 @@
     │   └── SpecError     the faults of a file, all at once      exit 2
     ├── NoPlanError       nothing satisfies what was asked       exit 1
     ├── OutOfTimeError    the time limit came before any plan    exit 3
-    └── SolverError       an answer failed its verification      exit 4
+    └── SolverError       an answer failed its verification, or nobody confirms it      exit 4
 
 Errors are data until the command line draws them: a message is composed of facts
 and remedies, never of a traceback.
@@ -92,3 +92,7 @@ class OutOfTimeError(PlannerError):
 
 class SolverError(PlannerError):
     """A solver broke a promise: its answer fails verification, or it failed by itself."""
+
+
+class UnsettledError(SolverError):
+    """No prover found an answer, and what they say does not prove that there is none."""

@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from planner.certify import certified
+from planner.deadlines import solver_limit_s, timed
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
@@ -50,6 +51,7 @@ MOST_SLOTS = 16_384  # of all ranks together
 
 
 @arguments_checked(ranges="heeded", options=OPTIONS)
+@timed
 def place_experts(
     loads: Sequence[float] | FloatArray,
     *,
@@ -112,7 +114,7 @@ def place_experts(
         coactivation=pairs,
     )
     found = solve_experts(
-        program, gap=gap, slack=slack, seed=seed, time_limit_s=time_limit_s, proof=proof
+        program, gap=gap, slack=slack, seed=seed, time_limit_s=solver_limit_s(), proof=proof
     )
     asked = ExpertsRequest(
         loads=tuple(load.tolist()),

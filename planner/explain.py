@@ -1,6 +1,6 @@
-"""Why no plan exists, and what a little more of each limit would buy.
+"""Why no plan exists.
 
-Both are answered by exact solves of the same program with one row changed. A conflict is
+It is answered by exact solves of the same program with rows left out. A conflict is
 found by a deletion filter over the named limits, the level at which users think: leave one
 out, and if there is still no plan, it was not needed.
 
@@ -10,35 +10,32 @@ Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from planner.describe import describe
+from planner.errors import OutOfTimeError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.programs.deployment import PosedProgram, pose
+from planner.gains import limits_of
+from planner.programs.deployment import Posing
 from planner.programs.targets import MS, USD_PER_MTOKEN
 from planner.results import Conflict, Deployment, Obstacle
-from planner.search import is_feasible, optimum, search, time_left
-from planner.shortfall import CAPACITY, demand_reason, larger_pools, most_served, rounded_down
-from planner.solvers import LayoutSolution
-from planner.solvers.solution import Status
+from planner.search import is_feasible
+from planner.shortfall import (
+    CAPACITY,
+    demand_reason,
+    larger_pools,
+    most_served,
+    proved_search,
+    rounded_down,
+)
 from planner.specs.quality import usual_formats
 from planner.specs.reading import cluster_examples
 from planner.specs.request import LIMIT_OPTIONS, Request, command_of
 from planner.units import show
-
-RELIEF = {
-    "tpot": 1.1,
-    "ttft": 1.1,
-    "cost": 1.1,
-    "devices": 2.0,
-    "batch": 0.5,
-    "demand": 0.9,
-    "hbm": 1.1,
-}
-"""How much each limit is loosened to see what it costs."""
 
 QUANTITY = {
     "tpot": ("latency", 1.0 / MS, "s"),
@@ -55,77 +52,11 @@ Of the demand it is the time of a token when the whole pool works on it, and SI 
 """
 
 
-def limits_of(request: Request) -> dict[str, float]:
-    """The limits of a request by name, SI; the memory of a device is always one."""
-    targets = request.targets
-    asked = {
-        "tpot": targets.tpot_s,
-        "ttft": targets.ttft_s,
-        "cost": targets.usd_per_token,
-        "devices": targets.n_devices,
-        "batch": targets.min_batch,
-        "demand": targets.demand_tokens_per_s,
-    }
-    found = {name: float(value) for name, value in asked.items() if value is not None}
-    return {**found, "hbm": request.cluster.device.hbm_bytes}
-
-
-def gains(
-    table: CandidateTable, request: Request, solution: LayoutSolution, began_s: float
-) -> Mapping[str, tuple[float, float | None]]:
-    """(relief, share of the objective gained) for each limit, loosened one at a time.
-
-    The share is `None` where it is not known: the plan, or the better one, is not proved
-    optimal in the time that is left since `began_s`, or only within a gap; nor is it of the
-    demand, which is also what a plan is credited with: with less of it, tokens cost more.
-    """
-    objective = solution.objective
-    found: dict[str, tuple[float, float | None]] = {}
-    for name in limits_of(request):
-        found[name] = RELIEF[name], None
-        if (
-            name != "demand"
-            and solution.status is Status.OPTIMAL
-            and not request.options.gap
-            and objective
-        ):
-            better = _optimum_with_more(table, request, name, (objective, began_s))
-            if better is not None:
-                found[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
-    return found
-
-
-def _optimum_with_more(
-    table: CandidateTable, request: Request, name: str, since: tuple[float, float]
-) -> float | None:
-    """The optimum with a limit loosened; `None` if time ends before it is proved.
-
-    `since` has the optimum with the limit as it is, and when the time limit began [s]. More
-    memory also lets in weights that did not fit; no context has both sorts.
-    """
-    posed = [_relieved(table, request, name, RELIEF[name])]
-    if name == "hbm":
-        heavier = table_of(request, table.machine, weights_within=(1.0, RELIEF[name]))
-        posed += [_relieved(heavier, request, name, RELIEF[name])] if len(heavier.arms) else []
-    best, began_s = since
-    for each in posed:
-        options = time_left(request.options, began_s)
-        solution = optimum(each.program, options, known=best)
-        if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            return None
-        best = min(best, solution.objective)
-    return best
-
-
-def _relieved(table: CandidateTable, request: Request, name: str, relief: float) -> PosedProgram:
-    if name == "hbm":
-        return pose(table, request, objective=request.objective, memory_scale=relief)
-    posed = pose(table, request, objective=request.objective)
-    limits = tuple(
-        replace(limit, at_most=limit.at_most * relief) if limit.name == name else limit
-        for limit in posed.program.limits
-    )
-    return replace(posed, program=replace(posed.program, limits=limits))
+EXPLAINED = (
+    "each limit of a conflict was left out in turn, and the others of it could be met",
+    "what is reachable is proved optimal",
+)
+UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
 
 
 def explain(request: Request, machine: Machine) -> Conflict:
@@ -134,42 +65,42 @@ def explain(request: Request, machine: Machine) -> Conflict:
     One irreducible set after the other: the first limit of each that an option can loosen
     yields, until what is left has a plan. Its values make the command of the hint.
 
-    An explanation is proved, so it has neither a gap nor a time limit.
+    An explanation is proved, so it has no gap; out of time, it is what is proved by then.
     """
-    proved = replace(request.options, gap=0.0, time_limit_s=None)
+    proved = replace(request.options, gap=0.0, proof="two", time_limit_s=None)  # see `deadlines`
     request = replace(request, options=proved)
     table = table_of(request, machine, weights_within=(0.0, math.inf))
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
     changed: list[str] = []  # those of them that an option can loosen until there is a plan
-    while not _holds(table, request, yielding):
-        conflict = _irreducible(table, request, yielding)
-        found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
-        obstacles += found
-        loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
-        if not loosened:  # memory by itself, whatever else yields
-            yielding, changed = ["hbm", *yielding], []
-            break
-        yielding.append(loosened[0])
-        changed = list(yielding)
-    closest = _closest(table, request, yielding)
-    n_batches = len(request.batches) + len(request.prefill_batches)
+    verified: tuple[str, ...] = UNEXPLAINED
+    closest, command = None, ""
+    with suppress(OutOfTimeError):
+        while not _holds(table, request, yielding):
+            conflict = _irreducible(table, request, yielding)
+            found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
+            obstacles += found
+            loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
+            if not loosened:  # memory by itself, whatever else yields
+                yielding, changed = ["hbm", *yielding], []
+                break
+            yielding.append(loosened[0])
+            changed = list(yielding)
+        verified = EXPLAINED
+        closest = _closest(table, request, yielding)
+        command = _command(request, changed, closest)
     return Conflict(
         request=request,
         obstacles=tuple(obstacles),
         closest=closest,
-        command=_command(request, changed, closest),
-        n_candidates=len(table.arms) * n_batches,
-        verified=(
-            "each limit of a conflict was left out in turn, and the others of it could be met",
-            "what is reachable is proved optimal",
-        ),
+        command=command,
+        n_candidates=table.n_candidates,
+        verified=verified,
     )
 
 
 def _holds(table: CandidateTable, request: Request, without: list[str]) -> bool:
-    posed = pose(table, request, objective="cost", without=without)
-    return is_feasible(posed.program, request.options)
+    return is_feasible(Posing(table, request, objective="cost", without=without), request.options)
 
 
 def _irreducible(table: CandidateTable, request: Request, without: list[str]) -> list[str]:
@@ -196,12 +127,12 @@ def _obstacle(
     alone = [other for other in limits_of(request) if other not in conflict]
     in_memory = [other for other in alone if other != "hbm"]
     for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
-        posed = pose(table, request, objective=quantity, without=left_out)
-        found = search(posed, request.options, n_alternatives=0)
+        posing = Posing(table, request, objective=quantity, without=left_out)
+        found = proved_search(posing, request)
         if found.assignment is not None:
             break
     assert found.assignment is not None
-    deployment = describe(table, posed, request, found.assignment)
+    deployment = describe(table, found.posed, request, found.assignment)
     reachable = found.solution.objective * scale
     if name == "demand":
         reachable = scale / found.solution.objective
@@ -223,11 +154,11 @@ def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> De
     if yielding[0] == "demand":
         return most_served(table, request, yielding)
     quantity = QUANTITY[yielding[0]][0]
-    posed = pose(table, request, objective=quantity, without=yielding)
-    found = search(posed, request.options, n_alternatives=0)
+    posing = Posing(table, request, objective=quantity, without=yielding)
+    found = proved_search(posing, request)
     if found.assignment is None:
         return None
-    return describe(table, posed, request, found.assignment)
+    return describe(table, found.posed, request, found.assignment)
 
 
 def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:

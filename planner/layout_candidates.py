@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Protocol
 
 from planner.describe import describe
@@ -11,8 +10,10 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.degrees import check_degrees
 from planner.estimates.requested import table_of
 from planner.explain import explain
-from planner.programs.deployment import PosedProgram, pose
+from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
+from planner.programs.narrowing import Narrowed
+from planner.programs.posed import PosedProgram, Source
 from planner.results import Conflict
 from planner.specs.request import Request
 from planner.surveys import OWN, AnyDeployment, CostModel
@@ -26,20 +27,20 @@ class Candidates(Protocol):
     def cost_model(self) -> CostModel: ...
 
     @property
-    def posed(self) -> PosedProgram: ...
+    def source(self) -> Source: ...
 
     @property
     def is_empty(self) -> bool: ...
 
-    @property
-    def n_considered(self) -> int: ...
-
-    @property
-    def rejected(self) -> dict[str, int]: ...
+    def rejected(self, narrowed: Narrowed) -> dict[str, int]:
+        """What never reached the program, by reason."""
 
     def conflict(self) -> Conflict | EngineConflict: ...
 
-    def described(self, assignment: Assignment) -> tuple[AnyDeployment, tuple[str, ...]]: ...
+    def described(
+        self, posed: PosedProgram, assignment: Assignment
+    ) -> tuple[AnyDeployment, tuple[str, ...]]:
+        """The deployment of an assignment, and the checks that it passed."""
 
 
 class LayoutCandidates:
@@ -53,28 +54,21 @@ class LayoutCandidates:
         self._machine = machine_of(request.cluster, request.model)
         check_degrees(request, self._machine)
         self._table = table_of(request, self._machine)
+        self.source = Posing(self._table, request, objective=request.objective)
 
-    @cached_property
-    def posed(self) -> PosedProgram:
-        return pose(self._table, self._request, objective=self._request.objective)
-
-    @property
-    def n_considered(self) -> int:
-        rejected = self.rejected
-        return self.posed.program.n_columns + rejected["memory"] + rejected["weights"]
-
-    @property
-    def rejected(self) -> dict[str, int]:
-        """What never reached the program, by reason."""
+    def rejected(self, narrowed: Narrowed) -> dict[str, int]:
         table = self._table
-        n_decodes = len(table.variants) * len(table.decode.batches)
-        n_too_large = table.n_too_large * (len(table.prefill.batches) + n_decodes)
-        return {"weights": n_too_large, "memory": self.posed.n_unfit}
+        return {
+            "weights": table.n_too_large * table.n_of_arm,
+            "memory": narrowed.posed.n_unfit,
+        }
 
     def conflict(self) -> Conflict:
         return explain(self._request, self._machine)
 
-    def described(self, assignment: Assignment) -> tuple[AnyDeployment, tuple[str, ...]]:
+    def described(
+        self, posed: PosedProgram, assignment: Assignment
+    ) -> tuple[AnyDeployment, tuple[str, ...]]:
         """The deployment of an assignment, and the checks that it passed."""
-        deployment = describe(self._table, self.posed, self._request, assignment)
+        deployment = describe(self._table, posed, self._request, assignment)
         return deployment, checked(self._request, deployment)

@@ -8,17 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from planner.certify import OBJECTIVE_UNITS, in_si, screens_of
+from planner.deadlines import out_of_time, timed
 from planner.economics.tracing import EconomicsCandidates, axis_problems
 from planner.engine.planning import asked_of, plan_engine
 from planner.engine.tracing import EngineCandidates
 from planner.engine_results import EngineDeployment
-from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
+from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.estimates.serving.request import EngineRequest
 from planner.layout_candidates import Candidates, LayoutCandidates
-from planner.programs.layout import Assignment
-from planner.programs.tradeoff import Tradeoff
+from planner.programs.layout import Assignment, ceiling
+from planner.programs.posed import PosedProgram, joined
+from planner.programs.tradeoff import tradeoff_of
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
@@ -49,7 +53,6 @@ from planner.tracing import Step, Trace, trace
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
-LEAST_TIME_S = 0.01
 TOLERANCE = 1e-9
 
 TARGETS = {"latency": "tpot_s", "ttft": "ttft_s", "cost": "usd_per_token"}
@@ -76,6 +79,7 @@ NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no suc
 
 
 @arguments_checked(ranges="later")
+@timed
 def frontier(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -149,6 +153,7 @@ def frontier(
 
 
 @arguments_checked(ranges="later")
+@timed
 def engine_frontier(
     model: Architecture,
     cluster: ClusterSpec,
@@ -246,25 +251,17 @@ class _Search:
         self.candidates = candidates
         if candidates.is_empty:
             raise NoPlanError(candidates.conflict())
-        self.posed = candidates.posed
-        context_delay, column_delay = self.posed.quantities[x]
-        self.tradeoff = Tradeoff(
-            program=self.posed.program, context_delay=context_delay, column_delay=column_delay
-        )
         self.traced = self._traced()
+        self.posed = self.traced.narrowed.posed
         self.columns_are_free = not self.posed.program.column_objective.any()
         self.verified: tuple[str, ...] = ()
 
     def _traced(self) -> Trace:
-        options = self.request.options
-        if options.time_limit_s is not None:
-            left_s = options.time_limit_s - (time.perf_counter() - self.began_s)
-            options = replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
-        traced = trace(self.tradeoff, options)
+        traced = trace(self.candidates.source, self.x, self.request.options)
         if traced.status is Status.INFEASIBLE:
             raise NoPlanError(self.candidates.conflict())
         if not traced.steps:
-            raise OutOfTimeError(time_limit_s=self.request.options.time_limit_s or 0.0, bound=0.0)
+            raise out_of_time()
         return traced
 
     def frontier(
@@ -294,18 +291,30 @@ class _Search:
         """Every point, described and recounted by the verifier."""
         found = []
         for step in self.traced.steps:
-            assignment = self._settled(step)
-            deployment, self.verified = self.candidates.described(assignment)
+            posed, assignment = self._settled(step)
+            deployment, self.verified = self.candidates.described(posed, assignment)
             found.append(self._point(step, deployment))
             on_points(len(found), len(self.traced.steps))
         return tuple(found)
 
-    def _settled(self, step: Step) -> Assignment:
-        """Where contexts alone have a price, the least cost per token decides what is free."""
+    def _settled(self, step: Step) -> tuple[PosedProgram, Assignment]:
+        """Where contexts alone have a price, the least cost per token decides what is free.
+
+        It decides among all columns of the contexts that have this price.
+        """
         if not self.columns_are_free:
-            return step.assignment
-        within = replace(self.posed, program=self.tradeoff.within(step.delay))
-        return break_ties(within, step.assignment, self.request.options)
+            return self.posed, step.assignment
+        model, number, price = self.traced.narrowed.prices
+        equal = np.abs(price - step.price) <= ceiling(step.price) - step.price
+        parts = [
+            self.candidates.source.of(int(which), number[equal & (model == which)])
+            for which in np.unique(model[equal])
+        ]
+        whole = joined(parts)
+        first = whole.place_of(self.posed, step.assignment)
+        program = tradeoff_of(whole, self.x).within(step.delay)
+        best = break_ties(replace(whole, program=program), first, self.request.options)
+        return whole, best
 
     def _point(self, step: Step, deployment: AnyDeployment) -> FrontierPoint:
         x, y = value_of(deployment, self.x), value_of(deployment, self.y)
@@ -330,14 +339,15 @@ class _Search:
 
     def proof(self) -> FrontierProof:
         """What was considered, rejected, solved and verified."""
-        posed, traced = self.posed, self.traced
-        rejected = {**self.candidates.rejected, **traced.rejected}
+        traced, narrowed = self.traced, self.traced.narrowed
+        before = self.candidates.rejected(narrowed)
+        rejected = {**before, **traced.rejected}
         return FrontierProof(
             status=traced.status.value,
             proofs=traced.vouched.proofs,
             vouched_by=traced.vouched_by,
-            n_candidates=self.candidates.n_considered,
-            n_contexts=posed.program.n_contexts,
+            n_candidates=narrowed.n_columns + sum(before.values()),
+            n_contexts=narrowed.n_contexts,
             screens=screens_of(rejected),
             n_solved=traced.n_solved,
             verified=self.verified,

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certify import certificate, in_si, limit_uses
+from planner.deadlines import timed
 from planner.describe import describe
-from planner.errors import NoPlanError, OutOfTimeError, RequestError
+from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
-from planner.explain import explain, gains
-from planner.programs.deployment import pose
+from planner.explain import explain
+from planner.gains import gains, reliefs_of
+from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
-from planner.programs.several import Joined, joined
+from planner.programs.posed import PosedProgram, Several
 from planner.results import Alternative, Conflict, Considered, Deployment, Plan
-from planner.search import Found, search, time_left
+from planner.search import Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.arguments import arguments_checked
 from planner.specs.quality import variant_problems, with_variants
@@ -39,6 +41,7 @@ DEFAULT_OPTIONS = SolverOptions()
 
 
 @arguments_checked(ranges="later")
+@timed
 def plan(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -100,15 +103,16 @@ def plan(
     machine = machine_of(cluster, model)
     check_degrees(request, machine)
     among = _Among.of(_requests(replace(request, variants=tuple(variants))))
-    left = time_left(options, began_s)
-    found = search(among.whole.posed, left, on_progress=_progress_in_si(on_progress, objective))
+    found = search(
+        among.source,
+        options,
+        reliefs=reliefs_of(request),
+        on_progress=_progress_in_si(on_progress, objective),
+    )
     if found.solution.status is Status.INFEASIBLE:
         raise NoPlanError(_conflict(among, machine))
     if found.assignment is None:
-        raise OutOfTimeError(
-            time_limit_s=options.time_limit_s or 0.0,
-            bound=in_si(objective, found.solution.bound),
-        )
+        raise found.solution.unsettled(in_si(objective, found.solution.bound))
     return _answer(among, found, began_s)
 
 
@@ -118,35 +122,25 @@ class _Among:
 
     requests: tuple[Request, ...]
     tables: tuple[CandidateTable, ...]
-    whole: Joined
+    source: Several
 
     @classmethod
     def of(cls, requests: Sequence[Request]) -> _Among:
         tables = [table_of(one, machine_of(one.cluster, one.model)) for one in requests]
-        posed = [
-            pose(table, one, objective=one.objective)
-            for table, one in zip(tables, requests, strict=True)
+        parts = [
+            Posing(table, one, objective=one.objective, model=number)
+            for number, (table, one) in enumerate(zip(tables, requests, strict=True))
         ]
-        return cls(requests=tuple(requests), tables=tuple(tables), whole=joined(posed))
+        return cls(requests=tuple(requests), tables=tuple(tables), source=Several(parts))
 
-    def described(self, assignment: Assignment) -> Deployment:
-        which, own = self.whole.part_of(assignment)
+    def request_of(self, posed: PosedProgram, assignment: Assignment) -> Request:
+        return self.requests[int(posed.model[assignment.context])]
+
+    def described(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
+        which = int(posed.model[assignment.context])
         request = self.requests[which]
-        deployment = describe(self.tables[which], self.whole.parts[which], request, own)
+        deployment = describe(self.tables[which], posed, request, assignment)
         return replace(deployment, variant=request.model.name) if which else deployment
-
-    def gains(self, found: Found, began_s: float) -> Mapping[str, tuple[float, float | None]]:
-        """Of each limit, loosened by itself, the most that any of the models gains."""
-        each = [
-            gains(table, request, found.solution, began_s)
-            for table, request in zip(self.tables, self.requests, strict=True)
-        ]
-        known: dict[str, tuple[float, float | None]] = {}
-        for name, (relief, _) in each[0].items():
-            shares = [one[name][1] for one in each]
-            told = [share for share in shares if share is not None]
-            known[name] = relief, max(told) if len(told) == len(shares) else None
-        return known
 
 
 def _requests(request: Request) -> list[Request]:
@@ -196,12 +190,12 @@ def _progress_in_si(
 def _answer(among: _Among, found: Found, began_s: float) -> Plan:
     """Describe, certify, verify."""
     assert found.assignment is not None
-    best = among.described(found.assignment)
-    served = among.requests[among.whole.part_of(found.assignment)[0]]
+    best = among.described(found.posed, found.assignment)
+    served = among.request_of(found.posed, found.assignment)
     objective = found.solution.objective
     alternatives = tuple(
         Alternative(
-            deployment=among.described(assignment),
+            deployment=among.described(found.posed, assignment),
             objective=in_si(served.objective, value),
             loss_fraction=(value - objective) / abs(objective) if objective else 0.0,
         )
@@ -211,10 +205,9 @@ def _answer(among: _Among, found: Found, began_s: float) -> Plan:
         request=among.requests[0],
         deployment=best,
         alternatives=alternatives,
-        limits=limit_uses(served, best, among.gains(found, began_s)),
+        limits=limit_uses(served, best, gains(among.tables, among.requests, found)),
         certificate=certificate(
             among.tables,
-            among.whole.posed,
             served,
             found,
             deployment=best,

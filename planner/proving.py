@@ -194,10 +194,12 @@ def _experts(says: ExpertPlan) -> Again:
 
 
 def _stages(says: StagePlan) -> Again:
+    from planner.deadlines import within
     from planner.staging.cutting import cut_groups
 
     try:
-        found = cut_groups(says.request)
+        with within(says.request.time_limit_s):
+            found = cut_groups(says.request)
     except NoPlanError:
         return _none(("certificate", "status"), says.certificate.status)
     findings = [*_certificate(says.certificate, found.certificate, says.request.time_limit_s)]

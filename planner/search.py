@@ -6,15 +6,15 @@ The order is lexicographic: first the objective, then, among its optima, the cos
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from planner.certificates import Proof
+from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
 from planner.errors import SolverError
-from planner.programs.deployment import PosedProgram
 from planner.programs.layout import (
     Assignment,
     LayoutProgram,
@@ -25,67 +25,86 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
+from planner.programs.posed import PosedProgram, Source
+from planner.programs.reduction import NO_RELIEFS, Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
 from planner.solvers.proving import Prover, Word, in_hand, prove
-from planner.solvers.solution import Effort, Progress
+from planner.solvers.solution import Effort, Progress, Status, effort_of
 from planner.specs.request import SolverOptions
 
 N_ALTERNATIVES = 3
 PRIMARY = "primary"
-LEAST_TIME_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Found:
-    """What a search found, in the columns of the unscreened program.
+    """What a search found.
 
     Args:
         solution: what the provers say of the screened program, and on small instances of the
             unscreened one; its objective is the primary one.
-        assignment: the choice, in the unscreened program; `None` without one.
+        assignment: the choice, in the columns of `posed`; `None` without one.
         alternatives: the next best, each with its primary objective.
-        screened: what the screens left and rejected.
+        reduced: what the screens left and rejected.
     """
 
     solution: LayoutSolution
     assignment: Assignment | None
     alternatives: tuple[tuple[Assignment, float], ...]
-    screened: Screening
+    reduced: Reduced
+
+    @property
+    def posed(self) -> PosedProgram:
+        """The part of the program that assignments are of."""
+        return self.reduced.posed
+
+    @property
+    def screened(self) -> Screening:
+        """What the screens left of it; the account is that of the whole program."""
+        return self.reduced.screening
 
 
+@timed
 def search(
-    posed: PosedProgram,
+    source: Source,
     options: SolverOptions,
     *,
     n_alternatives: int = N_ALTERNATIVES,
+    reliefs: Mapping[str, float] = NO_RELIEFS,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Found:
     """Screen, solve, break ties by cost, and solve again for the runners-up.
 
+    Args:
+        source: the program, block by block.
+        reliefs: see `reduced`.
+
     Raises:
         SolverError: an answer fails `violations` on the unscreened program; or no solver has one.
     """
-    began_s = time.perf_counter()
-    screened = screen(posed.program, n_best=1 + n_alternatives)
-    solution = _proved(posed.program, screened, time_left(options, began_s), on_progress)
+    left = reduced(source, n_best=1 + n_alternatives, reliefs=reliefs)
+    posed, screened = left.posed, left.screening
+    solution = _proved(left, options, on_progress)
     best = solution.answer
     if best is None or not solution.status.is_final:  # it goes out at once
-        return Found(solution=solution, assignment=best, alternatives=(), screened=screened)
+        _check_unscreened(source, posed, [] if best is None else [best])
+        return Found(solution=solution, assignment=best, alternatives=(), reduced=left)
     _verify(posed.program, best)
-    others = _alternatives(posed.program, screened, best, (options, began_s), n_alternatives)
+    others = _alternatives(posed.program, screened, best, options, n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
         (best, value), *others = ranked
         solution = replace(solution, answer=best, objective=value)
     if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
-        first, best = best, break_ties(posed, best, time_left(options, began_s))
+        first, best = best, break_ties(posed, best, options)
         # the best of the ties may use the pool as a runner-up does, which what it was then beats
         others = [
             (first, solution.objective) if one.context == best.context else (one, value)
             for one, value in others
         ]
-    return Found(solution=solution, assignment=best, alternatives=tuple(others), screened=screened)
+    _check_unscreened(source, posed, [best, *(other for other, _ in others)])
+    return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
 
 
 MOST_UNSCREENED = 200_000
@@ -93,35 +112,45 @@ MOST_UNSCREENED = 200_000
 
 
 def _proved(
-    program: LayoutProgram,
-    screened: Screening,
+    left: Reduced,
     options: SolverOptions,
     on_progress: Callable[[Progress], None] | None,
 ) -> LayoutSolution:
-    """What the provers say of the screened program, in the columns of the unscreened one.
+    """What the provers say of the screened program, in the columns that bounds left.
 
     What the screens met on the way is an answer in hand: a solver that stops early may miss it.
     Of a small program every unscreened assignment is looked at, so that a wrong screen is seen.
     """
-
-    known = [counted(screened.program)]
+    screened = left.screening
+    known = [] if left.is_cut else [counted(screened.program)]
     if screened.incumbent is not None:
-        known.append(in_hand(screened.incumbent, objective(program, screened.incumbent)))
+        value = objective(left.posed.program, screened.incumbent)
+        known.append(in_hand(screened.incumbent, value))
+    if left.is_cut:  # of what was not looked at nothing is known
+        return prove((), Effort(), known=[*known, *_not_negative(left)])
     if options.proof == "two" and options.solver != "exhaustive":
-        known += enumerated(program, MOST_UNSCREENED)
+        known += enumerated(left.posed.program, MOST_UNSCREENED) if left.is_whole else []
         known += [_mapped(screened, word) for word in enumerated(screened.program)]
     provers = [
         partial(_asked, screened, prover) for prover in provers_of(screened.program, options.solver)
     ]
-    effort = Effort(
-        time_limit_s=options.time_limit_s,
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
-        on_progress=on_progress,
-    )
+    effort = replace(effort_of(options), on_progress=on_progress)
     rows = rows_of(screened.program)
     return prove(provers, effort, wanted=options.proof, known=known, rows=rows)
+
+
+def _not_negative(left: Reduced) -> list[Word[Assignment]]:
+    """That what is not negative is at least zero: all that is known of what was not looked at."""
+    program = left.posed.program
+    if (
+        min(program.context_objective.min(initial=0.0), program.column_objective.min(initial=0.0))
+        < 0
+    ):
+        return []
+    proof = Proof(
+        prover="the sign of all values", outcome="stopped", value=math.inf, bound=0.0, wall_s=0.0
+    )
+    return [Word(answer=None, proof=proof)]
 
 
 def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:
@@ -134,34 +163,49 @@ def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
     return replace(word, answer=found)
 
 
-def time_left(options: SolverOptions, began_s: float) -> SolverOptions:
-    """The options with what is left of the time limit since `began_s` [s]."""
-    if options.time_limit_s is None:
-        return options
-    left_s = options.time_limit_s - (time.perf_counter() - began_s)
-    return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
-
-
-def optimum(
-    program: LayoutProgram, options: SolverOptions, *, known: float = math.inf
-) -> LayoutSolution:
+@timed
+def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) -> LayoutSolution:
     """The least objective of a program, without runners-up and ties.
 
     With the objective of a `known` plan, what is not as good counts as infeasible.
+
+    Raises:
+        OutOfTimeError: time ended before it was known.
+        UnsettledError: the provers do not agree on it.
     """
-    return _solve(screen(program, n_best=1, known=known).program, options)
+    left = reduced(source, known=known)
+    if left.is_cut:
+        raise out_of_time()
+    solution = _solve(left.screening.program, options)
+    if not solution.status.is_final:
+        raise solution.unsettled()
+    return solution
 
 
-def is_feasible(program: LayoutProgram, options: SolverOptions) -> bool:
-    """Whether anything satisfies the program; the options set no time limit."""
-    return optimum(program, options).answer is not None
+@timed
+def is_feasible(source: Source, options: SolverOptions) -> bool:
+    """Whether anything satisfies the program.
+
+    Raises:
+        OutOfTimeError: time ended before that was known.
+        UnsettledError: the provers do not agree on it.
+    """
+    left = reduced(source, until_met=True)
+    if left.screening.incumbent is not None:
+        return True
+    if left.is_cut:
+        raise out_of_time()
+    solution = _solve(left.screening.program, options)
+    if solution.status is Status.UNKNOWN:
+        raise solution.unsettled()
+    return solution.answer is not None
 
 
 def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
     return solve(
         program,
         solver=options.solver,
-        time_limit_s=options.time_limit_s,
+        time_limit_s=solver_limit_s(),
         gap=options.gap,
         threads=options.threads,
         seed=options.seed,
@@ -175,6 +219,20 @@ def _verify(program: LayoutProgram, assignment: Assignment) -> None:
         raise SolverError(f"the plan breaks what the screens should have kept: {broken}")
 
 
+def _check_unscreened(
+    source: Source, posed: PosedProgram, assignments: Sequence[Assignment]
+) -> None:
+    """Every assignment once more on its whole context, stated anew and not screened."""
+    for one in assignments:
+        k = one.context
+        whole = source.of(int(posed.model[k]), posed.number[[k]])
+        try:
+            _verify(whole.program, whole.place_of(posed, one))
+        except LookupError as error:
+            raise SolverError(f"the screens left what was not there: {error}") from None
+
+
+@timed
 def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
     """Among plans with the optimal objective, the best by one quantity after the other.
 
@@ -182,7 +240,7 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
     """
     program = posed.program
     for name in (posed.tie_breaker, posed.last_tie_breaker):
-        if name is None:
+        if name is None or is_over():
             continue
         context, column = posed.quantities[name]
         program = replace(
@@ -217,24 +275,23 @@ def _alternatives(
     program: LayoutProgram,
     screened: Screening,
     best: Assignment,
-    effort: tuple[SolverOptions, float],
+    options: SolverOptions,
     n_alternatives: int,
 ) -> list[tuple[Assignment, float]]:
     """The best plans in other contexts, one after the other, each context once.
 
     Args:
         best: in the unscreened program.
-        effort: options, and when their time limit began [s].
     """
     left = np.arange(screened.program.n_contexts)
     used, found = int(np.searchsorted(screened.contexts, best.context)), []
     for _ in range(n_alternatives):
         left = left[left != used]
         columns = np.flatnonzero(np.isin(screened.program.column_context, left))
-        if not len(left) or not len(columns):
+        if not len(left) or not len(columns) or is_over():
             break
         rest = restrict(screened.program, contexts=left, columns=columns)
-        solution = _solve(rest, time_left(*effort))
+        solution = _solve(rest, options)
         if solution.answer is None or not solution.status.is_final:
             break
         used = int(left[solution.answer.context])

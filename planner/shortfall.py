@@ -12,10 +12,12 @@ from dataclasses import replace
 from planner.describe import describe
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
-from planner.programs.deployment import pose
+from planner.programs.deployment import Posing
+from planner.programs.posed import Source
 from planner.programs.targets import MS
 from planner.results import Deployment
-from planner.search import optimum, search
+from planner.search import Found, optimum, search
+from planner.solvers.solution import Status
 from planner.specs.ledger import recording
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric
@@ -31,14 +33,27 @@ MORE_NODES = 4
 
 def most_served(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
     """The cheapest plan for the largest demand that can be met, to three digits."""
-    posed = pose(table, request, objective=CAPACITY, without=yielding)
-    served = MS / optimum(posed.program, request.options).objective
+    whole = Posing(table, request, objective=CAPACITY, without=yielding)
+    served = MS / optimum(whole, request.options).objective
     less = _with_demand(request, rounded_down(served))
-    posed = pose(table, less, objective="cost", without=[*yielding[1:]])
-    found = search(posed, request.options, n_alternatives=0)
+    posing = Posing(table, less, objective="cost", without=[*yielding[1:]])
+    found = proved_search(posing, request)
     if found.assignment is None:  # what is left over by rounding costs too much
         return None
-    return describe(table, posed, less, found.assignment)
+    return describe(table, found.posed, less, found.assignment)
+
+
+def proved_search(source: Source, request: Request) -> Found:
+    """The best of a program, or that there is none; nothing that is only the best so far.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+        UnsettledError: the provers do not agree on it.
+    """
+    found = search(source, request.options, n_alternatives=0)
+    if found.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        raise found.solution.unsettled()
+    return found
 
 
 def _with_demand(request: Request, tokens_per_s: float) -> Request:

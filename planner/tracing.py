@@ -17,12 +17,13 @@ Source: the exact ε-constraint method of [Berube2009] is what the one question 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
+from planner.deadlines import solver_limit_s, timed
 from planner.errors import SolverError
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
@@ -31,12 +32,15 @@ from planner.programs.layout import (
     ceiling,
     violations,
 )
+from planner.programs.narrowing import Narrowed, narrow
+from planner.programs.posed import Source
 from planner.programs.proofs import Vouched
 from planner.programs.screens import screen
 from planner.programs.stairs import Stairs, merged, stairs
-from planner.programs.tradeoff import Narrowed, Tradeoff, narrow
+from planner.programs.tradeoff import Tradeoff, tradeoff_of
 from planner.solvers import LayoutSolution, solve
-from planner.solvers.solution import Progress, Status
+from planner.solvers.proving import prove
+from planner.solvers.solution import Effort, Progress, Status
 from planner.specs.request import SolverOptions
 
 STRICTLY = 2 * RELATIVE_TOLERANCE
@@ -48,7 +52,7 @@ class Step:
     """One point of a frontier, in the program's units.
 
     Args:
-        assignment: in the columns of the unscreened program, verified there.
+        assignment: in the columns that were left, verified in the unscreened program.
         delay, price: of it.
         bound: nothing that takes at most `delay` costs less.
     """
@@ -65,6 +69,7 @@ class Trace:
 
     Args:
         steps: its points.
+        narrowed: the part of the program that they are of, and how much there was.
         status: `OPTIMAL` when it is proved; `FEASIBLE` when time ended before; `INFEASIBLE`
             when there is no point, `UNKNOWN` when none was found in time.
         below: how far an assignment may lie below the staircase at most, ≥ 0.
@@ -76,6 +81,7 @@ class Trace:
     """
 
     steps: tuple[Step, ...]
+    narrowed: Narrowed
     status: Status
     below: float
     vouched: Vouched
@@ -89,8 +95,10 @@ class Trace:
         return self.vouched.by if self.status in (Status.OPTIMAL, Status.INFEASIBLE) else ()
 
 
+@timed
 def trace(
-    tradeoff: Tradeoff,
+    source: Source,
+    delay: str,
     options: SolverOptions,
     *,
     on_progress: Callable[[Progress], None] | None = None,
@@ -98,27 +106,27 @@ def trace(
     """Every assignment that no other is as good as in both price and delay.
 
     Args:
-        tradeoff: the program and the delay.
+        source: the program, block by block; its objective is the price.
+        delay: the quantity that is kept small too.
         options: solver, time limit, threads, seed; the gap is not used.
         on_progress: called with news of the proof.
 
     Raises:
         SolverError: an answer fails `violations` on the unscreened program.
     """
-    began_s = time.perf_counter()
-    narrowed = narrow(tradeoff)
+    narrowed = narrow(source, delay)
+    tradeoff = narrowed.tradeoff
     in_hand, solve_s = narrowed.in_hand, 0.0
+    if narrowed.is_cut:  # of what was not looked at nothing is known
+        return _traced(source, narrowed, in_hand, _UNASKED, solve_s)
     while True:
-        left_s = None
-        if options.time_limit_s is not None:
-            left_s = max(options.time_limit_s - (time.perf_counter() - began_s), 0.0)
-        asked = _ask(narrowed.tradeoff, in_hand, replace(options, time_limit_s=left_s), on_progress)
+        asked = _ask(tradeoff, in_hand, options, on_progress)
         solve_s += asked.solution.wall_s
-        better = _better(narrowed.tradeoff, in_hand, asked.chosen)
+        better = _better(tradeoff, in_hand, asked.chosen)
         if better is not None:
             in_hand = merged(in_hand, better)
         if better is None or not asked.solution.status.is_final:
-            return _traced(tradeoff, narrowed, in_hand, asked, solve_s)
+            return _traced(source, narrowed, in_hand, asked, solve_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,6 +142,9 @@ class _Asked:
     below: float
     rejected: Mapping[str, tuple[int, int]]
     n_solved: int
+
+
+_UNASKED = _Asked(solution=prove((), Effort()), chosen=None, below=inf, rejected={}, n_solved=0)
 
 
 def _ask(
@@ -160,7 +171,7 @@ def _ask(
     solution = solve(
         screened.program,
         solver=options.solver,
-        time_limit_s=options.time_limit_s,
+        time_limit_s=solver_limit_s(),
         threads=options.threads,
         seed=options.seed,
         on_progress=on_progress,
@@ -198,7 +209,7 @@ def _better(tradeoff: Tradeoff, in_hand: Stairs, chosen: Assignment | None) -> S
 
 
 def _traced(
-    tradeoff: Tradeoff, narrowed: Narrowed, in_hand: Stairs, asked: _Asked, solve_s: float
+    source: Source, narrowed: Narrowed, in_hand: Stairs, asked: _Asked, solve_s: float
 ) -> Trace:
     """The points in the unscreened program, verified, with what is proved of each."""
     solution = asked.solution
@@ -209,16 +220,14 @@ def _traced(
         Step(assignment=chosen, delay=delay, price=price, bound=price - asked.below)
         for chosen, delay, price in _apart(narrowed, in_hand)
     ]
-    for step in steps:
-        broken = violations(tradeoff.within(step.delay), step.assignment)
-        if broken:
-            raise SolverError(f"a point breaks what the screens should have kept: {broken}")
+    _check_unscreened(source, narrowed, steps)
     status = Status.FEASIBLE if steps and not proved else solution.status
     rejected = {name: n_columns for name, (n_columns, _) in narrowed.rejected.items()}
     for name, (n_columns, _) in asked.rejected.items():
         rejected[name] = rejected.get(name, 0) + n_columns
     return Trace(
         steps=tuple(steps),
+        narrowed=narrowed,
         status=status,
         below=asked.below,
         vouched=solution.vouched,
@@ -240,5 +249,23 @@ def _apart(narrowed: Narrowed, in_hand: Stairs) -> list[tuple[Assignment, float,
             apart.pop()  # as cheap, and faster
         columns = tuple(int(j) for j in in_hand.columns[i])
         chosen = Assignment(context=int(context_of[columns[0]]), columns=columns)
-        apart.append((narrowed.original(chosen), delay, price))
+        apart.append((chosen, delay, price))
     return apart
+
+
+def _check_unscreened(source: Source, narrowed: Narrowed, steps: list[Step]) -> None:
+    """Every point once more on its whole context, stated anew and not screened.
+
+    Raises:
+        SolverError: it breaks a row there, or is not there.
+    """
+    posed = narrowed.posed
+    for k in {step.assignment.context for step in steps}:
+        whole = source.of(int(posed.model[k]), posed.number[[k]])
+        tradeoff = tradeoff_of(whole, narrowed.delay)
+        for step in steps:
+            if step.assignment.context == k:
+                own = whole.place_of(posed, step.assignment)
+                broken = violations(tradeoff.within(step.delay), own)
+                if broken:
+                    raise SolverError(f"a point breaks what the screens should have kept: {broken}")

@@ -33,7 +33,6 @@ MEANINGLESS = (
     "allow_formats",
     "prefill",
     "prefill_batch",
-    "time_limit",
     "gap",
     "cost_model",
     "memory",

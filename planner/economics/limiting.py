@@ -11,15 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.economics.describing import describe_choice
 from planner.economics_results import EconomicsConflict, EconomicsDeployment
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.economics.choices import Choices, Tables, choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.explain import QUANTITY, RELIEF
-from planner.programs.deployment import PosedProgram
+from planner.explain import QUANTITY
+from planner.gains import RELIEF
 from planner.programs.economics import pose_economics
 from planner.programs.layout import ceiling
+from planner.programs.posed import PosedProgram
 from planner.results import LimitUse, Obstacle
 from planner.units import show
 
@@ -77,7 +79,7 @@ def limit_uses(
             limit=limit,
             dimension=used[name][1],
             relief=RELIEF[name],
-            gain_fraction=_gain(request, tables, posed, name),
+            gain_fraction=None if is_over() else _gain(request, tables, posed, name),
         )
         for name, limit in limits_of(request).items()
     )

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from planner.certificates import Certificate
 from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
+from planner.deadlines import timed, within
 from planner.economics.asking import as_conflict, economics_request
 from planner.economics.describing import describe_choice, judge
 from planner.economics.limiting import column_values, conflict_of, keeping, limit_uses
 from planner.economics_results import EconomicsAlternative, EconomicsConflict, EconomicsPlan
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.errors import NoPlanError
 from planner.estimates.economics.choices import Choices, choices, tables_of
 from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
-from planner.programs.deployment import PosedProgram
 from planner.programs.economics import pose_economics
-from planner.programs.layout import Assignment
+from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
 from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
@@ -35,9 +34,9 @@ from planner.specs.request import (
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
-LEAST_TIME_S = 0.01
 
 
+@timed
 def plan_economics(
     model: ModelSpec,
     cluster: ClusterSpec,
@@ -97,7 +96,8 @@ def plan_decode(
         NoPlanError: nothing satisfies it; the conflict is an `EconomicsConflict`.
         OutOfTimeError, SolverError: as `plan_economics`.
     """
-    found = _decide(request, on_progress)
+    with within(request.options.time_limit_s):
+        found = _decide(request, on_progress)
     if isinstance(found, EconomicsConflict):
         raise NoPlanError(found)
     return found
@@ -113,42 +113,31 @@ def _decide(
     if not len(found.batch):
         return conflict_of(request, tables)
     posed = pose_economics(found, request, objective=request.objective)
-    left = _time_left(request.options, began_s)
-    answer = search(posed, left, n_alternatives=0, on_progress=on_progress)
+    answer = search(InMemory(posed), request.options, n_alternatives=0, on_progress=on_progress)
     if answer.solution.status is Status.INFEASIBLE:
         return conflict_of(request, tables)
     if answer.assignment is None:
-        raise OutOfTimeError(
-            time_limit_s=request.options.time_limit_s or 0.0,
-            bound=in_si(request.objective, answer.solution.bound),
-        )
-    best = describe_choice(found, request, answer.assignment.columns[0])
+        raise answer.solution.unsettled(in_si(request.objective, answer.solution.bound))
+    column = int(answer.posed.arm[answer.assignment.columns[0]])
+    best = describe_choice(found, request, column)
     verified = judge(request, best)
     return EconomicsPlan(
         request=request,
         deployment=best,
-        alternatives=_runners_up(found, posed, request, answer.assignment),
+        alternatives=_runners_up(found, posed, request, column),
         limits=limit_uses(request, tables, posed, best),
         certificate=_certificate(found, posed, request, answer, verified, began_s),
     )
 
 
-def _time_left(options: SolverOptions, began_s: float) -> SolverOptions:
-    """The time limit counts from the request; the solver gets what building has left."""
-    if options.time_limit_s is None:
-        return options
-    left_s = options.time_limit_s - (time.perf_counter() - began_s)
-    return replace(options, time_limit_s=max(left_s, LEAST_TIME_S))
-
-
 def _runners_up(
-    found: Choices, posed: PosedProgram, request: EconomicsRequest, best: Assignment
+    found: Choices, posed: PosedProgram, request: EconomicsRequest, best: int
 ) -> tuple[EconomicsAlternative, ...]:
     """The best of each other context, the nearest first: one slot, so read off the arrays."""
     values = np.where(keeping(posed), column_values(posed, request.objective), np.inf)
-    objective = float(values[best.columns[0]])
+    objective = float(values[best])
     group, n_contexts = posed.program.column_context, posed.program.n_contexts
-    values[group == best.context] = np.inf
+    values[group == group[best]] = np.inf
     columns = first_least(values, group, n_contexts)
     nearest = columns[np.argsort(values[columns], kind="stable")][:N_ALTERNATIVES]
     return tuple(

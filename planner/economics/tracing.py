@@ -10,9 +10,10 @@ from planner.economics.limiting import conflict_of
 from planner.economics_results import EconomicsDeployment
 from planner.errors import Problem
 from planner.estimates.economics.choices import choices, tables_of
-from planner.programs.deployment import PosedProgram
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment
+from planner.programs.narrowing import Narrowed
+from planner.programs.posed import InMemory, PosedProgram
 from planner.results import Conflict
 from planner.specs.defaults import ECONOMICS
 from planner.specs.request import Request
@@ -41,30 +42,29 @@ class EconomicsCandidates:
         self.cost_model = CostModel(name=ECONOMICS, memory=memory, left_out=self._asked.notes)
 
     @cached_property
-    def posed(self) -> PosedProgram:
+    def source(self) -> InMemory:
         """The choices as a program; there has to be one."""
-        return pose_economics(self._choices, self._asked, objective=self._asked.objective)
+        posed = pose_economics(self._choices, self._asked, objective=self._asked.objective)
+        return InMemory(posed)
 
     @property
     def is_empty(self) -> bool:
         return not len(self._choices.batch)
 
-    @property
-    def n_considered(self) -> int:
-        return self._choices.n_considered
-
-    @property
-    def rejected(self) -> dict[str, int]:
+    def rejected(self, narrowed: Narrowed) -> dict[str, int]:
         """What never reached the program, by reason."""
-        return {"slower": self.n_considered - len(self._choices.batch)}
+        return {"slower": self._choices.n_considered - narrowed.n_columns}
 
     def conflict(self) -> Conflict:
         """Why there is no deployment at all."""
         return as_conflict(self._request, conflict_of(self._asked, self._tables))
 
-    def described(self, assignment: Assignment) -> tuple[EconomicsDeployment, tuple[str, ...]]:
+    def described(
+        self, posed: PosedProgram, assignment: Assignment
+    ) -> tuple[EconomicsDeployment, tuple[str, ...]]:
         """The deployment of an assignment, recounted, and the checks that it passed."""
-        deployment = describe_choice(self._choices, self._asked, assignment.columns[0])
+        column = int(posed.arm[assignment.columns[0]])
+        deployment = describe_choice(self._choices, self._asked, column)
         return deployment, judge(self._asked, deployment)
 
 

@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from planner.certificates import FEASIBLE
+from planner.deadlines import out_of_time, timed
 from planner.engine.asking import command_of
 from planner.engine.planning import EnginePlanner, asked_of
 from planner.engine_results import EngineAudit, EngineDeployment
@@ -31,6 +33,7 @@ OPTIONS = {
 
 
 @arguments_checked(ranges="heeded", options=OPTIONS)
+@timed
 def audit_engine(
     model: Architecture,
     cluster: ClusterSpec,
@@ -134,10 +137,18 @@ def _with(free: EnginePlanner, objective: str, targets: Targets) -> EnginePlanne
 
 
 def _best(planner: EnginePlanner) -> EngineDeployment | None:
+    """The best deployment, proved; `None` if there is none.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+    """
     try:
-        return planner.plan(None).deployment
+        found = planner.plan(None)
     except NoPlanError:
         return None
+    if found.certificate.status == FEASIBLE:
+        raise out_of_time()
+    return found.deployment
 
 
 def _rounded(request: EngineRequest) -> EngineRequest:

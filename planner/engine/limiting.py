@@ -7,7 +7,7 @@ which limits is read off the arrays, exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,10 @@ from planner.engine_results import EngineDeployment
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.explain import QUANTITY, RELIEF
-from planner.programs.deployment import PosedProgram
+from planner.explain import QUANTITY
+from planner.gains import RELIEF
 from planner.programs.layout import ceiling
+from planner.programs.posed import PosedProgram
 from planner.results import LimitUse, Obstacle
 from planner.specs.commands import LIMIT_OPTIONS
 from planner.units import show
@@ -71,17 +72,15 @@ def keeping(
 
 def limit_uses(
     request: EngineRequest,
-    posed: PosedProgram,
+    posed: PosedProgram | None,
     best: EngineDeployment,
 ) -> tuple[LimitUse, ...]:
     """What a plan uses of each limit, and what a little more of it would gain.
 
     Args:
-        posed: over the choices that more memory would allow too.
+        posed: over the choices that more memory would allow too; None where they are not known.
     """
-    limits = limits_of(posed)
-    values = column_values(posed, request.objective)
-    optimum = float(values[keeping(limits)].min())
+    gain = _gains(request, posed)
     targets = request.targets
     rows = (
         ("tpot", best.planned_tpot_s, targets.tpot_s, "s"),
@@ -98,14 +97,26 @@ def limit_uses(
             limit=float(limit),
             dimension=dimension,
             relief=RELIEF[name],
-            gain_fraction=max(
-                0.0,
-                (optimum - float(values[keeping(limits, looser=name)].min())) / abs(optimum),
-            ),
+            gain_fraction=gain(name),
         )
         for name, used, limit, dimension in rows
         if limit is not None
     )
+
+
+def _gains(request: EngineRequest, posed: PosedProgram | None) -> Callable[[str], float | None]:
+    """The share of the objective that each limit gains, loosened by its relief."""
+    if posed is None:
+        return lambda name: None
+    limits = limits_of(posed)
+    values = column_values(posed, request.objective)
+    optimum = float(values[keeping(limits)].min())
+
+    def gain(name: str) -> float | None:
+        better = float(values[keeping(limits, looser=name)].min())
+        return max(0.0, (optimum - better) / abs(optimum))
+
+    return gain
 
 
 def conflict_parts(

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.certificates import Certificate
 from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
+from planner.deadlines import is_over, out_of_time, timed
 from planner.engine.asking import clock_of, command_of, engine_request, machines_of
 from planner.engine.describing import describe_choice, judge
 from planner.engine.limiting import column_values, conflict_parts, keeping, limit_uses, limits_of
@@ -21,7 +22,7 @@ from planner.engine_results import (
     EngineDeployment,
     EnginePlan,
 )
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.errors import NoPlanError
 from planner.estimates.serving.choices import EngineChoices, choices_of
 from planner.estimates.serving.request import (
     OVERLAPS,
@@ -29,13 +30,15 @@ from planner.estimates.serving.request import (
     AskedDrafting,
     EngineRequest,
 )
-from planner.explain import RELIEF
+from planner.explain import UNEXPLAINED
+from planner.gains import RELIEF
 from planner.predicting import Machines
-from planner.programs.deployment import PosedProgram
 from planner.programs.engine import SIMPLICITY, pose_engine
 from planner.programs.layout import Limit, ceiling
+from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
-from planner.search import N_ALTERNATIVES, Found, search, time_left
+from planner.results import Obstacle
+from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
@@ -45,9 +48,14 @@ from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 SIMPLEST = PREFERENCES[1]
+EXPLAINED = (
+    "each limit of the conflict was left out in turn, and a plan was found",
+    "what is reachable is the best of all deployments that keep the other limits",
+)
 
 
 @arguments_checked(ranges="later")
+@timed
 def plan_engine(
     model: Architecture,
     cluster: ClusterSpec,
@@ -159,27 +167,24 @@ class EnginePlanner:
         began_s, request = time.perf_counter(), self.request
         found = self.choices()
         if not len(found):
-            raise NoPlanError(self.conflict())
+            raise out_of_time() if found.is_cut else NoPlanError(self.conflict())
         posed = pose_engine(found, request, objective=request.objective)
-        options = time_left(request.options, began_s)
-        answer = search(posed, options, n_alternatives=0, on_progress=on_progress)
+        source = InMemory(posed, is_cut=found.is_cut)
+        answer = search(source, request.options, n_alternatives=0, on_progress=on_progress)
         if answer.solution.status is Status.INFEASIBLE:
             raise NoPlanError(self.conflict())
         if answer.assignment is None:
-            raise OutOfTimeError(
-                time_limit_s=request.options.time_limit_s or 0.0,
-                bound=in_si(request.objective, answer.solution.bound),
-            )
-        best = answer.assignment.columns[0]
+            raise answer.solution.unsettled(in_si(request.objective, answer.solution.bound))
+        best = int(answer.posed.arm[answer.assignment.columns[0]])
         error = _error(found, request.objective, best)
         chosen = best
         if request.prefer == SIMPLEST:
-            chosen = _simplest(found, posed, request, best, error, began_s)
+            chosen = _simplest(found, posed, request, best, error)
         deployment = self.describe(found, chosen)
         verified = judge(request, deployment)
         values = column_values(posed, request.objective)
-        roomier = pose_engine(self.choices(RELIEF["hbm"]), request, objective=request.objective)
-        others, n_ties = self._others(found, posed, (best, chosen), error)
+        is_known = answer.solution.status.is_final
+        others, n_ties = self._others(found, posed, (best, chosen), error) if is_known else ((), 0)
         return EnginePlan(
             request=request,
             deployment=deployment,
@@ -187,24 +192,33 @@ class EnginePlanner:
             n_ties=n_ties,
             given_up_fraction=float(values[chosen] / values[best] - 1.0),
             alternatives=others,
-            limits=limit_uses(request, roomier, deployment),
+            limits=limit_uses(request, self._roomier() if is_known else None, deployment),
             certificate=_certificate(posed, request, answer, verified, began_s),
         )
 
+    def _roomier(self) -> PosedProgram | None:
+        """What a little more memory would let in too; None where there is no time to see."""
+        if is_over():
+            return None
+        found = self.choices(RELIEF["hbm"])
+        if found.is_cut:
+            return None
+        return pose_engine(found, self.request, objective=self.request.objective)
+
     def conflict(self) -> EngineConflict:
-        """Why there is no plan, whatever memory devices had."""
+        """Why there is no plan, whatever memory devices had; if there is time to see."""
         found = self.choices(np.inf)
         posed = pose_engine(found, self.request, objective=self.request.objective)
-        obstacles, changes = conflict_parts(self.request, found, posed)
+        parts: tuple[tuple[Obstacle, ...], dict[str, str]] = ((), {})
+        if not found.is_cut:
+            parts = conflict_parts(self.request, found, posed)
+        obstacles, changes = parts
         return EngineConflict(
             request=self.request,
             obstacles=obstacles,
             command=command_of(self.models[0], self.request, changes) if changes else "",
             n_candidates=found.n_considered,
-            verified=(
-                "each limit of the conflict was left out in turn, and a plan was found",
-                "what is reachable is the best of all deployments that keep the other limits",
-            ),
+            verified=UNEXPLAINED if found.is_cut else EXPLAINED,
         )
 
     def _others(
@@ -249,7 +263,6 @@ def _simplest(
     request: EngineRequest,
     best: int,
     error: float,
-    began_s: float,
 ) -> int:
     """The simplest of the ties, and the best objective of these: a program of its own."""
     program = posed.program
@@ -263,9 +276,11 @@ def _simplest(
     simpler = pose_engine(
         found, request, objective=SIMPLICITY, limits=(tie,), tie_breaker=request.objective
     )
-    exact = replace(time_left(request.options, began_s), gap=0.0)
-    answer = search(simpler, exact, n_alternatives=0)
-    return best if answer.assignment is None else answer.assignment.columns[0]
+    exact = replace(request.options, gap=0.0)
+    answer = search(InMemory(simpler), exact, n_alternatives=0)
+    if answer.assignment is None:
+        return best
+    return int(answer.posed.arm[answer.assignment.columns[0]])
 
 
 def _certificate(

@@ -7,9 +7,10 @@ from functools import cached_property
 from planner.engine.describing import judge
 from planner.engine.planning import EnginePlanner
 from planner.engine_results import EngineConflict, EngineDeployment
-from planner.programs.deployment import PosedProgram
 from planner.programs.engine import pose_engine
 from planner.programs.layout import Assignment
+from planner.programs.narrowing import Narrowed
+from planner.programs.posed import InMemory, PosedProgram
 from planner.surveys import CostModel
 
 
@@ -26,29 +27,28 @@ class EngineCandidates:
         self.cost_model = CostModel(name=planner.request.engine)
 
     @cached_property
-    def posed(self) -> PosedProgram:
+    def source(self) -> InMemory:
         """The choices as a program; there has to be one."""
         request = self._planner.request
-        return pose_engine(self._choices, request, objective=request.objective)
+        posed = pose_engine(self._choices, request, objective=request.objective)
+        return InMemory(posed, is_cut=self._choices.is_cut)
 
     @property
     def is_empty(self) -> bool:
         return not len(self._choices)
 
-    @property
-    def n_considered(self) -> int:
-        return self._choices.n_considered
-
-    @property
-    def rejected(self) -> dict[str, int]:
+    def rejected(self, narrowed: Narrowed) -> dict[str, int]:
         """What never reached the program, by reason."""
-        return {"memory": self.n_considered - len(self._choices)}
+        return {"memory": self._choices.n_considered - narrowed.n_columns}
 
     def conflict(self) -> EngineConflict:
         """Why there is no deployment at all."""
         return self._planner.conflict()
 
-    def described(self, assignment: Assignment) -> tuple[EngineDeployment, tuple[str, ...]]:
+    def described(
+        self, posed: PosedProgram, assignment: Assignment
+    ) -> tuple[EngineDeployment, tuple[str, ...]]:
         """The deployment of an assignment, evaluated by itself, and the checks that it passed."""
-        deployment = self._planner.describe(self._choices, assignment.columns[0])
+        column = int(posed.arm[assignment.columns[0]])
+        deployment = self._planner.describe(self._choices, column)
         return deployment, judge(self._planner.request, deployment)

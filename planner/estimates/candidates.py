@@ -8,93 +8,41 @@ context may also say which phase has to tell them apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.networks import network_table
-from planner.estimates.steps import ONE_BYTE, Formats, Machine, pass_times, peak_of, stage_work
+from planner.estimates.phases import (
+    NumberFormats,
+    PhaseCandidates,
+    evaluate_phase,
+    format_costs,
+    passes,
+)
+from planner.estimates.speculation import DecodeVariant, DraftTable, draft_table
+from planner.estimates.steps import Machine
 from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
-from planner.layouts.layer import residence, resident_weight_bytes
+from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import all_layouts, offered
 from planner.layouts.table import LayoutTable
-from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, Workload
-from planner.specs.targets import FREE, Degrees
+from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
+from planner.specs.targets import FREE, Degrees, Speculation
 from planner.topology.meshes import MeshTable, mesh_table
 
 MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
 """Parts that a pass through a pipeline may be cut into."""
 
-PHASES = ("prefill", "decode")
+BLOCK = 262_144
+"""Candidates of a block: they are evaluated, screened and forgotten together."""
 
-BLOCK_CANDIDATES = 32_768
-"""Candidates that are evaluated together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PhaseCandidates:
-    """One phase of all arms at all batches.
-
-    Args:
-        batches: batches considered, (B,).
-        pass_s: time of one pass, (N, B) [s]; infinite where the phase is not offered the layout.
-        kv_bytes: cache of the batch on the busiest device, (N, B) [bytes].
-        working_bytes: activations and gathered weights during a pass, (N, B) [bytes].
-    """
-
-    batches: IntArray
-    pass_s: FloatArray
-    kv_bytes: FloatArray
-    working_bytes: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DecodeVariant:
-    """One way to decode, of all arms at all batches.
-
-    Args:
-        n_drafted: tokens that a draft model proposes before each pass; 0 without one.
-        rank: which of the draft's layouts, see `DraftTable`.
-        candidates: time per token, and bytes with the draft's.
-    """
-
-    n_drafted: int
-    rank: int
-    candidates: PhaseCandidates
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberFormats:
-    """Formats of a candidate's weights and of its KV cache, by name."""
-
-    weights: str
-    kv: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DraftTable:
-    """The draft's layouts on the meshes of the target.
-
-    Args:
-        arms: all its layouts, (A,).
-        formats: its number formats for each pair of the target's.
-        chosen: rows of `arms` worth keeping, by format, mesh and rank, (F, M, R); -1 for none.
-        pass_s: time of one pass for one token each, (F, M, R, B) [s]; infinite for none.
-        held_bytes: weights, cache and activations of the busiest device, alike [bytes].
-    """
-
-    arms: LayoutTable
-    formats: tuple[NumberFormats, ...]
-    chosen: IntArray
-    pass_s: FloatArray
-    held_bytes: FloatArray
-
-    @property
-    def n_ranks(self) -> int:
-        return int(self.chosen.shape[2])
+MOST_REMEMBERED = 2_000_000
+"""Candidates of blocks that are kept for the next look at them, 24 bytes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,47 +62,133 @@ class Contexts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CandidateTable:
-    """All candidates of a request.
+class Block:
+    """All candidates of some contexts, evaluated.
 
     Args:
-        machine: what they run on.
+        arms: which of the table's arms they are, ascending (N,).
+        prefill: seconds and bytes of prefill.
+        decodes: of each way to decode: time per token, and bytes with the draft's.
+    """
+
+    arms: IntArray
+    prefill: PhaseCandidates
+    decodes: tuple[PhaseCandidates, ...]
+
+    @property
+    def n_candidates(self) -> int:
+        return sum(phase.pass_s.size for phase in (self.prefill, *self.decodes))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CandidateTable:
+    """All candidates of a request: which there are, and, block by block, what they take.
+
+    A block has all arms of its contexts, and all formats of its layouts, so that each layout is
+    evaluated once for all of them.
+
+    Args:
+        model, machine, workload: what runs where, on which requests.
         formats: pairs of formats to choose from.
         arms: layouts, (N,); `arm_formats` and `context` index formats and contexts.
-        prefill: seconds and bytes of prefill.
+        prefill_batches, batches: of both phases, int[B].
         variants: ways to decode; the first is without a draft.
         drafts: the draft's layouts, `None` without one.
         n_too_large: arms left out because their weights alone do not fit.
     """
 
+    model: ModelSpec
     machine: Machine
+    workload: Workload
     formats: tuple[NumberFormats, ...]
     arms: LayoutTable
     arm_formats: IntArray
     context: IntArray
     contexts: Contexts
-    prefill: PhaseCandidates
+    prefill_batches: IntArray
+    batches: IntArray
     variants: tuple[DecodeVariant, ...]
     drafts: DraftTable | None
     n_too_large: int
+    remembered: dict[int, Block] = field(default_factory=dict)
 
     @property
-    def decode(self) -> PhaseCandidates:
-        """Decode without a draft."""
-        return self.variants[0].candidates
+    def n_candidates(self) -> int:
+        """Of all arms, whether they fit or not."""
+        return len(self.arms) * self.n_of_arm
 
+    @property
+    def n_of_arm(self) -> int:
+        """Candidates of one arm."""
+        return len(self.prefill_batches) + len(self.variants) * len(self.batches)
 
-def passes(workload: Workload) -> dict[str, Pass]:
-    """Tokens of a pass of each phase; decode is taken at its mean context."""
-    n_input = float(workload.n_input_tokens)
-    return {
-        "prefill": Pass(n_new_tokens=n_input, n_context_tokens=n_input, n_cached_tokens=n_input),
-        "decode": Pass(
-            n_new_tokens=1.0,
-            n_context_tokens=workload.mean_decode_context,
-            n_cached_tokens=float(workload.n_cached_tokens),
-        ),
-    }
+    def blocks(self) -> Iterator[Block]:
+        """Everything, evaluated block by block; the first blocks are remembered.
+
+        Blocks of few devices and of many take turns, so that whatever is good is met early.
+        """
+        for start in spread(list(self._runs)):
+            arms, block = self._runs[start], self.remembered.get(start)
+            if block is None:
+                block = self.block(arms)
+                known = sum(one.n_candidates for one in self.remembered.values())
+                if known + block.n_candidates <= MOST_REMEMBERED:
+                    self.remembered[start] = block
+            yield block
+
+    def block_of(self, contexts: IntArray) -> Block:
+        """Some contexts, evaluated anew."""
+        return self.block(np.flatnonzero(np.isin(self.context, contexts)))
+
+    def block(self, arms: IntArray) -> Block:
+        """Some arms, evaluated."""
+        layouts, costs = self.arms.take(arms), self._costs[:, arms]
+        work = passes(self.workload)
+
+        def phase(name: str, one: Pass, batches: IntArray) -> PhaseCandidates:
+            found = evaluate_phase(self.model, self.machine, layouts, one, batches, costs)
+            is_offered = offered(self.machine.meshes, layouts, name, batches)
+            return replace(found, pass_s=np.where(is_offered, found.pass_s, np.inf))
+
+        def decode(one: Pass) -> PhaseCandidates:
+            return phase("decode", one, self.batches)
+
+        decodes = [decode(work["decode"])]
+        if self.drafts is not None:
+            target = layouts.mesh, self.arm_formats[arms]
+            decodes += self.drafts.decodes(target, decode)
+        return Block(
+            arms=arms,
+            prefill=phase("prefill", work["prefill"], self.prefill_batches),
+            decodes=tuple(decodes),
+        )
+
+    @cached_property
+    def _costs(self) -> FloatArray:
+        return format_costs(self.machine.device, self.formats)[:, self.arm_formats]
+
+    @cached_property
+    def _runs(self) -> dict[int, IntArray]:
+        """Arms of each block by the place where it starts in the order of contexts.
+
+        Contexts that differ in formats only stay together: their layouts are the same.
+        """
+        if not len(self.arms):
+            return {0: np.zeros(0, dtype=np.int64)}
+        contexts = self.contexts
+        keys = (contexts.sliced, contexts.data, contexts.stored, contexts.mesh)
+        rank = np.lexsort(keys)
+        same = np.logical_and.reduce([key[rank][1:] == key[rank][:-1] for key in keys])
+        family = np.empty(len(contexts), dtype=np.int64)
+        family[rank] = np.cumsum(np.append(0, ~same))[: len(contexts)]
+        order = np.argsort(family[self.context], kind="stable")
+        ends = np.flatnonzero(np.append(np.diff(family[self.context][order]), 1)) + 1
+        runs, start, most = {}, 0, max(1, BLOCK // self.n_of_arm)
+        for end, next_end in zip(ends.tolist(), [*ends[1:].tolist(), math.inf], strict=True):
+            if next_end - start > most:
+                runs[start] = np.sort(order[start:end])
+                start = end
+        return runs
 
 
 def machine_of(cluster: ClusterSpec, model: ModelSpec) -> Machine:
@@ -186,8 +220,9 @@ def candidate_table(
     prefill_batches: Sequence[int],
     weights_within: tuple[float, float] = (0.0, 1.0),
     degrees: Degrees = FREE,
+    speculation: Speculation | None = None,
 ) -> CandidateTable:
-    """Evaluate every layout in every format at every batch of both phases.
+    """Every layout in every format, to be evaluated at every batch of both phases.
 
     Args:
         model, machine, workload: what runs where, on which requests.
@@ -197,6 +232,7 @@ def candidate_table(
         weights_within: multiples of a device's memory: only arms whose weights alone need
             more than the first and at most the second. An explanation looks beyond one.
         degrees: only layouts that divide the model so.
+        speculation: a draft model that decode may use; none without it.
     """
     layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES, moe=model.moe)
     kept = have_degrees(model, layouts, machine.meshes, degrees)
@@ -209,37 +245,24 @@ def candidate_table(
     fits = (weight_bytes > more) & (weight_bytes <= most)
     arms, arm_formats = layouts.take(rows[fits]), arm_formats[fits]
     contexts, context = _contexts(machine, arms, arm_formats, weight_bytes[fits])
-    costs = format_costs(machine.device, formats)[:, arm_formats]
-    work = passes(workload)
-
-    def phase(name: str, choices: Sequence[int]) -> PhaseCandidates:
-        sizes = np.asarray(choices, dtype=np.int64)
-        found = evaluate_phase(model, machine, arms, work[name], sizes, costs)
-        is_offered = offered(machine.meshes, arms, name, sizes)
-        return replace(found, pass_s=np.where(is_offered, found.pass_s, np.inf))
-
+    sizes = np.asarray(batches, dtype=np.int64)
+    drafts = None
+    if speculation is not None:
+        drafts = draft_table(machine, tuple(formats), workload, sizes, speculation)
     return CandidateTable(
+        model=model,
         machine=machine,
+        workload=workload,
         formats=tuple(formats),
         arms=arms,
         arm_formats=arm_formats,
         context=context,
         contexts=contexts,
-        prefill=phase("prefill", prefill_batches),
-        variants=(DecodeVariant(n_drafted=0, rank=0, candidates=phase("decode", batches)),),
-        drafts=None,
+        prefill_batches=np.asarray(prefill_batches, dtype=np.int64),
+        batches=sizes,
+        variants=(DecodeVariant(n_drafted=0, rank=0), *(drafts.variants if drafts else ())),
+        drafts=drafts,
         n_too_large=int(np.count_nonzero(weight_bytes > most)),
-    )
-
-
-def format_costs(device: DeviceSpec, formats: Sequence[NumberFormats]) -> FloatArray:
-    """Bytes of a weight, bytes of a cached number, peak of the products, (3, formats)."""
-    return np.array(
-        [
-            [FORMAT_BYTES[pair.weights] for pair in formats],
-            [FORMAT_BYTES[pair.kv] for pair in formats],
-            [peak_of(device, pair.weights) for pair in formats],
-        ]
     )
 
 
@@ -277,69 +300,19 @@ def _contexts(
     )
 
 
-def evaluate_phase(
-    model: ModelSpec,
-    machine: Machine,
-    arms: LayoutTable,
-    work: Pass,
-    batches: IntArray,
-    costs: FloatArray,
-) -> PhaseCandidates:
-    """Evaluate each layout once for all its formats, block by block.
+def alone_bytes(table: CandidateTable, block: Block, phase: PhaseCandidates) -> FloatArray:
+    """What candidates take of a device by themselves, weights included, (N, B) [bytes]."""
+    weights = table.contexts.weight_bytes[table.context[block.arms]]
+    return np.asarray(weights[:, None] + phase.kv_bytes + phase.working_bytes)
 
-    Formats that cost the same are one. Arrays that stay in the cache are twice as fast.
 
-    Args:
-        costs: of the formats of each arm, see `format_costs`, (3, N).
+def spread(values: Sequence[int]) -> list[int]:
+    """Values in an order in which those that are near each other come far apart.
+
+    Their places are sorted by the bits of their numbers, the last bit first.
+
+    >>> spread([0, 1, 2, 3, 4, 5, 6])
+    [0, 4, 2, 6, 1, 5, 3]
     """
-    size = (len(arms), len(batches))
-    pass_s, kv_bytes, working_bytes = np.empty(size), np.empty(size), np.empty(size)
-    n_sequences = batches[None, :].astype(float)
-    layouts, layout = arms.distinct()
-    prices, price = np.unique(costs, axis=1, return_inverse=True)
-    price = price.reshape(-1)
-    order = np.argsort(layout, kind="stable")
-    block = max(1, BLOCK_CANDIDATES // len(batches))
-    for start in range(0, len(layouts), block):
-        rows = np.arange(start, min(start + block, len(layouts)))
-        part = layouts.take(rows)
-        shape = geometry(part, machine.meshes)
-        stage = stage_work(model, machine, part, shape, work, n_sequences)
-        held = residence(
-            model,
-            shape,
-            work,
-            n_sequences=n_sequences,
-            weight_bytes_per_number=ONE_BYTE,
-            kv_bytes_per_number=ONE_BYTE,
-        )
-        first, last = np.searchsorted(layout, [start, start + len(rows)], sorter=order)
-        here = order[first:last]
-        for which in np.unique(price[here]).tolist():
-            mine = here[price[here] == which]
-            weight, cached, peak = prices[:, which].reshape(3, 1, 1)
-            inside, again = np.unique(layout[mine] - start, return_inverse=True)
-            formats = Formats(weight_bytes=weight, kv_bytes=cached, peak_flop_per_s=peak)
-            times = pass_times(machine, stage.take(inside), formats)
-            pass_s[mine] = np.broadcast_to(times, (len(inside), len(batches)))[again]
-            at = layout[mine] - start
-            kv_bytes[mine] = (held.kv_bytes * cached)[at]
-            gathered = held.gather_bytes * weight
-            working_bytes[mine] = (held.activation_bytes + gathered)[at]
-    return PhaseCandidates(
-        batches=batches, pass_s=pass_s, kv_bytes=kv_bytes, working_bytes=working_bytes
-    )
-
-
-def format_pairs(
-    weights_formats: Sequence[str], kv_formats: Sequence[str]
-) -> tuple[NumberFormats, ...]:
-    """Every weights format with every cache format."""
-    return tuple(NumberFormats(weights=w, kv=kv) for w in weights_formats for kv in kv_formats)
-
-
-def fitting(table: CandidateTable, chosen: PhaseCandidates, room_bytes: float) -> BoolArray:
-    """Candidates that fit a device by themselves, weights included, (N, B)."""
-    weights = table.contexts.weight_bytes[table.context]
-    held = weights[:, None] + chosen.kv_bytes + chosen.working_bytes
-    return np.asarray(held <= room_bytes)
+    n_bits = max(1, (len(values) - 1).bit_length())
+    return [values[i] for i in sorted(range(len(values)), key=lambda i: f"{i:0{n_bits}b}"[::-1])]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.estimates.candidates import CandidateTable, candidate_table, format_pairs
-from planner.estimates.speculation import with_speculation
+from planner.estimates.candidates import CandidateTable, candidate_table
+from planner.estimates.phases import format_pairs
 from planner.estimates.steps import Machine
 from planner.specs.request import Request
 
@@ -14,14 +14,14 @@ def table_of(
     *,
     weights_within: tuple[float, float] = (0.0, 1.0),
 ) -> CandidateTable:
-    """Every layout, format, batch and lookahead of a request, evaluated.
+    """Every layout, format, batch and lookahead of a request.
 
     Args:
         request: what was asked.
         machine: the pool's meshes and network.
         weights_within: see `candidate_table`.
     """
-    table = candidate_table(
+    return candidate_table(
         request.model,
         machine,
         request.workload,
@@ -30,7 +30,5 @@ def table_of(
         prefill_batches=request.prefill_batches,
         weights_within=weights_within,
         degrees=request.targets.degrees,
+        speculation=request.speculation,
     )
-    if request.speculation is None:
-        return table
-    return with_speculation(table, request.model, request.workload, request.speculation)

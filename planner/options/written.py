@@ -327,7 +327,6 @@ class WrittenAudit(WrittenPlan):
     allow_formats: Annotated[tuple[str, ...], Parameter(show=False)] = ()
     prefill: Annotated[str | None, Parameter(show=False)] = None
     prefill_batch: Annotated[str | None, Parameter(show=False)] = None
-    time_limit: Annotated[str | None, Parameter(show=False)] = None
     gap: Annotated[str, Parameter(show=False)] = "0"
     cost_model: Annotated[str, Parameter(show=False)] = "layouts"
     memory: Annotated[str | None, Parameter(show=False)] = None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-_Where = tuple["nx.Graph[Any]", dict[str, str]]
-"""The graph as far as a replica's traffic goes, and the node of each of its devices."""
+_Where = tuple[set[str], dict[str, str]]
+"""How far a replica's traffic goes in the graph, and the node of each of its devices."""
 
 
 class Channels:
@@ -78,7 +78,7 @@ class Channels:
         part, home = where
         if self._costs is not None:
             return self._costs(group)[0], None
-        width, link = bottleneck(part, group)
+        width, link = bottleneck(self._shares, group, within=part)
         if width == 0.0:  # where switches are nested deeper, paths lead further out
             width, link = bottleneck(self._shares, group)
         # no way around a member's own adapter: others' may be somebody else's
@@ -99,8 +99,8 @@ class Channels:
             return float("inf"), None
         return sum(width for width, _ in adapters), adapters[0][1]
 
-    def _part(self, one: Located) -> nx.Graph[Any]:
-        """The graph as far as a replica's traffic can go: its nodes, and all switches above."""
+    def _part(self, one: Located) -> set[str]:
+        """How far a replica's traffic can go in the graph: its nodes, and all switches above."""
         nodes = {name for part in one.parts for name in part.devices}
         beside = {other for name in nodes for other in self._shares[name]}
         above = {other for name in beside for other in self._shares[name]}
@@ -109,8 +109,7 @@ class Channels:
             if one.way.span == POOL
             else ()
         )
-        # copied: a view would ask anew, of each neighbour, whether it belongs
-        return self._shares.subgraph({*nodes, *beside, *above, *top}).copy()
+        return {*nodes, *beside, *above, *top}
 
 
 def _fair_shares(graph: nx.Graph[Any]) -> nx.Graph[Any]:

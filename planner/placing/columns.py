@@ -25,15 +25,17 @@ from itertools import product
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.placing.clusters import LEAF, NODE, POOL, SPANS, STAGE, Ground, cluster_for
-from planner.programs.contexts import optima
-from planner.programs.deployment import PosedProgram, pose
+from planner.programs.contexts import BestOfContexts, best_of_contexts
+from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
+from planner.programs.posed import PosedProgram
 from planner.specs.records import NodesFabric
 from planner.specs.request import Request
 from planner.topology.inventory import Ability, Inventory, Kind
@@ -42,11 +44,17 @@ from planner.topology.meshes import MeshTable
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluated:
-    """The layouts of one need, as `planning.plan` would see them."""
+    """The layouts of one need, as `planning.plan` would see them.
+
+    Args:
+        posed: the best of each context, see `best_of_contexts`.
+        n_candidates: what they were chosen from.
+    """
 
     request: Request
     table: CandidateTable
     posed: PosedProgram
+    n_candidates: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +105,7 @@ Sort = tuple[int, Kind, str, Ability]
 def ways_of(
     request: Request, model: int, kind: Kind, ground: Ground, *, several: bool = False
 ) -> Iterator[Way]:
-    """Every way to run a replica of one model on one kind, that fits what is free.
+    """Every way to run a replica of one model on one kind, that fits what is free, in time.
 
     Ways over several leaves are no faster than the same within one leaf. Where several replicas
     may take the place of one, shapes that ways inside nodes beat even so are left out, since
@@ -110,6 +118,8 @@ def ways_of(
     """
     found: list[Way] = []
     for span, need in needs(ground.inventory, kind):
+        if is_over():
+            return
         beaten = _beaten(found, need, ground) if several and span in (STAGE, POOL) else set()
         new = list(_of_need(request, (model, kind, span, need), ground, beaten))
         found += new
@@ -120,6 +130,8 @@ def _of_need(request: Request, sort: Sort, ground: Ground, beaten: set[Shape]) -
     _, kind, span, need = sort
     sizes = piece_sizes(ground.inventory, kind)
     for per_node in sizes[-1:] if span == NODE else sizes:
+        if is_over():
+            return
         n_nodes = 1
         if span != NODE:
             n_places = _n_places(ground, kind, (span, need), per_node)
@@ -214,17 +226,22 @@ def _ways(request: Request, sort: Sort, ground: Ground, beaten: set[Shape]) -> I
     table = table_of(request, Machine(device=machine.device, meshes=meshes, network=network))
     if not len(table.contexts):
         return
-    posed = pose(table, request, objective=request.objective)
-    evaluated = Evaluated(request=request, table=table, posed=posed)
-    value, prefill, decode = optima(posed)
-    of_context = shape[table.contexts.mesh]
+    evaluated, best = evaluate(request, table)
+    of_context = shape[table.contexts.mesh[best.posed.number]]
     for key in np.unique(of_context, axis=0):
-        here = np.flatnonzero((of_context == key).all(axis=1) & np.isfinite(value))
-        if len(here):
-            k = int(here[np.argmin(value[here])])
-            best = Assignment(context=k, columns=(int(prefill[k]), int(decode[k])))
-            t, m, p = (int(n) for n in key)
-            yield _way(evaluated, best, sort, (t, m, p))
+        here = np.flatnonzero((of_context == key).all(axis=1))
+        k = int(here[np.argmin(best.value[here])])
+        t, m, p = (int(n) for n in key)
+        yield _way(evaluated, best.assignment(k), sort, (t, m, p))
+
+
+def evaluate(request: Request, table: CandidateTable) -> tuple[Evaluated, BestOfContexts]:
+    """The best of each context of a table."""
+    best = best_of_contexts(Posing(table, request, objective=request.objective))
+    evaluated = Evaluated(
+        request=request, table=table, posed=best.posed, n_candidates=best.n_candidates
+    )
+    return evaluated, best
 
 
 def _way(evaluated: Evaluated, best: Assignment, sort: Sort, shape: tuple[int, int, int]) -> Way:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
+from planner.deadlines import solver_limit_s
+from planner.errors import OutOfTimeError
+from planner.explain import UNEXPLAINED
 from planner.placement_results import PlacementConflict
-from planner.placing.posing import Posed
 from planner.placing.searching import Asked, Search, pose_asked
-from planner.programs.placement import most_copies, served
+from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.results import Obstacle
 from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
-from planner.solvers.solution import Status
+from planner.solvers.solution import Effort, Status
 from planner.specs.placement_request import Serve
 
 
@@ -50,14 +53,15 @@ def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
         fitting = zip(unlimited.taken, fits[n_before:], strict=True)
         none = narrow_limits(asked.limits, [way for (way, _), can in fitting if can])
     if not none:
-        names = _irreducible(asked, search)
-        none = [_obstacle(asked, search, name, names) for name in names]
+        with suppress(OutOfTimeError):
+            names = _irreducible(asked, search)
+            none = [_obstacle(asked, search, name, names) for name in names]
     return PlacementConflict(
         pool=asked.site.name,
         n_free=found.n_free,
         n_devices=found.n_devices,
         obstacles=tuple(none),
-        verified=who_finds_none(search.solution),
+        verified=(*who_finds_none(search.solution), *(() if none else UNEXPLAINED)),
     )
 
 
@@ -120,8 +124,26 @@ def _hopeless(asked: Asked, search: Search, m: int, able: set[int]) -> Obstacle 
     )
 
 
-def _solved(posed: Posed) -> PlacementSolution:
-    return solve_placement(posed.program, solver="highs")
+def settled(solution: PlacementSolution) -> PlacementSolution:
+    """A solution that more time would not change.
+
+    Raises:
+        OutOfTimeError: time ended before it was settled.
+        UnsettledError: the provers do not agree on it.
+    """
+    if not solution.status.is_final:
+        raise solution.unsettled()
+    return solution
+
+
+def _solved(program: PlacementProgram) -> PlacementSolution:
+    """Solved to the proof.
+
+    Raises:
+        OutOfTimeError: time ended before it.
+    """
+    effort = Effort(time_limit_s=solver_limit_s())
+    return settled(solve_placement(program, solver="highs", effort=effort))
 
 
 def _irreducible(asked: Asked, search: Search) -> list[str]:
@@ -130,7 +152,7 @@ def _irreducible(asked: Asked, search: Search) -> list[str]:
     dropped: list[str] = []
     for name in list(kept):
         posed = pose_asked(asked, search.kept, without=[*dropped, name])
-        if _solved(posed).status is Status.INFEASIBLE:
+        if _solved(posed.program).status is Status.INFEASIBLE:
             dropped.append(name)
             kept.remove(name)
     return kept
@@ -142,7 +164,7 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     what, _, model = name.partition(" ")
     objective = {"demand": "throughput", "replicas": "devices"}.get(what, what)
     posed = pose_asked(asked, search.kept, without=[*others, name], objective=objective)
-    solution = _solved(posed)
+    solution = _solved(posed.program)
     reason = "with the others kept"
     if what in ("rent", "devices"):
         asked_for, unit = asked.limits[what], {"rent": "USD/h"}.get(what, "1")
@@ -168,9 +190,7 @@ def _most_of(
     mine = program.column_model == m
     wanted = asked.wanted[m]
     if what == "demand":
-        best = solve_placement(
-            replace(program, objective=np.where(mine, -program.rate, 0.0), ties=())
-        )
+        best = _solved(replace(program, objective=np.where(mine, -program.rate, 0.0), ties=()))
         reach = 0.0 if best.answer is None else float(served(program, best.answer)[m]) * 1e3
         return float(wanted.demand_tokens_per_s or 0.0), "token/s", reach
     unlimited = replace(
@@ -179,5 +199,5 @@ def _most_of(
         most=np.where(np.arange(len(program.most)) == m, 1 << 40, program.most),
         ties=(),
     )
-    most = solve_placement(unlimited)
+    most = _solved(unlimited)
     return float(wanted.replicas or 0), "1", 0.0 if most.answer is None else -most.objective

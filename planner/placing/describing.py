@@ -155,7 +155,7 @@ def _certificate(asked: Asked, search: Search, began_s: float) -> Certificate:
     """The proof in numbers, in SI units."""
     solution, name = search.solution, asked.objective
     evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
-    n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
+    n_layouts = sum(it.n_candidates for it in evaluated)
     rejected = {
         "layouts": n_layouts - len(search.ways),
         "ways": len(search.ways) - len(search.kept),

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
+from planner.deadlines import out_of_time, timed
+from planner.errors import NoPlanError, Problem, RequestError
 from planner.placement_results import Placement
 from planner.placing.asking import placement_request, requests_of, site_of
 from planner.placing.conflicts import conflict_of
@@ -35,6 +36,7 @@ DEFAULT_OPTIONS = SolverOptions()
 
 
 @arguments_checked(ranges="later")
+@timed
 def place(
     cluster: SiteSpec | nx.Graph[Any],
     models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
@@ -119,12 +121,10 @@ def place(
     n_before = len(search.posed.given) + len(search.posed.staged)
     nothing = counts is not None and not any(counts.copies[n_before:])
     if search.solution.status is Status.INFEASIBLE or nothing:
-        raise NoPlanError(conflict_of(asked, search))
+        raise out_of_time() if search.is_cut else NoPlanError(conflict_of(asked, search))
     if counts is None:
-        raise OutOfTimeError(
-            time_limit_s=options.time_limit_s or 0.0,
-            bound=in_si(request.objective, search.solution.bound),
-        )
+        bound = in_si(request.objective, search.solution.bound)
+        raise out_of_time(bound) if search.is_cut else search.solution.unsettled(bound)
     located = locate(search.posed, counts)
     found = placement_of(asked, search, located, began_s=began_s, costs=costs)
     if recorded is not None:
@@ -156,10 +156,14 @@ class Recorder:
 
     def __call__(self, devices: tuple[str, ...]) -> tuple[float, float]:
         if devices not in self._said:
-            cost = self._costs(devices)
+            key = f"of {len(devices)} devices from {devices[0]}"
+            try:
+                cost = self._costs(devices)
+            except Exception as error:
+                fact = f"raises {type(error).__name__}: {error}"[:200]
+                raise RequestError([Problem(where="group_costs", key=key, fact=fact)]) from error
             if not is_cost(cost):
                 fact = "is not a positive bandwidth and a latency"
-                key = f"of {len(devices)} devices from {devices[0]}"
                 problem = Problem(where="group_costs", key=key, value=repr(cost)[:60], fact=fact)
                 raise RequestError([problem])
             self._said[devices] = cost

@@ -12,8 +12,9 @@ import numpy as np
 
 from planner.certificates import LEAST_MOVED, UNCONFIRMED
 from planner.certify import proofs_in_si
+from planner.deadlines import out_of_time, timed
 from planner.describe import describe
-from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, SolverError
+from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.placement_results import Placement
 from planner.placing.asking import requests_of
 from planner.placing.columns import Way
@@ -36,7 +37,7 @@ from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.solvers.placement import PlacementSolution, solve_placement
-from planner.solvers.solution import Effort, Status, relative_gap
+from planner.solvers.solution import Status, effort_of, relative_gap
 from planner.specs.arguments import arguments_checked
 from planner.specs.placement_request import Serve, SiteSpec, inherited_and_changed
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
@@ -59,6 +60,7 @@ CLOSE = 1e-9
 
 
 @arguments_checked(ranges="later")
+@timed
 def repair(
     placement: Placement,
     cluster: SiteSpec | nx.Graph[Any] | None = None,
@@ -90,11 +92,12 @@ def repair(
         loss: share of the best objective of this state that may be lost for fewer bytes.
         most_points: of the frontier, the best one among them; the first that lose most.
         aligned: as in `place`; a slice that stands elsewhere than at a cube has to move.
-        options: backend, time limit of each solve, threads, seed.
+        options: backend, time limit of all of it, threads, seed.
 
     Raises:
         RequestError, NoPlanError, SolverError: as `place`; or what stands is not of the cluster.
-        OutOfTimeError: a solve ran out of time, so that nothing is proved.
+        OutOfTimeError: time ended before the best and the fewest bytes were proved; a frontier that
+            it ends in is said not to be whole.
     """
     began_s = time.perf_counter()
     if not 0 <= loss < 1:
@@ -266,13 +269,14 @@ def _solved(program: PlacementProgram, options: SolverOptions) -> PlacementSolut
 
     Raises:
         OutOfTimeError: the time ended before it.
+        UnsettledError: the provers do not agree on it.
     """
-    effort = Effort(time_limit_s=options.time_limit_s, threads=options.threads, seed=options.seed)
+    effort = replace(effort_of(options), gap=0.0)
     is_packing = bool((program.uses.amount > 0).all()) and program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_packing else options.solver
     solution = solve_placement(program, solver=solver, effort=effort, proof=options.proof)
     if not solution.status.is_final:
-        raise OutOfTimeError(time_limit_s=options.time_limit_s or 0.0, bound=solution.bound)
+        raise solution.unsettled(solution.bound)
     return solution
 
 
@@ -318,7 +322,9 @@ def offers_of(asked: Asked, before: Sequence[Standing]) -> list[Offer]:
     """Ways that may be loaded anew, and those whose weights stand already."""
     by_latency = asked.objective == "latency"
     several = np.array([one.replicas is None for one in asked.wanted])
-    ways = all_ways(asked)
+    ways, is_cut = all_ways(asked)
+    if is_cut:
+        raise out_of_time()
     new = {id(way) for way in undominated(ways, several=several, by_latency=by_latency)}
     standing = {one.sharding for one in before}
     offers = []
@@ -342,6 +348,8 @@ def _offer(asked: Asked, way: Way, *, is_new: bool) -> Offer:
 
 def _on_torus(asked: AskedTorus, before: Placement) -> _Posed:
     ground, stands_there = ground_of(asked), standing_of(before)
+    if ground.is_cut:
+        raise out_of_time()
     standing = {one.sharding for one in stands_there}
     shardings: dict[int, tuple[Sharding, float]] = {}
     offered: list[tuple[list[TorusWay], IntArray]] = []

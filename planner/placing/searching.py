@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.deadlines import is_over, share
 from planner.placing.asking import Site
 from planner.placing.columns import Way, ways_of
 from planner.placing.dominance import undominated
 from planner.placing.posing import Posed, Wanted, pose_placement
+from planner.programs.placement import PlacementProgram
+from planner.programs.proofs import Vouched
 from planner.solvers.placement import PlacementSolution, solve_placement
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.request import Request, SolverOptions
 from planner.topology.inventory import Kind
+
+WAYS_SHARE = 0.6
+"""Of the time, that making the ways may take: what is left is for placing them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +61,14 @@ class Search:
 
     Args:
         ways: all of them; `kept` those that no other stands for.
+        is_cut: whether time ended before they were all made.
     """
 
     ways: tuple[Way, ...]
     kept: tuple[Way, ...]
     posed: Posed
     solution: PlacementSolution
+    is_cut: bool
 
 
 Sort = tuple[int, Kind, tuple[int, int, int]]
@@ -77,7 +86,7 @@ def chosen_first(asked: Asked) -> frozenset[Sort]:
     """
     by_latency = asked.objective == "latency"
     best: dict[tuple[int, Kind], Way] = {}
-    for way in all_ways(asked):
+    for way in all_ways(asked)[0]:
         key = (way.model, way.kind)
         if key not in best or _worth(way, by_latency) > _worth(best[key], by_latency):
             best[key] = way
@@ -88,16 +97,18 @@ def _worth(way: Way, by_latency: bool) -> float:
     return -way.tpot_s if by_latency else way.output_tokens_per_s / way.n_devices
 
 
-def all_ways(asked: Asked, *, several: Sequence[bool] | None = None) -> list[Way]:
-    """The ways of all models on all kinds."""
+def all_ways(asked: Asked, *, several: Sequence[bool] | None = None) -> tuple[list[Way], bool]:
+    """The ways of all models on all kinds, and whether time ended before they were all made."""
     ground = asked.site.ground
     several = several or [False] * len(asked.wanted)
-    return [
-        way
-        for model, request in enumerate(asked.requests)
-        for kind in ground.inventory.kinds
-        for way in ways_of(request, model, kind, ground, several=several[model])
-    ]
+    with share(WAYS_SHARE):
+        ways = [
+            way
+            for model, request in enumerate(asked.requests)
+            for kind in ground.inventory.kinds
+            for way in ways_of(request, model, kind, ground, several=several[model])
+        ]
+        return ways, is_over()
 
 
 def searched(asked: Asked) -> Search:
@@ -105,22 +116,31 @@ def searched(asked: Asked) -> Search:
     by_latency = asked.objective == "latency"
     several = [one.replicas is None and not by_latency for one in asked.wanted]
     if asked.shapes is None:
-        ways = all_ways(asked, several=several)
+        ways, is_cut = all_ways(asked, several=several)
     else:
-        ways = [way for way in all_ways(asked) if sort_of(way) in asked.shapes]
+        ways, is_cut = all_ways(asked)
+        ways = [way for way in ways if sort_of(way) in asked.shapes]
     kept = undominated(ways, several=np.array(several), by_latency=by_latency)
     posed = pose_asked(asked, kept)
     options = asked.options
-    effort = Effort(
-        time_limit_s=options.time_limit_s,
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
-    )
     solution = solve_placement(
-        posed.program, solver=options.solver, effort=effort, proof=options.proof
+        posed.program, solver=options.solver, effort=effort_of(options), proof=options.proof
     )
-    return Search(ways=tuple(ways), kept=tuple(kept), posed=posed, solution=solution)
+    if is_cut:
+        solution = unproved(solution, posed.program)
+    return Search(ways=tuple(ways), kept=tuple(kept), posed=posed, solution=solution, is_cut=is_cut)
+
+
+def unproved(solution: PlacementSolution, program: PlacementProgram) -> PlacementSolution:
+    """A solution where not all columns there are were made: an answer, and no proof.
+
+    What is never negative is at least zero, and that is all that is known.
+    """
+    is_positive = not program.is_for_share and bool((program.objective >= 0).all())
+    bound = 0.0 if is_positive else -math.inf
+    nobody = Vouched(proofs=(), bound=bound, alone=bound, by=())
+    status = Status.UNKNOWN if solution.answer is None else Status.FEASIBLE
+    return replace(solution, status=status, vouched=nobody)
 
 
 def pose_asked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +14,9 @@ import numpy as np
 
 from planner.certificates import Certificate
 from planner.certify import certified, screens_of
+from planner.deadlines import is_over, out_of_time, share
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
+from planner.explain import UNEXPLAINED
 from planner.placement_results import (
     KindUse,
     Placement,
@@ -23,9 +26,10 @@ from planner.placement_results import (
     Replica,
     Served,
 )
-from planner.placing.conflicts import is_wanted, narrow_limits, who_finds_none
+from planner.placing.conflicts import is_wanted, narrow_limits, settled, who_finds_none
 from planner.placing.describing import deployment_of
 from planner.placing.posing import Wanted
+from planner.placing.searching import WAYS_SHARE, unproved
 from planner.placing.tori import (
     LocatedSlice,
     PosedTorus,
@@ -42,7 +46,7 @@ from planner.programs.layout import IntArray
 from planner.programs.placement import served as served_by
 from planner.results import Deployment, Obstacle
 from planner.solvers.placement import PlacementSolution, solve_placement
-from planner.solvers.solution import Effort, Status
+from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.request import Request, SolverOptions
@@ -97,13 +101,18 @@ class AskedTorus:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ground:
-    """What there is to choose from: openings, and the ways of each model at them."""
+    """What there is to choose from: openings, and the ways of each model at them.
+
+    Args:
+        is_cut: whether time ended before all ways were made.
+    """
 
     graph: nx.Graph[str]
     n_free: int
     openings: Openings
     offered: tuple[tuple[list[TorusWay], IntArray], ...]
     kept: tuple[tuple[list[TorusWay], IntArray], ...]
+    is_cut: bool
 
 
 def place_slices(asked: AskedTorus) -> Placement:
@@ -112,12 +121,14 @@ def place_slices(asked: AskedTorus) -> Placement:
     ground = ground_of(asked)
     posed = pose_asked(asked, ground)
     solution = solved(posed, asked.options)
+    if ground.is_cut:
+        solution = unproved(solution, posed.program)
     nothing = solution.answer is not None and not any(solution.answer.copies)
     if solution.status is Status.INFEASIBLE or nothing:
-        raise NoPlanError(_conflict(asked, ground, solution))
+        raise out_of_time() if ground.is_cut else NoPlanError(_conflict(asked, ground, solution))
     if solution.answer is None:
         bound = in_si(asked.objective, solution.bound)
-        raise OutOfTimeError(time_limit_s=asked.options.time_limit_s or 0.0, bound=bound)
+        raise out_of_time(bound) if ground.is_cut else solution.unsettled(bound)
     located = locate_slices(posed, solution.answer)
     return placement_of(asked, ground, (posed, solution, located), began_s=began_s)
 
@@ -139,7 +150,9 @@ def ground_of(asked: AskedTorus) -> Ground:
     found = openings(asked.fabric, state, aligned=request.aligned)
     if request.most_devices is not None:
         found = found.take(np.flatnonzero(found.n_devices <= request.most_devices))
-    offered = tuple(torus_ways(request, m, found) for m, request in enumerate(asked.requests))
+    with share(WAYS_SHARE):
+        offered = tuple(torus_ways(one, m, found) for m, one in enumerate(asked.requests))
+        is_cut = is_over()
     if request.layout_first:
         offered = tuple(_of_label(one, _best_label(asked, m)) for m, one in enumerate(offered))
     by_latency = asked.objective == "latency"
@@ -147,7 +160,9 @@ def ground_of(asked: AskedTorus) -> Ground:
         without_tiled(one, several=wish.replicas is None and not by_latency)
         for one, wish in zip(offered, asked.wanted, strict=True)
     )
-    return Ground(graph=graph, n_free=n_free, openings=found, offered=offered, kept=kept)
+    return Ground(
+        graph=graph, n_free=n_free, openings=found, offered=offered, kept=kept, is_cut=is_cut
+    )
 
 
 def _best_label(asked: AskedTorus, model: int) -> str:
@@ -197,15 +212,11 @@ def pose_asked(
 
 def solved(posed: PosedTorus, options: SolverOptions) -> PlacementSolution:
     """Solve; large programs are narrowed whatever the backend."""
-    effort = Effort(
-        time_limit_s=options.time_limit_s,
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
-    )
     is_large = posed.program.n_columns > MOST_DIRECT
     solver = "narrowing" if is_large else options.solver
-    return solve_placement(posed.program, solver=solver, effort=effort, proof=options.proof)
+    return solve_placement(
+        posed.program, solver=solver, effort=effort_of(options), proof=options.proof
+    )
 
 
 def placement_of(
@@ -318,7 +329,7 @@ def _certificate(
     name = asked.objective
     ways = [way for found_ways, _ in ground.offered for way in found_ways]
     evaluated = {id(way.evaluated): way.evaluated for way in ways}.values()
-    n_layouts = sum(it.posed.program.n_columns + it.posed.n_unfit for it in evaluated)
+    n_layouts = sum(it.n_candidates for it in evaluated)
     n_places = sum(int((of >= 0).sum()) for _, of in ground.offered)
     rejected = {
         "layouts": n_layouts - len(ways),
@@ -362,14 +373,15 @@ def _conflict(asked: AskedTorus, ground: Ground, solution: PlacementSolution) ->
         ways = [way for found, of_opening in ground.offered for way in _used(found, of_opening)]
         obstacles = narrow_limits(asked.limits, ways)
     if not obstacles:
-        names = _irreducible(asked, ground)
-        obstacles = [_obstacle(asked, ground, name, names) for name in names]
+        with suppress(OutOfTimeError):
+            names = _irreducible(asked, ground)
+            obstacles = [_obstacle(asked, ground, name, names) for name in names]
     return PlacementConflict(
         pool=asked.cluster.name,
         n_free=ground.n_free,
         n_devices=asked.fabric.n_devices,
         obstacles=tuple(obstacles),
-        verified=who_finds_none(solution),
+        verified=(*who_finds_none(solution), *(() if obstacles else UNEXPLAINED)),
     )
 
 
@@ -392,7 +404,7 @@ def _irreducible(asked: AskedTorus, ground: Ground) -> list[str]:
     kept, dropped = _wishes(asked), list[str]()
     for name in list(kept):
         posed = pose_asked(asked, ground, without=[*dropped, name])
-        if solved(posed, asked.options).status is Status.INFEASIBLE:
+        if settled(solved(posed, asked.options)).status is Status.INFEASIBLE:
             dropped.append(name)
             kept.remove(name)
     return kept
@@ -404,7 +416,7 @@ def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]
     without = [*(wish for wish in _wishes(asked) if wish not in names), name]
     if what in asked.limits:
         posed = pose_asked(asked, ground, without=without, objective=what)
-        least = solved(posed, asked.options)
+        least = settled(solved(posed, asked.options))
         reach = least.objective if least.answer is not None else math.inf
         unit = UNITS[what][1]
         reason = f"the least {what} of what is asked for"
@@ -415,10 +427,8 @@ def _obstacle(asked: AskedTorus, ground: Ground, name: str, names: Sequence[str]
     posed = pose_asked(asked, ground, without=without, objective="throughput")
     program, mine = posed.program, posed.program.column_model == m
     gain = program.rate if what == "demand" else np.ones(program.n_columns)
-    most = solved(
-        replace(posed, program=replace(program, objective=np.where(mine, -gain, 0.0))),
-        asked.options,
-    )
+    alone = replace(posed, program=replace(program, objective=np.where(mine, -gain, 0.0)))
+    most = settled(solved(alone, asked.options))
     wish = asked.wanted[m]
     reach, unit, wished = 0.0, "1", float(wish.replicas or 0)
     if what == "demand":

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.placing.clusters import slowed
-from planner.placing.columns import Evaluated
+from planner.placing.columns import Evaluated, evaluate
 from planner.placing.posing import KTOKEN, Wanted
 from planner.programs.cells import cell_rows
-from planner.programs.contexts import optima
-from planner.programs.deployment import pose
 from planner.programs.layout import Assignment, FloatArray, IntArray
 from planner.programs.placement import (
     UNLIMITED,
@@ -43,7 +42,7 @@ from planner.topology.slices import Shape, slice_wraps, torus_device
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_COLUMNS = 150_000
+MOST_COLUMNS = 200_000
 """Places of all models together that one program may choose from."""
 
 
@@ -131,6 +130,8 @@ def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
 def torus_ways(request: Request, model: int, openings: Openings) -> tuple[list[TorusWay], IntArray]:
     """The ways of one model, and which of them runs at each opening, int[C]; -1 for none.
 
+    Out of time, the ways of slow devices are none.
+
     Args:
         request: the model, its targets and the cluster, all of it.
         model: number of the model.
@@ -138,6 +139,8 @@ def torus_ways(request: Request, model: int, openings: Openings) -> tuple[list[T
     ways: list[TorusWay] = []
     of_opening = np.full(len(openings), -1, dtype=np.int64)
     for speed in np.unique(openings.speed_fraction)[::-1]:
+        if ways and is_over():
+            break
         rows = np.flatnonzero(openings.speed_fraction == speed)
         found, way = _ways_of_speed(request, model, openings.take(rows), float(speed))
         of_opening[rows] = np.where(way >= 0, way + len(ways), -1)
@@ -158,24 +161,22 @@ def _ways_of_speed(
     table = table_of(asked, machine)
     if not len(table.contexts):
         return [], number[mesh]
-    evaluated = Evaluated(
-        request=asked, table=table, posed=pose(table, asked, objective=asked.objective)
-    )
-    value, prefill, decode = optima(evaluated.posed)
+    evaluated, best = evaluate(asked, table)
+    mesh_of_context = table.contexts.mesh[best.posed.number]
     ways: list[TorusWay] = []
     for row in range(len(meshes)):
-        here = np.flatnonzero((table.contexts.mesh == row) & np.isfinite(value))
+        here = np.flatnonzero(mesh_of_context == row)
         if len(here):
-            k = int(here[np.argmin(value[here])])
-            best = Assignment(context=k, columns=(int(prefill[k]), int(decode[k])))
+            k = int(here[np.argmin(best.value[here])])
             number[row] = len(ways)
-            ways.append(_way(evaluated, best, model, speed))
+            ways.append(_way(evaluated, best.assignment(k), model, speed))
     return ways, number[mesh]
 
 
 def _way(evaluated: Evaluated, best: Assignment, model: int, speed: float) -> TorusWay:
     quantities, columns = evaluated.posed.quantities, list(best.columns)
-    meshes, row = evaluated.table.machine.meshes, evaluated.table.contexts.mesh[best.context]
+    table, number = evaluated.table, evaluated.posed.number[best.context]
+    meshes, row = table.machine.meshes, table.contexts.mesh[number]
     (x, y, z), (rx, ry, rz), (lx, ly, lz) = (
         values[row].tolist()
         for values in (meshes.axis_size, meshes.axis_wraps, meshes.axis_bytes_per_s)

@@ -7,6 +7,7 @@ faces of whole cubes by the links of both of its ends.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -29,18 +30,29 @@ def walked(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice) -> tupl
     Raises:
         SolverError: an axis has no links, or is no ring.
     """
-    return tuple(_channel(graph, fabric, one, axis) for axis in range(3) if one.way.shape[axis] > 1)
+    at = _Slice(
+        one=one, fabric=fabric, fills=tuple(_fills_cubes(fabric, one, axis) for axis in range(3))
+    )
+    return tuple(_channel(graph, at, axis) for axis in range(3) if one.way.shape[axis] > 1)
 
 
-def _channel(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, axis: int) -> Channel:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slice:
+    """A slice of a pool, and along which axes of it its devices fill whole cubes."""
+
+    one: LocatedSlice
+    fabric: TorusFabric
+    fills: tuple[bool, ...]
+
+
+def _channel(graph: nx.Graph[str], at: _Slice, axis: int) -> Channel:
+    one = at.one
     counted, is_ring = one.way.link_bytes_per_s[axis], one.way.closes[axis]
     lines = list(_lines(one, axis))
     narrowest = (float("inf"), ("", ""), lines[0])
     for line in lines:
         pairs = [*pairwise(line), *([(line[-1], line[0])] if is_ring else [])]
-        links = [
-            link for a, b in pairs for link in _joining(graph, fabric, one, (axis, line), a, b)
-        ]
+        links = [link for a, b in pairs for link in _joining(graph, at, (axis, line), a, b)]
         for a, b in links:
             edge = graph.get_edge_data(a, b)
             if edge is None:
@@ -69,7 +81,7 @@ def _lines(one: LocatedSlice, axis: int) -> Iterator[Line]:
 
 
 def _joining(
-    graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice, at: tuple[int, Line], *ends: str
+    graph: nx.Graph[str], at: _Slice, where: tuple[int, Line], *ends: str
 ) -> list[tuple[str, str]]:
     """The links by which two devices of a line talk: one, or those of the faces of its cubes.
 
@@ -77,15 +89,14 @@ def _joining(
         SolverError: there are none.
     """
     a, b = ends
-    axis, line = at
+    axis, line = where
     if graph.has_edge(a, b):
         return [(a, b)]
-    along = one.axes[axis]
-    axes = [along] if fabric.wraps_each_axis else [0, 1, 2]
-    if not all(_fills_cubes(fabric, one, k) for k in axes):
+    along = at.one.axes[axis]
+    if not (at.fills[along] if at.fabric.wraps_each_axis else all(at.fills)):
         raise SolverError(f"no link joins `{a}` and `{b}`, which talk to each other")
     own = {_at(name)[along] for name in line}
-    n = fabric.shape[along]
+    n = at.fabric.shape[along]
     faces = []
     for name, step in ((a, 1), (a, -1), (b, 1), (b, -1)):
         beside = list(_at(name))

@@ -11,10 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.programs.layout import BoolArray, IntArray
 from planner.programs.placement import Uses
 from planner.topology.openings import Openings
+
+SmallInts = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,32 +36,34 @@ class CellRows:
 def cell_rows(openings: Openings, opening: IntArray) -> CellRows:
     """The rows of columns that lie in openings, (J,); no two columns may share a cell."""
     placed = openings.take(opening)
-    starts, cells = placed.devices()
-    column = np.repeat(np.arange(len(placed)), placed.n_devices)
-    is_implied = _implied(placed, cells, column, starts)
+    _, cells = placed.devices()
+    column = np.repeat(np.arange(len(placed), dtype=np.int32), placed.n_devices)
+    is_implied = _implied(placed, cells, column)
     used = np.bincount(cells, minlength=int(np.prod(openings.pool))) > 0
     kept = np.flatnonzero(used & ~is_implied)
-    number = np.full(len(used), -1)
+    number = np.full(len(used), -1, np.int32)
     number[kept] = np.arange(len(kept))
-    stands = number[cells] >= 0
-    resource, column = number[cells[stands]], column[stands]
+    resource = number[cells]
+    stands = resource >= 0
+    if not stands.all():
+        resource, column = resource[stands], column[stands]
     return CellRows(
         cell=kept,
-        uses=Uses(resource=resource, column=column, amount=np.ones(len(column), np.int64)),
+        uses=Uses(resource=resource, column=column, amount=np.ones(len(column), np.int8)),
     )
 
 
-def _implied(placed: Openings, cells: IntArray, column: IntArray, starts: IntArray) -> BoolArray:
+def _implied(placed: Openings, cells: SmallInts, column: SmallInts) -> BoolArray:
     """Cells whose row a neighbour's row implies; of equal rows the first one stays."""
     pool = np.array(placed.pool)
     n_cells = int(pool.prod())
     n_slices = np.bincount(cells, minlength=n_cells)
-    at = np.stack(np.unravel_index(cells, placed.pool), axis=1)
     every = np.stack(np.unravel_index(np.arange(n_cells), placed.pool), axis=1)
     is_implied = np.zeros(n_cells, np.bool_)
     for axis in range(3):
         size = placed.orientation[column, axis]
-        inside = (at[:, axis] - placed.offset[column, axis]) % pool[axis]
+        at = every[:, axis].astype(np.int16)[cells]
+        inside = (at - placed.offset[column, axis]) % np.int16(pool[axis])
         for step in (1, -1):
             has_both = (size == pool[axis]) | (inside + step >= 0) & (inside + step < size)
             n_both = np.bincount(cells[has_both], minlength=n_cells)

@@ -1,19 +1,71 @@
-"""The optimum of every context of a layout program by itself, all at once and without a solver."""
+"""The optimum of every context of a layout program by itself, without a solver."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from planner.programs.deployment import DECODE, PREFILL, PosedProgram
+from planner.deadlines import is_over
+from planner.programs.amounts import DECODE, PREFILL
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
+    Assignment,
     BoolArray,
     FloatArray,
     IntArray,
     LayoutProgram,
     ceiling,
 )
+from planner.programs.posed import PosedProgram, Source, joined
 from planner.programs.rows import first_least, least_by_group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BestOfContexts:
+    """The optimum of every context that has one.
+
+    Args:
+        posed: these contexts, each with its two columns.
+        value: their least objectives, (K,).
+        columns: the prefill and the decode column of each, (K, 2).
+        n_candidates: of all contexts, whether they fit or not.
+    """
+
+    posed: PosedProgram
+    value: FloatArray
+    columns: IntArray
+    n_candidates: int
+
+    def assignment(self, context: int) -> Assignment:
+        prefill, decode = self.columns[context].tolist()
+        return Assignment(context=context, columns=(prefill, decode))
+
+
+def best_of_contexts(source: Source) -> BestOfContexts:
+    """The optimum of every context of a program by itself, block by block, while there is time.
+
+    Raises:
+        ValueError: a limit is on both slots.
+    """
+    parts: list[PosedProgram] = []
+    n_candidates = 0
+    for posed in source.blocks():
+        if parts and is_over():
+            break
+        n_candidates += posed.program.n_columns + posed.n_unfit
+        value, *columns = optima(posed)
+        has = np.flatnonzero(np.isfinite(value))
+        chosen = np.sort(np.concatenate([one[has] for one in columns]))
+        parts.append(posed.take(contexts=has, columns=chosen))
+    whole = joined(parts)
+    value, prefill, decode = optima(whole)
+    return BestOfContexts(
+        posed=whole,
+        value=value,
+        columns=np.stack([prefill, decode], axis=1),
+        n_candidates=n_candidates,
+    )
 
 
 def optima(posed: PosedProgram) -> tuple[FloatArray, IntArray, IntArray]:

@@ -14,66 +14,35 @@ is the rent of all replicas over the demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.candidates import PHASES, CandidateTable, fitting, usable_bytes
-from planner.programs.layout import LayoutProgram
-from planner.programs.quantities import Coefficients, Quantities
-from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
+from planner.equations.arrays import IntArray
+from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
+from planner.estimates.phases import PHASES
+from planner.programs.amounts import DECODE, GIB, PREFILL, REPLICAS, ways_of
+from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.posed import PosedProgram
+from planner.programs.quantities import Facts, Quantities
+from planner.programs.targets import target_limits
 from planner.specs.request import Request
 from planner.topology.packing import n_places
 
-GIB = 1.0 / 2**30
-PREFILL, DECODE, REPLICAS = 0, 1, 2
 REPLICA_SLOT = "replicas"
 TIE_BREAKER = "cost"
 IDLEST = "throughput"  # least device time of a token: most of the replicas' time is left over
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedProgram:
-    """A program, and which candidate each of its columns is.
-
-    Args:
-        program: contexts and columns; contexts are those of the table.
-        arm: arm of each column, (J,); of a number of replicas, any of its context.
-        batch: batch of each column, or its number of replicas, (J,).
-        variant: which of the table's ways to decode each decode column is, (J,).
-        quantities: coefficients (contexts, columns) by name: what may be limited or minimised.
-        tie_breaker: quantity that decides between optima, `None` where it is the objective.
-        last_tie_breaker: quantity that decides where that one ties too, if any.
-        n_unfit: candidates left out because they alone exceed the memory.
-    """
-
-    program: LayoutProgram
-    arm: IntArray
-    batch: IntArray
-    variant: IntArray
-    quantities: Mapping[str, Coefficients]
-    tie_breaker: str | None
-    n_unfit: int
-    last_tie_breaker: str | None = None
-
-
-def pose(
-    table: CandidateTable,
-    request: Request,
-    *,
-    objective: str,
-    without: Collection[str] = (),
-    memory_scale: float = 1.0,
-) -> PosedProgram:
-    """State the request over the candidates.
+class Posing:
+    """A request stated over its candidates, block by block.
 
     While a prefill runs, the cache of the decode batch stays beside the weights, and the
     prefill's own cache, activations and gathered weights come on top: that is the memory row.
     A decode pass needs its cache and its small working set; candidates that exceed the
-    memory by themselves are left out here.
+    memory by themselves are left out.
 
     Args:
         table: the candidates.
@@ -82,207 +51,173 @@ def pose(
         without: names of rows to leave out, `hbm` among them; without `demand` there is one
             replica, and it is credited with all that it can serve.
         memory_scale: factor on the memory of a device; infinite is no limit.
-    """
-    scale = np.inf if "hbm" in without else memory_scale
-    room = usable_bytes(table.machine, scale=scale)
-    demand = None if "demand" in without else request.targets.demand_tokens_per_s
-    columns = _columns(table, room)
-    if demand is not None:
-        columns = _with_replicas(columns, table, request)
-    quantities = _quantities(table, request, columns)
-    column_bytes, context_bytes = columns.held_bytes * GIB, table.contexts.weight_bytes * GIB
-    quantities = quantities.with_those({"memory": lambda: (context_bytes, column_bytes)})
-    if demand is not None:
-        quantities = quantities.with_those(_for_demand(quantities, table, request, columns))
-    elif request.targets.demand_tokens_per_s is not None:
-        capacity = _capacity(quantities, table, request, columns, without)
-        quantities = quantities.with_those({"capacity": lambda: capacity})
-    context_objective, column_objective = quantities[objective]
-    program = LayoutProgram(
-        slots=PHASES if demand is None else (*PHASES, REPLICA_SLOT),
-        context_objective=context_objective,
-        column_context=table.context[columns.arm],
-        column_slot=columns.slot,
-        column_objective=column_objective,
-        context_bytes=context_bytes,
-        column_bytes=column_bytes,
-        capacity_bytes=np.full(len(table.contexts), room * GIB),
-        limits=target_limits(request.targets, quantities, without, of_batch="sequences"),
-    )
-    return PosedProgram(
-        program=program,
-        arm=columns.arm,
-        batch=columns.batch,
-        variant=columns.variant,
-        quantities=quantities,
-        tie_breaker=None if objective == TIE_BREAKER else TIE_BREAKER,
-        n_unfit=columns.n_unfit,
-        last_tie_breaker=None if demand is None else IDLEST,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Columns:
-    """Candidates that fit by themselves, (J,): which they are, their time and bytes.
-
-    Numbers of replicas come last; they take no time and no bytes of a device.
+        model: number of the model among those that are chosen among.
+        at_most: further limits: a quantity, and how much of it there may be.
+        tie_breaker: quantity that decides between optima; the cost where it is left out.
     """
 
-    arm: IntArray
-    batch: IntArray
-    slot: IntArray
-    variant: IntArray
-    pass_s: FloatArray
-    held_bytes: FloatArray
-    n_unfit: int
+    is_cut = False
+
+    def __init__(
+        self,
+        table: CandidateTable,
+        request: Request,
+        *,
+        objective: str,
+        without: Collection[str] = (),
+        memory_scale: float = 1.0,
+        model: int = 0,
+        at_most: tuple[tuple[str, float], ...] = (),
+        tie_breaker: str = TIE_BREAKER,
+    ) -> None:
+        self._table, self._request, self._objective = table, request, objective
+        self._without, self._at_most, self._model = without, at_most, model
+        self._tie_breaker = tie_breaker
+        self._scale = np.inf if "hbm" in without else memory_scale
+        self._demand = None if "demand" in without else request.targets.demand_tokens_per_s
+        self._ways = ways_of(request, without)
+
+    def blocks(self) -> Iterator[PosedProgram]:
+        """Every context once, with all of its columns."""
+        for block in self._table.blocks():
+            yield self._posed(self._scale, block)
+
+    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+        """Some contexts of the model with all of their columns, evaluated anew."""
+        assert model == self._model
+        return self._posed(self._scale, self._table.block_of(numbers))
+
+    def _posed(self, scale: float, block: Block) -> PosedProgram:
+        table, targets = self._table, self._request.targets
+        room = usable_bytes(table.machine, scale=scale)
+        numbers, context = np.unique(table.context[block.arms], return_inverse=True)
+        contexts = {
+            "model": np.full(len(numbers), self._model),
+            "number": numbers,
+            "n_devices": table.contexts.n_devices[numbers],
+            "weight_bytes": table.contexts.weight_bytes[numbers],
+        }
+        if targets.demand_tokens_per_s is not None:
+            contexts["n_rooms"] = self._rooms[table.contexts.mesh[numbers]]
+        facts, n_unfit, least_unfit = _fitting(table, block, context.reshape(-1), contexts, room)
+        if self._demand is not None:
+            facts = _with_replicas(facts, block.arms, context.reshape(-1))
+        quantities = Quantities(self._ways, facts)
+        context_objective, column_objective = quantities[self._objective]
+        weights, held = quantities["memory"]
+        program = LayoutProgram(
+            slots=PHASES if self._demand is None else (*PHASES, REPLICA_SLOT),
+            context_objective=context_objective,
+            column_context=facts.context,
+            column_slot=facts.of_column["slot"],
+            column_objective=column_objective,
+            context_bytes=weights,
+            column_bytes=held,
+            capacity_bytes=np.full(len(numbers), room * GIB),
+            limits=(
+                *target_limits(targets, quantities, self._without, of_batch="sequences"),
+                *(_limit(quantities, name, at_most) for name, at_most in self._at_most),
+            ),
+        )
+        breaker = self._tie_breaker
+        posed = PosedProgram(
+            program=program,
+            quantities=quantities,
+            tie_breaker=None if self._objective == breaker else breaker,
+            n_unfit=n_unfit,
+            last_tie_breaker=None if self._demand is None else IDLEST,
+        )
+
+        def roomier(times: float) -> PosedProgram:
+            more = usable_bytes(table.machine, scale=scale * times)
+            if more >= least_unfit:  # there are further columns
+                return self._posed(scale * times, block)
+            capacity = np.full(len(numbers), more * GIB)
+            return replace(posed, program=replace(program, capacity_bytes=capacity))
+
+        return replace(posed, roomier=roomier)
+
+    @cached_property
+    def _rooms(self) -> IntArray:
+        """Replicas of each mesh that the pool has room for, (M,)."""
+        return n_places(self._request.cluster, self._table.machine.meshes)
 
 
-def _columns(table: CandidateTable, room: float) -> _Columns:
-    """All candidates that fit; prefill holds its working set beside the decode batch."""
-    decodes = [(DECODE, i, way.candidates) for i, way in enumerate(table.variants)]
-    sources = [(PREFILL, 0, table.prefill), *decodes]
-    places, n_unfit = [], 0
-    for _, _, source in sources:
-        finite = np.isfinite(source.pass_s)
-        places.append(np.flatnonzero(fitting(table, source, room) & finite))
-        n_unfit += int(np.count_nonzero(finite) - len(places[-1]))
+def _limit(quantities: Quantities, name: str, at_most: float) -> Limit:
+    context, column = quantities[name]
+    return Limit(name=name, context=context, column=column, at_most=at_most)
+
+
+def _fitting(
+    table: CandidateTable,
+    block: Block,
+    context: IntArray,
+    contexts: dict[str, IntArray],
+    room: float,
+) -> tuple[Facts, int, float]:
+    """All candidates that fit; how many do not, and the least memory that one of them takes.
+
+    Prefill holds its working set beside the decode batch.
+    """
+    phases = [(PREFILL, 0, block.prefill)]
+    phases += [(DECODE, variant, phase) for variant, phase in enumerate(block.decodes)]
+    places, n_unfit, least_unfit = [], 0, np.inf
+    for _, _, phase in phases:
+        finite, alone = np.isfinite(phase.pass_s), alone_bytes(table, block, phase)
+        fits = (alone <= room) & finite
+        places.append(np.flatnonzero(fits))
+        n_beyond = int(np.count_nonzero(finite) - len(places[-1]))
+        n_unfit += n_beyond
+        if n_beyond:
+            least_unfit = min(least_unfit, float(alone[finite & ~fits].min()))
     ends = np.cumsum([len(at) for at in places])
     n_columns = int(ends[-1])
-    columns = _Columns(
-        arm=np.empty(n_columns, dtype=np.int64),
-        batch=np.empty(n_columns, dtype=np.int64),
-        slot=np.zeros(n_columns, dtype=np.int64),
-        variant=np.zeros(n_columns, dtype=np.int64),
-        pass_s=np.empty(n_columns),
-        held_bytes=np.empty(n_columns),
-        n_unfit=n_unfit,
-    )
-    # written in place: there are millions, and memory that is new costs more than arithmetic
-    for (slot, variant, source), at, end in zip(sources, places, ends.tolist(), strict=True):
+    whole = {name: np.zeros(n_columns, np.int64) for name in ("slot", "variant")}
+    whole |= {name: np.empty(n_columns, np.int64) for name in ("arm", "batch")}
+    numbers = {name: np.empty(n_columns) for name in ("pass_s", "held_bytes")}
+    of_context = np.empty(n_columns, np.int64)
+    # written in place: memory that is new costs more than arithmetic
+    for (slot, variant, phase), at, end in zip(phases, places, ends.tolist(), strict=True):
         here = slice(end - len(at), end)
-        arm, index = np.divmod(at, len(source.batches))
-        columns.arm[here] = arm
-        source.batches.take(index, out=columns.batch[here], mode="clip")
-        source.pass_s.ravel().take(at, out=columns.pass_s[here], mode="clip")
-        source.kv_bytes.ravel().take(at, out=columns.held_bytes[here], mode="clip")
+        row, index = np.divmod(at, len(phase.batches))
+        block.arms.take(row, out=whole["arm"][here], mode="clip")
+        context.take(row, out=of_context[here], mode="clip")
+        phase.batches.take(index, out=whole["batch"][here], mode="clip")
+        phase.pass_s.ravel().take(at, out=numbers["pass_s"][here], mode="clip")
+        phase.kv_bytes.ravel().take(at, out=numbers["held_bytes"][here], mode="clip")
         if slot == PREFILL:
-            columns.held_bytes[here] += source.working_bytes.ravel()[at]
+            numbers["held_bytes"][here] += phase.working_bytes.ravel()[at]
             continue
-        columns.slot[here] = slot
-        if variant:
-            columns.variant[here] = variant
-    return columns
+        whole["slot"][here], whole["variant"][here] = slot, variant
+    facts = Facts(context=of_context, of_context=contexts, of_column=whole | numbers)
+    return facts, n_unfit, least_unfit
 
 
-def _with_replicas(columns: _Columns, table: CandidateTable, request: Request) -> _Columns:
-    """And, in every context that has candidates, each number of replicas that has room."""
-    first_arm = np.full(len(table.contexts), -1, dtype=np.int64)
-    first_arm[table.context[::-1]] = np.arange(len(table.arms))[::-1]
-    rooms = np.where(first_arm >= 0, _rooms(table, request), 0)
-    context = np.repeat(np.arange(len(rooms)), rooms)
+def _with_replicas(facts: Facts, arms: IntArray, context: IntArray) -> Facts:
+    """And, in every context that has candidates, each number of replicas that has room.
+
+    Args:
+        arms, context: of the block; a context's replicas are of its first arm.
+    """
+    rooms = facts.of_context["n_rooms"]
+    first_arm = np.zeros(len(rooms), dtype=np.int64)
+    first_arm[context[::-1]] = arms[::-1]
+    of = np.repeat(np.arange(len(rooms)), rooms)
     starts = np.repeat(np.cumsum(rooms) - rooms, rooms)
-    n_replicas = np.arange(len(context)) - starts + 1
-    nothing = np.zeros(len(context))
-
-    return _Columns(
-        arm=np.concatenate([columns.arm, first_arm[context]]),
-        batch=np.concatenate([columns.batch, n_replicas]),
-        slot=np.concatenate([columns.slot, np.full(len(context), REPLICAS)]),
-        variant=np.concatenate([columns.variant, np.zeros(len(context), dtype=np.int64)]),
-        pass_s=np.concatenate([columns.pass_s, nothing]),
-        held_bytes=np.concatenate([columns.held_bytes, nothing]),
-        n_unfit=columns.n_unfit,
-    )
-
-
-def _rooms(table: CandidateTable, request: Request) -> IntArray:
-    """Replicas of each context that the pool has room for, (K,)."""
-    return n_places(request.cluster, table.machine.meshes)[table.contexts.mesh]
-
-
-def _quantities(table: CandidateTable, request: Request, columns: _Columns) -> Quantities:
-    """All that may be limited or minimised, each linear in contexts and columns.
-
-    The device time of a request is t_prefill/B_prefill + steps × t_decode/B_decode: with the
-    batch fixed by the column, a ratio becomes a coefficient. With a draft, t_decode is the
-    time of a round over the tokens that it yields.
-    """
-    workload, contexts = request.workload, table.contexts
-    no_context, no_column = np.zeros(len(contexts)), np.zeros(len(columns.arm))
-    n_devices = contexts.n_devices.astype(float)
-    rent = n_devices * request.cluster.usd_per_hour
-    is_decode = columns.slot == DECODE
-
-    @cache
-    def token_s() -> FloatArray:
-        n_passes = np.where(is_decode, float(workload.n_decode_steps), 1.0)
-        return np.asarray(columns.pass_s * n_passes / columns.batch / workload.n_output_tokens)
-
-    @cache
-    def usd_per_mtoken() -> FloatArray:
-        usd = token_s() * rent[table.context[columns.arm]] / 3600.0
-        return np.asarray(usd * USD_PER_MTOKEN)
-
-    def milliseconds(rows: BoolArray) -> FloatArray:
-        return np.where(rows, columns.pass_s * MS, 0.0)
-
-    return Quantities(
-        {
-            "cost": lambda: (no_context, usd_per_mtoken()),
-            "decode_cost": lambda: (no_context, np.where(is_decode, usd_per_mtoken(), 0.0)),
-            "latency": lambda: (no_context, milliseconds(is_decode)),
-            "ttft": lambda: (no_context, milliseconds(~is_decode)),
-            "throughput": lambda: (no_context, token_s() * MS),
-            "rent": lambda: (rent, no_column),
-            "devices": lambda: (n_devices, no_column),
-            "batch": lambda: (no_context, np.where(is_decode, -columns.batch.astype(float), 0.0)),
-        }
-    )
-
-
-def _for_demand(
-    quantities: Quantities,
-    table: CandidateTable,
-    request: Request,
-    columns: _Columns,
-) -> dict[str, Callable[[], Coefficients]]:
-    """What changes with a demand: money and devices are those of all replicas.
-
-    `demand` is the replicas' worth of device time that the demand takes, less those beyond
-    the first: at most 1, so that its tolerance is a share of one replica.
-    """
-    contexts, demand = table.contexts, request.targets.demand_tokens_per_s
-    assert demand is not None
-    context = table.context[columns.arm]
-    is_replicas = columns.slot == REPLICAS
-    n_replicas = np.where(is_replicas, columns.batch, 0).astype(float)
-    no_context = np.zeros(len(contexts))
-    n_devices = np.asarray(n_replicas * contexts.n_devices[context])
-    rent = np.asarray(n_devices * request.cluster.usd_per_hour)
-    _, token_ms = quantities["throughput"]
-    busy = token_ms / MS * demand
-    return {
-        "cost": lambda: (no_context, np.asarray(rent / 3600.0 / demand * USD_PER_MTOKEN)),
-        "rent": lambda: (no_context, rent),
-        "devices": lambda: (no_context, n_devices),
-        "demand": lambda: (no_context, busy - np.where(is_replicas, n_replicas - 1.0, 0.0)),
+    nothing = np.zeros(len(of))
+    replicas = {
+        "arm": first_arm[of],
+        "batch": np.arange(len(of)) - starts + 1,
+        "slot": np.full(len(of), REPLICAS),
+        "variant": facts.of_context["number"][of],
+        "pass_s": nothing,
+        "held_bytes": nothing,
     }
-
-
-def _capacity(
-    quantities: Quantities,
-    table: CandidateTable,
-    request: Request,
-    columns: _Columns,
-    without: Collection[str],
-) -> tuple[FloatArray, FloatArray]:
-    """Time of a token when as many replicas as there may be work on tokens [ms].
-
-    Its least is one over the largest demand that can be met.
-    """
-    most, most_devices = _rooms(table, request), request.targets.n_devices
-    if most_devices is not None and "devices" not in without:
-        most = np.minimum(most, most_devices // table.contexts.n_devices)
-    no_context, token_ms = quantities["throughput"]
-    n_replicas = np.maximum(most, 1)[table.context[columns.arm]]
-    return no_context, token_ms / n_replicas
+    return Facts(
+        context=np.concatenate([facts.context, of]),
+        of_context=facts.of_context,
+        of_column={
+            name: np.concatenate([values, replicas[name]])
+            for name, values in facts.of_column.items()
+        },
+    )

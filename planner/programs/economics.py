@@ -14,8 +14,11 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.programs.deployment import GIB, TIE_BREAKER, PosedProgram
+from planner.programs.amounts import GIB
+from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
+from planner.programs.posed import PosedProgram
+from planner.programs.quantities import Coefficients, known
 from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
 
 SLOTS = ("decode",)
@@ -43,7 +46,11 @@ def pose_economics(
     key = (choices.served * MOST_STAGES + ways.n_stages) * MOST_STAGES + ways.n_tensor
     _, first, context = np.unique(key, return_index=True, return_inverse=True)
     n_devices = ways.n_devices[first].astype(float)
-    quantities = _quantities(choices, request, n_devices, ways.n_devices.astype(float))
+    quantities = known(
+        _quantities(choices, request, n_devices, ways.n_devices.astype(float)),
+        context=context,
+        batch=choices.batch,
+    )
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
     n_columns = len(choices.batch)
@@ -60,9 +67,6 @@ def pose_economics(
     )
     return PosedProgram(
         program=program,
-        arm=np.arange(n_columns),
-        batch=choices.batch,
-        variant=np.zeros(n_columns, dtype=np.int64),
         quantities=quantities,
         tie_breaker=None if objective == TIE_BREAKER else TIE_BREAKER,
         n_unfit=0,
@@ -74,7 +78,7 @@ def _quantities(
     request: EconomicsRequest,
     context_devices: FloatArray,
     column_devices: FloatArray,
-) -> dict[str, tuple[FloatArray, FloatArray]]:
+) -> dict[str, Coefficients]:
     """All that may be limited or minimised, each linear in contexts and columns.
 
     Source: [Erdil2025] Eqs. 2 and 4 for the cost.

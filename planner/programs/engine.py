@@ -14,8 +14,11 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.programs.deployment import GIB, TIE_BREAKER, PosedProgram
+from planner.programs.amounts import GIB
+from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.posed import PosedProgram
+from planner.programs.quantities import Coefficients, known
 from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
 
 SLOTS = ("serving",)
@@ -52,14 +55,17 @@ def pose_engine(
     _, first, context = np.unique(
         np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True
     )
-    quantities = _quantities(choices, request, first)
+    context = context.ravel()
+    quantities = known(
+        _quantities(choices, request, first), context=context, batch=table.batch.astype(np.int64)
+    )
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
     capacity = np.inf if "hbm" in without else choices.limit_bytes * GIB
     program = LayoutProgram(
         slots=SLOTS,
         context_objective=context_objective,
-        column_context=context.ravel(),
+        column_context=context,
         column_slot=np.zeros(len(table), dtype=np.int64),
         column_objective=column_objective,
         context_bytes=weights,
@@ -69,9 +75,6 @@ def pose_engine(
     )
     return PosedProgram(
         program=program,
-        arm=np.arange(len(table)),
-        batch=table.batch.astype(np.int64),
-        variant=np.zeros(len(table), dtype=np.int64),
         quantities=quantities,
         tie_breaker=None if objective == tie_breaker else tie_breaker,
         n_unfit=choices.n_considered - len(table),
@@ -81,7 +84,7 @@ def pose_engine(
 
 def _quantities(
     choices: EngineChoices, request: EngineRequest, first: np.ndarray
-) -> dict[str, tuple[FloatArray, FloatArray]]:
+) -> dict[str, Coefficients]:
     """All that may be limited or minimised, each linear in contexts and columns.
 
     Args:

@@ -19,6 +19,7 @@ values between about 1e-3 and 1e4. A capacity or an `at_most` may be infinite: n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +43,7 @@ class Limit:
         column: coefficient of each column [J], same unit.
         at_most: right side, same unit; infinite means that there is no such limit.
         unit: the unit, for people.
+        is_signed: whether columns may add less than nothing, even where none of these does.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Limit:
     column: FloatArray
     at_most: float
     unit: str = ""
+    is_signed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -196,5 +199,44 @@ def restrict(program: LayoutProgram, *, contexts: IntArray, columns: IntArray) -
         limits=tuple(
             replace(limit, context=limit.context[contexts], column=limit.column[columns])
             for limit in program.limits
+        ),
+    )
+
+
+def concatenated(parts: Sequence[LayoutProgram]) -> LayoutProgram:
+    """Programs with the same slots and limits as one, one after the other.
+
+    Raises:
+        ValueError: slots or limits differ.
+    """
+    first = parts[0]
+    names = {(part.slots, tuple(limit.name for limit in part.limits)) for part in parts}
+    if len(names) > 1:
+        raise ValueError(f"programs of different rows cannot be joined: {sorted(names)}")
+    if len(parts) == 1:
+        return first
+
+    def of(name: str) -> FloatArray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    before = np.cumsum([0, *(part.n_contexts for part in parts)]).tolist()
+    context = [part.column_context + n for part, n in zip(parts, before[:-1], strict=True)]
+    limits = zip(*(part.limits for part in parts), strict=True)
+    return LayoutProgram(
+        slots=first.slots,
+        context_objective=of("context_objective"),
+        column_context=np.concatenate(context),
+        column_slot=np.concatenate([part.column_slot for part in parts]),
+        column_objective=of("column_objective"),
+        context_bytes=of("context_bytes"),
+        column_bytes=of("column_bytes"),
+        capacity_bytes=of("capacity_bytes"),
+        limits=tuple(
+            replace(
+                same[0],
+                context=np.concatenate([limit.context for limit in same]),
+                column=np.concatenate([limit.column for limit in same]),
+            )
+            for same in limits
         ),
     )

@@ -22,10 +22,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray, IntArray, ceiling, exceeds
+
+AnyInts = NDArray[np.integer[Any]]
 
 UNLIMITED = 1 << 40
 """Replicas of a model, or right side of a resource, that nothing reaches."""
@@ -42,9 +46,13 @@ class Uses:
         amount: how much a copy takes, (E,); negative is what it adds, never zero.
     """
 
-    resource: IntArray
-    column: IntArray
-    amount: IntArray
+    resource: AnyInts
+    column: AnyInts
+    amount: AnyInts
+
+
+AT_ONCE = 1 << 20
+"""Entries of uses that are summed at a time: of wide numbers these take eight times the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,7 +112,7 @@ class PlacementProgram:
     column_most: IntArray | None = None
 
     def __post_init__(self) -> None:
-        sizes: dict[str, tuple[int, list[IntArray | FloatArray]]] = {
+        sizes: dict[str, tuple[int, list[AnyInts | FloatArray]]] = {
             "resources": (len(self.resources), [self.free]),
             "models": (len(self.models), [self.demand, self.least, self.most]),
             "columns": (
@@ -217,12 +225,23 @@ def violations(program: PlacementProgram, counts: Counts) -> dict[str, float]:
 def _free_excess(program: PlacementProgram, copies: tuple[int, ...]) -> dict[str, float]:
     """Resources of which more is used than is free."""
     used = [0] * program.n_resources
-    uses = program.uses
-    entries = zip(uses.resource.tolist(), uses.column.tolist(), uses.amount.tolist(), strict=True)
+    uses, is_chosen = program.uses, np.array(copies) != 0
+    of_chosen = np.flatnonzero(is_chosen[uses.column])
+    columns = (uses.resource, uses.column, uses.amount)
+    entries = zip(*(column[of_chosen].tolist() for column in columns), strict=True)
     for r, j, amount in entries:
         used[r] += amount * copies[j]
     excess = ((r, n - int(program.free[r])) for r, n in enumerate(used))
     return {f"free({program.resources[r]})": float(n) for r, n in excess if n > 0}
+
+
+def sizes(program: PlacementProgram) -> FloatArray:
+    """What a copy of each column takes of all resources together, (J,)."""
+    uses, found = program.uses, np.zeros(program.n_columns)
+    for begin in range(0, len(uses.column), AT_ONCE):
+        few = slice(begin, begin + AT_ONCE)
+        found += np.bincount(uses.column[few], uses.amount[few], minlength=program.n_columns)
+    return found
 
 
 def most_copies(program: PlacementProgram) -> IntArray:
@@ -232,9 +251,13 @@ def most_copies(program: PlacementProgram) -> IntArray:
     if program.column_most is not None:
         most = np.minimum(most, program.column_most)
     # a resource that columns add to is bounded by them, which is for the solver to see
-    takes = ~np.isin(uses.resource, uses.resource[uses.amount < 0])
-    room = np.maximum(program.free, 0)[uses.resource[takes]] // uses.amount[takes]
-    np.minimum.at(most, uses.column[takes], room)
+    is_added_to = np.zeros(program.n_resources, np.bool_)
+    is_added_to[uses.resource[uses.amount < 0]] = True
+    resource, column, amount = uses.resource, uses.column, uses.amount
+    if is_added_to.any():
+        taking = np.flatnonzero(~is_added_to[resource])
+        resource, column, amount = resource[taking], column[taking], amount[taking]
+    np.minimum.at(most, column, np.maximum(program.free, 0)[resource] // amount)
     for limit in program.limits:
         takes = limit.column > 0
         if takes.any() and (limit.column >= 0).all():

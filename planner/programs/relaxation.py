@@ -26,7 +26,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.programs.layout import FloatArray, IntArray, ceiling
-from planner.programs.placement import UNLIMITED, PlacementProgram, largest_share, most_copies
+from planner.programs.placement import (
+    UNLIMITED,
+    AnyInts,
+    PlacementProgram,
+    largest_share,
+    most_copies,
+    sizes,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,8 +47,8 @@ class Relaxation:
         most: the largest value of each, (J + 1,).
     """
 
-    row: IntArray
-    column: IntArray
+    row: AnyInts
+    column: AnyInts
     value: FloatArray
     right: FloatArray
     objective: FloatArray
@@ -72,7 +79,7 @@ def relaxation(program: PlacementProgram) -> Relaxation:
     used = np.zeros(program.n_resources)
     np.add.at(used, uses.resource, np.maximum(uses.amount, 0) * most[uses.column])
     binds = np.flatnonzero(used > program.free)
-    number = np.full(program.n_resources, -1)
+    number = np.full(program.n_resources, -1, np.int32)
     number[binds] = np.arange(len(binds))
     stands = number[uses.resource] >= 0
     rows = [number[uses.resource[stands]]]
@@ -84,8 +91,8 @@ def relaxation(program: PlacementProgram) -> Relaxation:
         values.append(np.append(coefficients, share) if share else coefficients)
         right.append(most_of_row)
     return Relaxation(
-        row=np.concatenate(rows),
-        column=np.concatenate(columns),
+        row=np.concatenate(rows, dtype=np.int32),
+        column=np.concatenate(columns, dtype=np.int32),
         value=np.concatenate(values),
         right=np.array(right),
         objective=_objective(program),
@@ -126,3 +133,21 @@ def priced(relaxed: Relaxation, prices: FloatArray) -> Priced:
     np.add.at(reduced, relaxed.column, relaxed.value * prices[relaxed.row])
     least = np.minimum(reduced, 0.0) * relaxed.most
     return Priced(bound=float(least.sum() - prices @ relaxed.right), reduced=reduced[:-1])
+
+
+def even_bound(program: PlacementProgram) -> float:
+    """What one price of every resource proves: no unit of it is worth more than the best column's.
+
+    Prices at which no column is better than nothing (Farley), so that the bound is what all that
+    is free comes to. Where columns differ in little but their places, nothing beats it.
+    """
+    uses = program.uses
+    if program.is_for_share or (uses.amount < 0).any():
+        return -math.inf
+    size = sizes(program)
+    gains = program.objective < 0
+    if (size[gains] == 0).any():
+        return -math.inf
+    price = float((-program.objective[gains] / size[gains]).max(initial=0.0))
+    price *= 1.0 + 4 * float(np.finfo(np.float64).eps)  # outward, so that none is better
+    return -price * float(np.maximum(program.free, 0).sum())

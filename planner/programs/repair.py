@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.errors import OutOfTimeError
 from planner.programs.layout import FloatArray
 from planner.programs.placement import (
     Counts,
@@ -68,11 +69,17 @@ def least_moved(
 def frontier(
     program: PlacementProgram, moved: FloatArray, solve: Solve, *, best: Point, most_points: int
 ) -> tuple[list[Point], bool]:
-    """Points by moved amount, ascending, to the best; and whether they are all there are."""
+    """Points by moved amount, ascending, to the best; and whether they are all there are.
+
+    Out of time, those that are known by then.
+    """
     points: list[Point] = []
     at_most, step = np.inf, STEP * max(1.0, abs(best.objective))
     while len(points) < most_points - 1:
-        found = least_moved(program, moved, solve, at_most=at_most)
+        try:
+            found = least_moved(program, moved, solve, at_most=at_most)
+        except OutOfTimeError:
+            break
         if found is None or found.objective <= best.objective + step:
             return [*points, best], True
         points.append(found)

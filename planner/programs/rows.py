@@ -26,6 +26,7 @@ class Row:
     context: FloatArray
     column: FloatArray
     at_most: FloatArray
+    is_signed: bool = False
 
     @property
     def room(self) -> FloatArray:
@@ -48,6 +49,7 @@ def rows_of(program: LayoutProgram) -> tuple[Row, ...]:
             context=limit.context,
             column=limit.column,
             at_most=np.full(program.n_contexts, float(limit.at_most)),
+            is_signed=limit.is_signed,
         )
         for limit in program.limits
     )

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.programs.dominance import dominated
-from planner.programs.incumbents import incumbents
+from planner.programs.incumbents import Incumbents
 from planner.programs.layout import (
     Assignment,
     BoolArray,
@@ -73,6 +73,20 @@ class Field:
         self.n_groups = program.n_contexts * program.n_slots
         self.contexts: BoolArray = np.ones(program.n_contexts, dtype=np.bool_)
         self.rejected: dict[str, tuple[int, int]] = {}
+        self._largest: float | None = None
+
+    @property
+    def rounding(self) -> float:
+        """What sums of objectives may be off by: not nothing where they cancel."""
+        if self._largest is None:
+            terms = (self.program.context_objective, self.program.column_objective)
+            self._largest = max(float(np.abs(values).max(initial=0.0)) for values in terms)
+        return 8 * float(np.finfo(np.float64).eps) * self._largest
+
+    @property
+    def rejecting(self) -> set[str]:
+        """The screens that rejected anything."""
+        return {name for name, counts in self.rejected.items() if any(counts)}
 
     def of(self, values: FloatArray) -> FloatArray:
         """A column array on the columns that are left."""
@@ -102,42 +116,92 @@ class Field:
             self.columns, self.group = (stay if first else self.columns[stay]), group
 
 
+class Sieve:
+    """The screens on a program that comes block by block, each context in one of the blocks.
+
+    What is decided within a context is decided as its block goes by. Then what is good may still
+    be far from the best and dominance is still to come, so a block leaves more than is left in the
+    end; `settle` does the rest over all that the blocks left.
+
+    Args:
+        incumbents: what is good so far.
+        known: the objective of a plan that is known elsewhere: only better ones are kept, or as
+            good ones, and there may be none.
+        searches: whether better incumbents are looked for in what goes by.
+    """
+
+    def __init__(
+        self, incumbents: Incumbents, *, known: float = np.inf, searches: bool = True
+    ) -> None:
+        self.rejected: dict[str, tuple[int, int]] = {}
+        self.bound = np.inf
+        self._incumbents, self._known, self._searches = incumbents, known, searches
+
+    def sift(self, program: LayoutProgram) -> tuple[Field, Assignment | None]:
+        """What a block leaves, and its best assignment, if it is the best of all blocks so far."""
+        field, rows = self._within_rows(program)
+        best = None
+        if self._searches:
+            left = field.columns, field.group
+            best = self._incumbents.search(program, rows, left, lower=_lower(field))
+        self.prune(field)
+        return field, best
+
+    def prune(self, field: Field) -> None:
+        """Reject what is dearer than what is good by now."""
+        self.bound = min(self.bound, _reject_beyond(field, self._incumbents.good))
+
+    def settle(self, field: Field) -> None:
+        """Reject what only all blocks together show."""
+        rows = rows_of(field.program)
+        for _ in range(MOST_ROUNDS):  # each screen sharpens the least values of the other
+            n_columns = len(field.columns)
+            self.prune(field)
+            for row in rows:
+                reject_over(field, row, rest=None)
+            if len(field.columns) == n_columns:
+                break
+        coupling = [row.column for row in rows if not is_idle(field, row)]
+        criteria = [field.of(values) for values in (field.program.column_objective, *coupling)]
+        field.reject("dominated", dominated(criteria, field.group, field.n_groups))
+
+    def count(self, field: Field) -> None:
+        """Add what was rejected in a field to the account."""
+        for name, (n_columns, n_contexts) in field.rejected.items():
+            columns, contexts = self.rejected.get(name, (0, 0))
+            self.rejected[name] = columns + n_columns, contexts + n_contexts
+
+    def _within_rows(self, program: LayoutProgram) -> tuple[Field, tuple[Row, ...]]:
+        """Without what an empty slot, the plan known elsewhere or a row by itself rejects."""
+        field, rows = Field(program), rows_of(program)
+        field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))
+        if np.isfinite(self._known):  # first, so that the others have little to look at
+            _reject_beyond(field, ceiling(self._known))
+        for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
+            alone = not row.is_signed and row.column.min(initial=0.0) >= 0.0
+            reject_over(field, row, rest=np.zeros(field.n_groups) if alone else None)
+        return field, rows
+
+
 def screen(program: LayoutProgram, *, n_best: int = 1, known: float = np.inf) -> Screening:
     """Reduce a program without losing the best assignment of any of its `n_best` best contexts.
 
     Args:
         program: all its values finite, capacities and limits aside.
         n_best: how many contexts must survive with their best, for runners-up.
-        known: the objective of a plan that is known elsewhere: only better ones are kept, or as
-            good ones, and there may be none.
+        known: see `Sieve`.
     """
-    field = Field(program)
-    rows = rows_of(program)
-    field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))
-    if np.isfinite(known):  # first, so that the others have little to look at
-        _reject_beyond(field, ceiling(known))
-    for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
-        alone = row.column.min(initial=0.0) >= 0.0
-        reject_over(field, row, rest=np.zeros(field.n_groups) if alone else None)
-    incumbent, good = _good(field, rows, n_best)
-    bound = np.inf
-    for _ in range(MOST_ROUNDS):  # each screen sharpens the least values of the other
-        n_columns = len(field.columns)
-        bound = min(bound, _reject_beyond(field, good))
-        for row in rows:
-            reject_over(field, row, rest=None)
-        if len(field.columns) == n_columns:
-            break
-    criteria = [program.column_objective, *(r.column for r in rows if not is_idle(field, r))]
-    gone = dominated([field.of(values) for values in criteria], field.group, field.n_groups)
-    field.reject("dominated", gone)
+    sieve = Sieve(Incumbents(n_best), known=known)
+    field, incumbent = sieve.sift(program)
+    sieve.settle(field)
+    sieve.count(field)
     contexts = np.flatnonzero(field.contexts)
     return Screening(
         program=restrict(program, contexts=contexts, columns=field.columns),
         contexts=contexts,
         columns=field.columns,
-        rejected=field.rejected,
-        bound=float(bound),
+        rejected=sieve.rejected,
+        bound=float(sieve.bound),
         incumbent=incumbent,
     )
 
@@ -165,25 +229,10 @@ def is_idle(field: Field, row: Row) -> bool:
     return bool((most <= row.room)[field.contexts].all())
 
 
-def _good(field: Field, rows: tuple[Row, ...], n_best: int) -> tuple[Assignment | None, float]:
-    """The best assignment of a quick search, and what the `n_best` best are no dearer than."""
-    left = field.columns, field.group
-    found = incumbents(field.program, rows, left, lower=_lower(field), n_best=n_best)
-    good = ceiling(found[n_best - 1][0]) if len(found) >= n_best else np.inf
-    return (found[0][1] if found else None), good
-
-
 def _lower(field: Field) -> FloatArray:
     """No assignment of a context is better than this [K]."""
     least = field.least(field.program.column_objective).reshape(-1, field.program.n_slots)
     return np.asarray(field.program.context_objective + least.sum(axis=1))
-
-
-def _rounding(program: LayoutProgram) -> float:
-    """What sums of objectives may be off by: not nothing where they cancel."""
-    terms = (program.context_objective, program.column_objective)
-    largest = max(float(np.abs(values).max(initial=0.0)) for values in terms)
-    return 8 * float(np.finfo(np.float64).eps) * largest
 
 
 def _reject_beyond(field: Field, good: float) -> float:
@@ -192,7 +241,7 @@ def _reject_beyond(field: Field, good: float) -> float:
     rest = rest_of_context(field.least(program.column_objective), program.n_slots)
     rest += np.repeat(program.context_objective, program.n_slots)
     reach = field.of(program.column_objective) + rest[field.group]
-    beyond = reach > good + _rounding(program)
+    beyond = reach > good + field.rounding
     cheapest = float(reach[beyond].min(initial=np.inf))
     field.reject("bound", beyond)
     return cheapest

@@ -14,6 +14,8 @@ from planner.specs.request import Targets
 
 MS = 1e3
 USD_PER_MTOKEN = 1e6
+SIGNED = ("batch", "demand")
+"""Limits to which columns add less than nothing: more sequences, more replicas."""
 
 
 def target_limits(
@@ -47,6 +49,7 @@ def target_limits(
             column=quantities[quantity][1],
             at_most=value * scale,
             unit=unit,
+            is_signed=name in SIGNED,
         )
         for name, quantity, value, scale, unit in rows
         if value is not None and name not in without and quantity in quantities

@@ -1,23 +1,13 @@
-"""What is best in two quantities at once: the columns that matter, and good assignments.
+"""What is best in two quantities at once: screens on columns, and good assignments.
 
 A *trade-off* is a layout program, whose objective is the *price*, and a *delay* that is linear
 in contexts and columns too. An assignment is *dominated* when another one is no worse in both
-and better in one; the others are the *frontier*, a staircase.
-
-`narrow` leaves what the frontier may need. In this order, each losing none of its points:
-
-    empty, rows    as in `screens`
-    dominated      another column of the same context and slot is no worse in price, in delay
-                   and in every row that still couples slots
-    bound          even with the least of the other slots, in price and in delay each by
-                   itself, the column is beyond the staircase of assignments in hand
-
-In hand are every column with good company, then, in few contexts, every combination.
+and better in one; the others are the *frontier*, a staircase. `narrowing` says in which order
+these screens go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -33,10 +23,10 @@ from planner.programs.layout import (
     LayoutProgram,
     Limit,
     objective,
-    restrict,
 )
-from planner.programs.rows import Row, first_least, rest_of_context, rows_of
-from planner.programs.screens import Field, is_idle, reject_over
+from planner.programs.posed import PosedProgram
+from planner.programs.rows import Row, first_least, rest_of_context
+from planner.programs.screens import Field
 from planner.programs.stairs import Stairs, merged, no_stairs, stairs
 
 MOST_IN_GRID = 2_000_000  # assignments of a context that are looked at together
@@ -62,15 +52,18 @@ class Tradeoff:
     column_delay: FloatArray
 
     def __post_init__(self) -> None:
-        slots = np.unique(self.program.column_slot[self.column_delay != 0])
+        slots = self._slots()
         if len(slots) > 1:
             raise ValueError(f"columns of {len(slots)} slots add to the delay")
 
     @property
     def slot(self) -> int:
         """The one slot whose columns add to the delay."""
-        slots = self.program.column_slot[self.column_delay != 0]
-        return int(slots[0]) if len(slots) else 0
+        return next(iter(self._slots()), 0)
+
+    def _slots(self) -> list[int]:
+        counts = np.bincount(self.program.column_slot[self.column_delay != 0])
+        return [int(slot) for slot in np.flatnonzero(counts)]
 
     def price(self, assignment: Assignment) -> float:
         """The price of an assignment."""
@@ -88,74 +81,22 @@ class Tradeoff:
         )
         return replace(self.program, limits=(*self.program.limits, limit))
 
-    def restricted(self, *, contexts: IntArray, columns: IntArray) -> Tradeoff:
-        """The trade-off over some contexts and columns, see `layout.restrict`."""
-        return Tradeoff(
-            program=restrict(self.program, contexts=contexts, columns=columns),
-            context_delay=self.context_delay[contexts],
-            column_delay=self.column_delay[columns],
-        )
+
+def tradeoff_of(posed: PosedProgram, delay: str) -> Tradeoff:
+    """A posed program and one of its quantities as the delay."""
+    context, column = posed.quantities[delay]
+    return Tradeoff(program=posed.program, context_delay=context, column_delay=column)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Narrowed:
-    """What is left of a trade-off.
-
-    Args:
-        tradeoff: over the contexts and columns that are left.
-        contexts, columns: original index of each that is left [K'], [J'].
-        rejected: columns and contexts that each screen rejected.
-        in_hand: assignments of `tradeoff` that keep every row.
-    """
-
-    tradeoff: Tradeoff
-    contexts: IntArray
-    columns: IntArray
-    rejected: Mapping[str, tuple[int, int]]
-    in_hand: Stairs
-
-    def original(self, assignment: Assignment) -> Assignment:
-        """An assignment of the reduced program in the original's indices."""
-        return Assignment(
-            context=int(self.contexts[assignment.context]),
-            columns=tuple(int(self.columns[j]) for j in assignment.columns),
-        )
-
-
-def narrow(tradeoff: Tradeoff) -> Narrowed:
-    """Reduce a trade-off without losing any point of its frontier."""
-    program = tradeoff.program
-    field, rows = Field(program), rows_of(program)
-    field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))
-    for row in sorted(rows, key=lambda row: bool(row.column.any())):  # whole contexts first
-        reject_over(field, row, rest=None)
-    _reject_dominated(field, tradeoff, rows)
-    in_hand = _companies(field, tradeoff, rows)
-    _reject_beyond(field, tradeoff, in_hand)
-    in_hand = merged(in_hand, _grids(field, tradeoff, rows))
-    _reject_beyond(field, tradeoff, in_hand)
-    contexts = np.flatnonzero(field.contexts)
-    position = np.full(program.n_columns, -1, dtype=np.int64)
-    position[field.columns] = np.arange(len(field.columns))
-    return Narrowed(
-        tradeoff=tradeoff.restricted(contexts=contexts, columns=field.columns),
-        contexts=contexts,
-        columns=field.columns,
-        rejected=field.rejected,
-        in_hand=replace(in_hand, columns=position[in_hand.columns]),
-    )
-
-
-def _reject_dominated(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> None:
+def reject_dominated(field: Field, tradeoff: Tradeoff, coupling: list[Row]) -> None:
     """Slot by slot, since what says nothing about a slot would only hide what is exact."""
     program = tradeoff.program
-    coupling = [row.column for row in rows if not is_idle(field, row)]
     gone = np.zeros(len(field.columns), dtype=np.bool_)
     slot = field.group % program.n_slots
     for s in range(program.n_slots):
         here = np.flatnonzero(slot == s)
         if len(here):
-            every = (tradeoff.column_delay, *coupling)
+            every = (tradeoff.column_delay, *(row.column for row in coupling))
             criteria = [field.of(values)[here] for values in every]
             told = [values for values in criteria if values.min() < values.max()]
             price = field.of(program.column_objective)[here]
@@ -163,13 +104,15 @@ def _reject_dominated(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -
     field.reject("dominated", gone)
 
 
-def _companies(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
+def companies(
+    field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...], coupling: list[Row]
+) -> Stairs:
     """Each column with, in the other slots, the least in one quantity: of price, delay, a row."""
     program = tradeoff.program
     n_slots = program.n_slots
     found = [no_stairs(n_slots)]
-    coupling = [row.column for row in rows if not is_idle(field, row)]
-    for favourite in (program.column_objective, tradeoff.column_delay, *coupling):
+    favourites = (program.column_objective, tradeoff.column_delay)
+    for favourite in (*favourites, *(row.column for row in coupling)):
         first = first_least(field.of(favourite), field.group, field.n_groups)
         chosen = first.reshape(-1, n_slots)[field.group // n_slots]
         chosen[np.arange(len(chosen)), field.group % n_slots] = np.arange(len(chosen))
@@ -190,7 +133,7 @@ def _kept(columns: IntArray, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stair
     return stairs(delay, price, columns)
 
 
-def _grids(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
+def grids(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
     """Every combination of the columns that are left, context by context."""
     program = tradeoff.program
     order = np.argsort(field.group, kind="stable")
@@ -238,7 +181,7 @@ def _grid(k: int, slots: list[IntArray], tradeoff: Tradeoff, rows: tuple[Row, ..
     return _kept(columns, tradeoff, rows)
 
 
-def _reject_beyond(field: Field, tradeoff: Tradeoff, in_hand: Stairs) -> None:
+def reject_beyond(field: Field, tradeoff: Tradeoff, in_hand: Stairs) -> None:
     """Until no column goes any more: those that go raise the least of the others."""
     program = tradeoff.program
     for _ in range(MOST_ROUNDS):

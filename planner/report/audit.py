@@ -181,11 +181,17 @@ def _change_lines(audit: Audit, width: int) -> list[str]:
             continue
         cost = show(change.usd_per_token, "USD/token")
         rows.append((f"{i}", percent(saving), cost, change.name, _decode_text(change.deployment)))
-    lines = columns(rows, ">>><<") if len(rows) > 1 else ["nothing that this model knows of"]
+    lines = columns(rows, ">>><<") if len(rows) > 1 else _nothing(audit)
     if len(rows) > 1 and baseline > audit.observed.usd_per_token:
         least = show(baseline, "USD/token")
         lines += wrapped(f"savings are from {least}, this model's least for what runs", width)
-    return [*lines, *(wrapped(f"no gain: {', '.join(idle)}", width) if idle else [])]
+    lines += wrapped(f"no gain: {', '.join(idle)}", width) if idle else []
+    untried = f"time ended before these were tried: {', '.join(audit.untried)}"
+    return [*lines, *(wrapped(untried, width) if audit.untried else [])]
+
+
+def _nothing(audit: Audit) -> list[str]:
+    return [] if audit.untried else ["nothing that this model knows of"]
 
 
 def _commands(audit: Audit) -> list[str]:

@@ -52,7 +52,7 @@ def _head(conflict: Conflict | EngineConflict) -> str:
         pool=f"`{request.cluster.name}`",
         n_input=request.workload.n_input_tokens,
         asked=limited_text(alone.asked, alone.dimension) if alone else "",
-        limits=_and(list(dict.fromkeys(map(_limit, obstacles)))) or "its memory",
+        limits=_and(list(dict.fromkeys(map(_limit, obstacles)))) or "its limits",
     )
 
 
@@ -82,6 +82,8 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> str:
         name, dimension = obstacle.name, obstacle.dimension
         reachable = limited_text(obstacle.reachable, dimension)
         rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
+    if not obstacles:  # there was no time to find them
+        return ""
     distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
     return "\n".join(f"  {line}" for line in columns(distinct, "<<<"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.errors import OutOfTimeError, SolverError
+from planner.errors import OutOfTimeError, SolverError, UnsettledError
 from planner.report.lines import wrapped
 from planner.report.problems import shown
 from planner.report.words import OBJECTIVE_DIMENSIONS
@@ -34,15 +34,17 @@ def out_of_time_text(error: OutOfTimeError, *, objective: str, command: str) -> 
 
 
 def solver_text(error: SolverError, width: int, *, has_solvers: bool = True) -> str:
-    """An answer that failed its verification is never shown as a plan.
+    """An answer that failed its verification is never shown as a plan, nor one solver's "no".
 
     Args:
         has_solvers: the command has a choice of them.
     """
     reason = "\n".join(f"  {line}" for line in wrapped(shown(str(error)), width - 2))
     hint = "hint: `--solver cpsat` answers the same request by other means"
-    head = f"error: the answer failed its verification\n\n{reason}"
-    return f"{head}\n\n{hint}" if has_solvers else head
+    head = "error: the answer failed its verification"
+    if isinstance(error, UnsettledError):
+        head = "error: it is not known whether there is an answer"
+    return "\n\n".join((head, reason, hint) if has_solvers else (head, reason))
 
 
 def refused_text(error: OSError) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from math import prod
 
+from planner.certificates import UNCONFIRMED
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
@@ -83,7 +84,7 @@ def plan_text(plan: Plan, width: int) -> str:
         section("phases", phase_lines(best, offered, width)),
         section("memory of a device", memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
-        section("limits", _limit_lines(plan.limits)),
+        section("limits", _limit_lines(plan)),
         section("next best plans", _alternative_lines(plan)),
         section("certificate", certificate_lines(plan.certificate, width)),
         section("constants", constant_lines(plan, width)),
@@ -234,20 +235,26 @@ def _quality_text(plan: Plan) -> str:
     return f"weights lose {percent(losses[0])}, KV cache {percent(losses[1])}, by the model's file"
 
 
-def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
+def _limit_lines(plan: Plan) -> list[str]:
+    options = plan.request.options
+    late = options.time_limit_s is not None and not options.gap
+    late = late and plan.certificate.status != UNCONFIRMED
     rows = [
         (
             limit_label(use.name),
             limit_text(use.name, use.limit, use.dimension),
             limited_text(use.used, use.dimension),
-            _gain_text(use),
+            _gain_text(use, late=late),
         )
-        for use in limits
+        for use in plan.limits
     ]
     return columns([("", "asked", "used", ""), *rows], "<<<<") if rows else []
 
 
-def _gain_text(use: LimitUse) -> str:
+def _gain_text(use: LimitUse, *, late: bool) -> str:
+    """What a little more of a limit gains; or that there was no time to see."""
+    if use.gain_fraction is None and late and use.name != "demand":
+        return "no time to see what more of it would gain"
     if not use.binds or use.gain_fraction is None:
         return ""
     looser = limit_text(use.name, use.limit * use.relief, use.dimension)

@@ -166,8 +166,9 @@ def set_parameters(solver: cp_model.CpSolver, effort: Effort, *, spent_s: float)
     parameters.absolute_gap_limit = 0.0
     parameters.cp_model_presolve = False  # 9.15 has returned wrong optima with it
     parameters.catch_sigint_signal = False  # Ctrl-C is `run_interruptibly`'s
-    if effort.time_limit_s is not None:
-        parameters.max_time_in_seconds = max(0.0, effort.time_limit_s - spent_s)
+    limit_s = effort.seconds()
+    if limit_s is not None:
+        parameters.max_time_in_seconds = max(0.0, limit_s - spent_s)
 
 
 class _News(cp_model.CpSolverSolutionCallback):

@@ -48,8 +48,9 @@ def options_of(effort: Effort) -> dict[str, Any]:
         "mip_abs_gap": 0.0,
         **tolerances(TOLERANCE),
     }
-    if effort.time_limit_s is not None:
-        options["time_limit"] = max(0.0, effort.time_limit_s)
+    limit_s = effort.seconds()
+    if limit_s is not None:
+        options["time_limit"] = limit_s
     return options
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from planner.certificates import Proof
-from planner.errors import SolverError
+from planner.deadlines import is_over, is_set, out_of_time
+from planner.errors import SolverError, UnsettledError
 from planner.programs.proofs import Vouched, is_closed, vouched
 from planner.solvers.kept import Rows, tell
 from planner.solvers.solution import Effort, Status, Stop, relative_gap
@@ -81,6 +82,26 @@ class Proved(Generic[Answer]):
     @property
     def gap(self) -> float:
         return math.inf if self.answer is None else relative_gap(self.objective, self.bound)
+
+    def unsettled(self, bound: float = 0.0, dimension: str | None = None) -> BaseException:
+        """Why it is not known whether there is an answer, or which is the best: what to raise.
+
+        It is time only where there is a limit; Ctrl-C; or that no prover confirms another's word.
+
+        Args:
+            bound, dimension: see `OutOfTimeError`.
+        """
+        if self.stopped_by == "interrupt":
+            return KeyboardInterrupt()
+        if is_set() and (self.stopped_by == "time limit" or is_over()):
+            return out_of_time(bound, dimension)
+        words = [
+            f"{one.prover}: {one.outcome}" + (f", {one.note}" if one.note else "")
+            for one in self.vouched.proofs
+            if not one.is_own
+        ]
+        said = f": {'; '.join(words)}" if words else ""
+        return UnsettledError(f"no prover's word is confirmed by another's{said}")
 
 
 def prove(

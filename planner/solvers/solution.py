@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from planner.deadlines import solver_limit_s
+from planner.specs.targets import SolverOptions
+
 Stop = Literal["", "time limit", "interrupt"]
 
 
@@ -51,6 +54,21 @@ class Effort:
     threads: int = 1
     seed: int = 0
     on_progress: Callable[[Progress], None] | None = None
+
+    def seconds(self) -> float | None:
+        """What a solver may take that starts now: its limit, or less where a deadline is nearer."""
+        limits = [limit for limit in (self.time_limit_s, solver_limit_s()) if limit is not None]
+        return max(0.0, min(limits)) if limits else None
+
+
+def effort_of(options: SolverOptions) -> Effort:
+    """The effort that options leave, in the time that is left."""
+    return Effort(
+        time_limit_s=solver_limit_s(),
+        gap=options.gap,
+        threads=options.threads,
+        seed=options.seed,
+    )
 
 
 def relative_gap(objective: float, bound: float) -> float:

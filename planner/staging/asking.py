@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.calibration.kernel_files import kernel_table
+from planner.deadlines import timed
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.deployments import faults
 from planner.estimates.serving.kernels import cache_problems
@@ -54,6 +55,7 @@ _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
 @arguments_checked(ranges="heeded", options=OPTIONS)
+@timed
 def cut_stages(
     model: Architecture,
     groups: str | Sequence[StageGroup],

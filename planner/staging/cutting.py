@@ -9,8 +9,9 @@ from typing import cast
 import numpy as np
 
 from planner.certify import certified
+from planner.deadlines import solver_limit_s
 from planner.equations.arrays import FloatArray
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.errors import NoPlanError
 from planner.estimates.serving.stages import UnitTable, unit_table
 from planner.programs.stages import (
     Cut,
@@ -49,15 +50,13 @@ def cut_groups(asked: StagesRequest) -> StagePlan:
     objective = cast("Objective", asked.objective)
     units = unit_table(asked)
     program = stage_program(units, asked.groups)
-    effort = Effort(time_limit_s=asked.time_limit_s)
+    effort = Effort(time_limit_s=solver_limit_s())
     found = cut(program, objective, solver=asked.solver, effort=effort, proof=asked.proof)
     chosen = found.found.answer
     if chosen is None:
         if found.found.status is Status.INFEASIBLE:
             raise NoPlanError(stage_conflict(asked, units))
-        limit_s = effort.time_limit_s or 0.0
-        bound_s = max(found.found.bound, 0.0) / MS_PER_S
-        raise OutOfTimeError(time_limit_s=limit_s, bound=bound_s, dimension="s")
+        raise found.found.unsettled(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
     plan = StagePlan(
         request=asked,
         stages=tuple(_line(asked, units, program, chosen, i) for i in range(len(chosen))),

@@ -7,7 +7,8 @@ import time
 import numpy as np
 
 from planner.certify import certified
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
+from planner.errors import NoPlanError
 from planner.programs.machines import Pool
 from planner.solvers.machines import PlacementSolution, place
 from planner.solvers.machines.known import Tries
@@ -22,6 +23,7 @@ from planner.verifier.layer_placements import CHECKS, judge_layers
 
 
 @arguments_checked()
+@timed
 def place_layers(
     layers: LayersSpec,
     *,
@@ -45,7 +47,7 @@ def place_layers(
     asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
     pool = pool_of(layers)
     _check_size(layers, pool)
-    found = place(pool, Tries(gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof))
+    found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))
     if found.placement is None:
         raise _nothing(asked, found)
     used = {held.machine for held in found.placement}
@@ -101,10 +103,9 @@ def _what(layers: LayersSpec) -> str:
 
 def _nothing(asked: LayersRequest, found: PlacementSolution) -> Exception:
     """Why there is no placement: it is proven, time is up, or none was found."""
-    limit_s = asked.time_limit_s
     is_proven = found.proved.status is Status.INFEASIBLE
-    if not is_proven and limit_s is not None and found.proved.stopped_by:
-        return OutOfTimeError(time_limit_s=limit_s, bound=found.bound, dimension="token/s")
+    if not is_proven and is_over():
+        return out_of_time(found.bound, dimension="token/s")
     fact = (
         "no placement that links join from end to end was found; that there is none is not proven"
     )

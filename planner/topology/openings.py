@@ -43,9 +43,14 @@ from planner.topology.slices import (
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+SmallArray = NDArray[np.int16]
+"""Coordinates: there are half a million openings in 4096 devices, and six numbers of each."""
 
 MOST_ADDRESSES = 50_000_000
-"""Devices of all openings together that are listed at once: 400 MB."""
+"""Devices of all openings together that are listed at most: 200 MB."""
+
+AT_ONCE = 1_000_000
+"""Of these, those that are worked out together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,20 +75,20 @@ class Openings:
 
     Args:
         pool: devices along each axis of the pool.
-        orientation: devices along each axis, int[C, 3].
-        offset: the corner where the slice starts, int[C, 3].
+        orientation: devices along each axis, int16[C, 3].
+        offset: the corner where the slice starts, int16[C, 3].
         closes: whether the axis of the pool closes into rings, bool[C, 3].
-        first: where the lines along the axis begin, counted from the offset, int[C, 3]; 0 but
+        first: where the lines along the axis begin, counted from the offset, int16[C, 3]; 0 but
             where a failed link opened rings.
         link_fraction: share of a link's bandwidth that the axis attains, float[C, 3].
         speed_fraction: share of a device's speed that the slice attains, float[C].
     """
 
     pool: Shape
-    orientation: IntArray
-    offset: IntArray
+    orientation: SmallArray
+    offset: SmallArray
     closes: BoolArray
-    first: IntArray
+    first: SmallArray
     link_fraction: FloatArray
     speed_fraction: FloatArray
 
@@ -93,7 +98,8 @@ class Openings:
     @property
     def n_devices(self) -> IntArray:
         """Devices of each slice, int[C]."""
-        sizes: IntArray = self.orientation.prod(axis=1)
+        x, y, z = self.orientation.T
+        sizes: IntArray = x.astype(np.int64) * y * z
         return sizes
 
     def take(self, rows: IntArray) -> Openings:
@@ -118,8 +124,8 @@ class Openings:
         order: IntArray = np.lexsort(keys, axis=-1)
         return order
 
-    def devices(self) -> tuple[IntArray, IntArray]:
-        """Devices of all openings, one list after the other: starts int[C + 1], index int[N].
+    def devices(self) -> tuple[IntArray, NDArray[np.int32]]:
+        """Devices of all openings, one list after the other: starts int[C + 1], index int32[N].
 
         A device's index is that of the flattened pool; within an opening the last axis of
         the pool is the fastest.
@@ -130,14 +136,15 @@ class Openings:
         starts = np.concatenate([[0], np.cumsum(self.n_devices)])
         if starts[-1] > MOST_ADDRESSES:
             raise MemoryError(f"{starts[-1]} devices of {len(self)} openings")
-        found = np.empty(starts[-1], np.int64)
+        found = np.empty(starts[-1], np.int32)
         kinds, kind = np.unique(self.orientation, axis=0, return_inverse=True)
         for i, orientation in enumerate(kinds):
-            rows = np.flatnonzero(kind.reshape(-1) == i)
             inside = _grid([np.arange(d) for d in orientation])
-            at = (self.offset[rows, None, :] + inside) % np.array(self.pool)
-            listed = (at[..., 0] * self.pool[1] + at[..., 1]) * self.pool[2] + at[..., 2]
-            found[starts[rows, None] + np.arange(len(inside))] = listed
+            rows = np.flatnonzero(kind.reshape(-1) == i)
+            for some in np.array_split(rows, 1 + len(rows) * len(inside) // AT_ONCE):
+                at = (self.offset[some, None, :] + inside) % np.array(self.pool)
+                listed = (at[..., 0] * self.pool[1] + at[..., 1]) * self.pool[2] + at[..., 2]
+                found[starts[some, None] + np.arange(len(inside))] = listed
         return starts, found
 
 
@@ -187,7 +194,7 @@ def openings(
 
 
 def _none(fabric: TorusFabric) -> Openings:
-    nothing = np.zeros((0, 3), np.int64)
+    nothing = np.zeros((0, 3), np.int16)
     return Openings(
         pool=fabric.shape,
         orientation=nothing,
@@ -216,10 +223,10 @@ def _of_orientation(
             closes[:, axis] &= links.is_whole
     return Openings(
         pool=fabric.shape,
-        orientation=np.broadcast_to(np.array(way, np.int64), offset.shape),
-        offset=offset,
+        orientation=np.broadcast_to(np.array(way, np.int16), offset.shape),
+        offset=offset.astype(np.int16),
         closes=closes,
-        first=first,
+        first=first.astype(np.int16),
         link_fraction=fraction,
         speed_fraction=_least_speed(state.speed_fraction, way, offset),
     ).take(np.flatnonzero(is_joined))

@@ -24,6 +24,7 @@ REASONS = {
     "bound": "their lower bound is above a plan that exists",
     "dominated": "another choice of the same slice is no worse in anything",
     "slower": "others of the same devices, stages and batch are faster, or they do not fit",
+    "time": "time ended before they were looked at",
 }
 LIMITS = ("tpot", "ttft", "cost", "devices", "batch", "demand")
 

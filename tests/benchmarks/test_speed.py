@@ -10,7 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from planner.estimates.candidates import candidate_table, format_pairs, machine_of, passes
+from planner.estimates.candidates import candidate_table, machine_of
+from planner.estimates.phases import format_pairs, passes
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
 from planner.estimates.steps import step_times
@@ -18,7 +19,7 @@ from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
 from planner.layouts.table import ATTENTION_NAMES
-from planner.programs.deployment import pose
+from planner.programs.deployment import Posing
 from planner.search import search
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import (
@@ -140,11 +141,12 @@ def test_building_takes_the_same_time_per_candidate_and_solving_grows_slower_tha
                 batches=request.batches,
                 prefill_batches=request.prefill_batches,
             )
-            return pose(table, request, objective="cost")
+            posing = Posing(table, request, objective="cost")
+            return posing, sum(block.program.n_columns for block in posing.blocks())
 
-        build_s, posed = cpu_s(build, n_runs=3)
-        solve_s, found = cpu_s(lambda posed=posed, r=request: search(posed, r.options))
-        times[cluster.n_devices] = build_s, solve_s, posed.program.n_columns
+        build_s, (posing, n_columns) = cpu_s(build, n_runs=3)
+        solve_s, found = cpu_s(lambda posing=posing, r=request: search(posing, r.options))
+        times[cluster.n_devices] = build_s, solve_s, n_columns
         assert found.solution.gap == 0
     print("\nchips  candidates  build s  screen and solve s")
     for n_devices, (build_s, solve_s, n_columns) in times.items():

@@ -16,7 +16,7 @@ BAD_OPTIONS = [
     ("--model nowhere.toml", ["`nowhere.toml`", "no such file"]),
     ("--topology tpu-v5-4x4x4", ["`--topology tpu-v5-4x4x4`", "no such topology"]),
     ("--topology tpu-v4-4x8x9", ["`--topology tpu-v4-4x8x9`", "`z`", "9", "`tpu-v4-4x8x8`"]),
-    ("--topology dgx-a100-x17", ["`--topology dgx-a100-x17`", "17", "`dgx-a100-x16`"]),
+    ("--topology dgx-a100-x1025", ["`--topology dgx-a100-x1025`", "1025", "`dgx-a100-x1024`"]),
     ("--topology tpu-v4-0x4x4", ["`--topology tpu-v4-0x4x4`", "cannot be 0"]),
     ("--input 0", ["`--input 0`", "is zero"]),
     ("--input -5", ["`--input -5`", "is negative"]),

@@ -21,7 +21,7 @@ from planner import (
     load_model,
     plan,
 )
-from planner.estimates.candidates import passes
+from planner.estimates.phases import passes
 from planner.programs import deployment as program
 from planner.specs.records import FORMAT_BYTES
 from planner.verifier import scalar

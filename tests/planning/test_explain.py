@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner import NoPlanError, SolverOptions, Targets, plan
-from planner.explain import RELIEF
+from planner import NoPlanError, SolverOptions, Targets, plan, search
+from planner.gains import RELIEF
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -83,3 +83,22 @@ def test_what_is_reachable_says_which_limits_it_keeps():
     assert all("with only `hbm` kept" in obstacle.reason for obstacle in several.obstacles)
     (alone,) = conflict(torus(2, 2, 2), targets=Targets(tpot_s=1e-4)).obstacles
     assert "within the other limits" in alone.reason
+
+
+def test_an_explanation_asks_two_provers_whatever_the_request_asked(monkeypatch):
+    """One solver's word alone would blame limits that are not to blame."""
+    asked = set()
+    for name in ("explain.is_feasible", "shortfall.search"):
+        function = getattr(search, name.split(".")[1])
+        monkeypatch.setattr(f"planner.{name}", heard(asked, function))
+    slow = {"targets": Targets(tpot_s=1e-6), "options": SolverOptions(proof="one", gap=0.5)}
+    assert [one.name for one in conflict(torus(2, 2, 2), **slow).obstacles] == ["tpot"]
+    assert asked == {("two", 0.0)}
+
+
+def heard(asked, function):
+    def run(source, options, **choices):
+        asked.add((options.proof, options.gap))
+        return function(source, options, **choices)
+
+    return run

@@ -24,7 +24,8 @@ from planner import (
     load_topology,
     plan,
 )
-from planner.estimates.candidates import machine_of, passes, usable_bytes
+from planner.estimates.candidates import machine_of, usable_bytes
+from planner.estimates.phases import passes
 from planner.estimates.requested import table_of
 from planner.solvers.solution import Status
 from planner.surveys import X_AXES, Y_AXES
@@ -267,8 +268,8 @@ class TestFailures:
         answer(status=Status.UNKNOWN, bound=-math.inf)
         narrow = planner.tracing.narrow
 
-        def empty_handed(tradeoff):
-            narrowed = narrow(tradeoff)
+        def empty_handed(*program):
+            narrowed = narrow(*program)
             hand = narrowed.in_hand
             nothing = replace(
                 hand, delay=hand.delay[:0], price=hand.price[:0], columns=hand.columns[:0]
@@ -300,7 +301,8 @@ def sample(request, n_samples, *, seed=0):
     table = table_of(request, machine_of(request.cluster, request.model))
     room, contexts = usable_bytes(table.machine), table.contexts
     rent_per_s = contexts.n_devices * request.cluster.usd_per_hour / 3600
-    decode, prefill, n_steps = table.decode, table.prefill, request.workload.n_decode_steps
+    block = table.block(np.arange(len(table.arms)))
+    (decode,), prefill, n_steps = block.decodes, block.prefill, request.workload.n_decode_steps
     order = np.argsort(table.context, kind="stable")
     first = np.searchsorted(table.context[order], np.arange(len(contexts) + 1))
     ideal = (decode.pass_s / decode.batches).min(axis=1) * rent_per_s[table.context]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import NoPlanError, RequestError, SolverOptions, Targets, Workload, plan
-from planner.estimates.candidates import machine_of, passes
+from planner.estimates.candidates import machine_of
+from planner.estimates.phases import passes
 from planner.specs.records import FORMAT_BYTES
 from planner.verifier import scalar
 from tests import requests

@@ -11,28 +11,23 @@ import pytest
 
 from planner import search
 from planner.certificates import Proof
-from planner.programs.deployment import PosedProgram
+from planner.programs import reduction
 from planner.programs.layout import objective, restrict
+from planner.programs.posed import InMemory
+from planner.programs.reduction import reduced
 from planner.programs.screens import screen
 from planner.solvers import enumerated, provers_of, solve
 from planner.solvers.proving import Word
 from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
-from tests.programs.instances import INFINITE, program, random_program
+from tests.programs.instances import INFINITE, in_order, posed, program, random_program
 
 
-def posed(layout, tie=None):
+def source(layout, tie=None):
     """A program whose columns are nothing but numbers; `tie` breaks ties."""
-    nowhere = np.zeros(layout.n_columns, dtype=np.int64)
-    return PosedProgram(
-        program=layout,
-        arm=nowhere,
-        batch=nowhere,
-        variant=nowhere,
-        quantities={} if tie is None else {"cost": (np.zeros(layout.n_contexts), np.array(tie))},
-        tie_breaker=None if tie is None else "cost",
-        n_unfit=0,
-    )
+    if tie is None:
+        return InMemory(posed(layout))
+    return InMemory(posed(layout, tie="cost", cost=tie))
 
 
 # Two contexts in which one column each slot, at 10 and at 11.
@@ -40,6 +35,10 @@ TWO = program(
     [(0, 0, INFINITE), (1, 0, INFINITE)],
     [(0, 0, 5, 0), (0, 1, 5, 0), (1, 0, 5, 0), (1, 1, 5, 0)],
 )
+
+
+SECOND = np.array([1, 3])
+"""The columns of the second context, where those of one slot come before those of the other."""
 
 
 def words(monkeypatch, change):
@@ -53,19 +52,22 @@ def words(monkeypatch, change):
     monkeypatch.setattr(search, "enumerated", lambda *_: [])
 
 
-def nothing_met(monkeypatch):
-    def nothing(*args, **choices):
-        return replace(screen(*args, **choices), incumbent=None)
-
-    monkeypatch.setattr(search, "screen", nothing)
-
-
 def content_with_eleven(layout, word):
     """Within a gap of a half, the solver is content with the context at 11."""
     if layout.n_contexts < 2:
         return word
-    worse = replace(word.answer, context=1, columns=(2, 3))
+    worse = replace(word.answer, context=1, columns=(1, 3))
     return replace(word, answer=worse, proof=replace(word.proof, value=11.0, bound=5.5))
+
+
+def meeting_nothing(monkeypatch):
+    """Let `search` see screens that have met no assignment."""
+
+    def without(*args, **choices):
+        left = reduced(*args, **choices)
+        return replace(left, screening=replace(left.screening, incumbent=None))
+
+    monkeypatch.setattr(search, "reduced", without)
 
 
 def test_of_tied_plans_the_cheaper_one_is_chosen_even_below_zero():
@@ -73,27 +75,27 @@ def test_of_tied_plans_the_cheaper_one_is_chosen_even_below_zero():
     layout = program(
         [(0, 0, INFINITE)], [(0, 0, -7, 0), (0, 0, -7, 0), (0, 0, -3, 0)], slots=("decode",)
     )
-    found = search.search(posed(layout, tie=[4.0, 2.0, 1.0]), SolverOptions())
+    found = search.search(source(layout, tie=[4.0, 2.0, 1.0]), SolverOptions())
     assert found.assignment is not None
     assert found.assignment.columns == (1,)
 
 
 def test_what_the_screens_met_is_kept_when_the_solver_stops_at_something_worse(monkeypatch):
     words(monkeypatch, content_with_eleven)
-    found = search.search(posed(TWO), SolverOptions(gap=0.5))
+    found = search.search(source(TWO), SolverOptions(gap=0.5))
     assert (found.solution.objective, found.solution.bound) == (10.0, 10.0)
-    assert objective(TWO, found.assignment) == 10.0
+    assert objective(found.posed.program, found.assignment) == 10.0
     assert [value for _, value in found.alternatives] == [11.0]
 
 
 def test_no_runner_up_is_better_than_the_plan(monkeypatch):
     """The screens meet nothing; the solver gives 11 first, and 10 among the runners-up."""
-    nothing_met(monkeypatch)
+    meeting_nothing(monkeypatch)
     words(monkeypatch, content_with_eleven)
     monkeypatch.setattr(search, "counted", unknown)
-    found = search.search(posed(TWO), SolverOptions(gap=0.5, proof="one"))
+    found = search.search(source(TWO), SolverOptions(gap=0.5, proof="one"))
     assert found.solution.objective == 10.0
-    assert objective(TWO, found.assignment) == 10.0
+    assert objective(found.posed.program, found.assignment) == 10.0
     assert [value for _, value in found.alternatives] == [11.0]
 
 
@@ -112,7 +114,7 @@ def test_out_of_time_gives_what_the_screens_met_and_a_bound_below_it(monkeypatch
         return replace(word, answer=None, proof=proof, stopped_by="time limit")
 
     words(monkeypatch, late)
-    found = search.search(posed(layout), SolverOptions(time_limit_s=1.0))
+    found = search.search(source(layout), SolverOptions(time_limit_s=1.0))
     assert found.solution.status is Status.FEASIBLE
     assert (found.solution.objective, found.solution.bound) == (4.0, 2.0)
     assert (found.solution.gap, found.alternatives) == (0.5, ())
@@ -125,11 +127,11 @@ def test_a_solver_that_calls_infeasible_what_has_a_plan_is_not_believed(monkeypa
         return replace(word, answer=None, proof=proof)
 
     if not incumbent:
-        nothing_met(monkeypatch)
+        meeting_nothing(monkeypatch)
     words(monkeypatch, denies)
     if not incumbent:  # somebody else has to find it
         monkeypatch.setattr(search, "enumerated", enumerated)
-    found = search.search(posed(TWO), SolverOptions())
+    found = search.search(source(TWO), SolverOptions())
     assert found.solution.objective == 10.0
     refused = [one.lineage for one in found.solution.vouched.proofs if not one.is_accepted]
     assert refused == ["highs"]
@@ -140,17 +142,17 @@ def test_a_screen_that_loses_the_optimum_is_seen_on_small_programs(monkeypatch):
 
     def loses(*args, **choices):
         right = screen(*args, **choices)
-        left = restrict(TWO, contexts=np.array([1]), columns=np.array([2, 3]))
+        left = restrict(in_order(posed(TWO)).program, contexts=np.array([1]), columns=SECOND)
         return replace(
             right,
             program=left,
             contexts=np.array([1]),
-            columns=np.array([2, 3]),
+            columns=SECOND,
             incumbent=None,
         )
 
-    monkeypatch.setattr(search, "screen", loses)
-    found = search.search(posed(TWO), SolverOptions())
+    monkeypatch.setattr(reduction, "screen", loses)
+    found = search.search(source(TWO), SolverOptions())
     assert found.solution.objective == 10.0
     refused = {one.lineage for one in found.solution.vouched.proofs if not one.is_accepted}
     assert "highs" in refused
@@ -174,7 +176,7 @@ def test_all_solves_of_a_search_share_one_time_limit(monkeypatch):
     monkeypatch.setattr(search, "provers_of", noted)
     monkeypatch.setattr(search, "solve", noted_solve)
     layout = random_program(12, 15)
-    search.search(posed(layout, tie=layout.column_bytes), SolverOptions(time_limit_s=60.0))
+    search.search(source(layout, tie=layout.column_bytes), SolverOptions(time_limit_s=60.0))
     first, *others = given
     assert first < 60.0
     assert len(others) == 4

@@ -12,9 +12,8 @@ from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import machine_of
 from planner.estimates.requested import table_of
 from planner.planning import plan
-from planner.programs.deployment import pose
-from planner.programs.layout import Assignment
-from planner.programs.several import joined
+from planner.programs.deployment import Posing
+from planner.programs.posed import Several, joined
 from planner.results import Plan
 from planner.search import search
 from planner.specs.reading import load_cluster, load_model
@@ -114,10 +113,10 @@ def test_a_variant_may_have_a_plan_where_the_model_has_none():
     assert planned(DEPTH, targets=between).deployment.variant == DEPTH
 
 
-def test_joined_programs_keep_every_assignment():
+def test_programs_of_several_models_side_by_side_keep_every_assignment():
     """Solved as one program and as two: the same optimum, found in the part that it is of."""
     parts = []
-    for name in ("llama-3.1-8b", WIDTH):
+    for number, name in enumerate(("llama-3.1-8b", WIDTH)):
         request = make_request(
             model(name),
             cluster(POOL),
@@ -130,19 +129,22 @@ def test_joined_programs_keep_every_assignment():
             **SMALL,
         )
         table = table_of(request, machine_of(request.cluster, request.model))
-        parts.append(pose(table, request, objective="cost"))
-    whole = joined(parts)
+        parts.append(Posing(table, request, objective="cost", model=number))
     options = SolverOptions()
     alone = [search(part, options, n_alternatives=0) for part in parts]
-    together = search(whole.posed, options, n_alternatives=0)
+    together = search(Several(parts), options, n_alternatives=0)
     values = [found.solution.objective for found in alone]
+    best = alone[int(np.argmin(values))]
     assert together.solution.objective == pytest.approx(min(values), rel=1e-9)
     assert together.assignment is not None
-    which, own = whole.part_of(together.assignment)
-    assert which == int(np.argmin(values))
-    assert own == alone[which].assignment
-    first = parts[0].program
-    moved = Assignment(context=first.n_contexts, columns=(first.n_columns, first.n_columns + 1))
-    assert whole.part_of(moved) == (1, Assignment(context=0, columns=(0, 1)))
-    with pytest.raises(ValueError, match="different requests"):
-        joined([parts[0], replace(parts[1], program=replace(parts[1].program, limits=()))])
+    assert best.assignment is not None
+    assert best.posed.place_of(together.posed, together.assignment) == best.assignment
+    assert together.posed.model[together.assignment.context] == np.argmin(values)
+    assert together.reduced.n_columns == sum(found.reduced.n_columns for found in alone)
+    first, second = (joined(list(part.blocks())) for part in parts)
+    whole = joined([first, second])
+    assert whole.model.tolist() == sorted(whole.model.tolist())
+    with pytest.raises(LookupError, match="not in this program"):
+        first.place_of(together.posed, together.assignment)
+    with pytest.raises(ValueError, match="different rows"):
+        joined([first, replace(second, program=replace(second.program, limits=()))])

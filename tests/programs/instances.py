@@ -6,6 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.posed import InMemory, PosedProgram, joined
+from planner.programs.quantities import known
 
 INFINITE = float("inf")
 
@@ -38,6 +40,44 @@ def program(contexts, columns, *, slots=("prefill", "decode"), limits=()):
             for name, context, column, at_most in limits
         ),
     )
+
+
+def posed(layout, *, tie=None, **columns):
+    """A program whose columns are nothing but numbers; `tie` names what breaks ties.
+
+    columns: coefficients of the columns of each quantity, or (of contexts, of columns)
+    """
+    none = np.zeros(layout.n_contexts), np.zeros(layout.n_columns)
+    quantities = {
+        name: values if isinstance(values, tuple) else (none[0], np.array(values))
+        for name, values in columns.items()
+    }
+    nothing = np.zeros(layout.n_columns, dtype=np.int64)
+    return PosedProgram(
+        program=layout,
+        quantities=known(
+            {"nothing": none} | quantities, context=layout.column_context, batch=nothing
+        ),
+        tie_breaker=tie,
+        n_unfit=0,
+    )
+
+
+class InBlocks(InMemory):
+    """A posed program whose contexts come in several blocks, each context in the block it names."""
+
+    def __init__(self, whole, block):
+        super().__init__(whole)
+        self._block = np.asarray(block)
+
+    def blocks(self):
+        for b in range(max(self._block, default=0) + 1):
+            yield self.of(0, np.flatnonzero(self._block == b))
+
+
+def in_order(whole):
+    """The same program in the order that joined parts have: slot by slot."""
+    return joined([whole])
 
 
 TENTHS = st.integers(0, 40).map(lambda n: n / 10)  # ties and exact limits are common, and round

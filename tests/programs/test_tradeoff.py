@@ -10,14 +10,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import planner.programs.narrowing
 import planner.programs.tradeoff
 from planner.programs.layout import Assignment, objective, violations
+from planner.programs.narrowing import narrow
 from planner.programs.stairs import merged, stairs
-from planner.programs.tradeoff import Tradeoff, narrow
+from planner.programs.tradeoff import Tradeoff
 from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
 from planner.tracing import trace
-from tests.programs.instances import TENTHS, program, programs, random_program
+from tests.programs.instances import (
+    TENTHS,
+    InBlocks,
+    posed,
+    program,
+    programs,
+    random_program,
+)
 
 EQUAL = 1e-9
 
@@ -59,6 +68,19 @@ def tradeoffs(draw):
     )
 
 
+def source(tradeoff, blocks=None):
+    """A trade-off as a source, whole or in blocks: the block of each context."""
+    delay = tradeoff.context_delay, tradeoff.column_delay
+    whole = posed(tradeoff.program, late=delay)
+    return InBlocks(whole, blocks or [0] * tradeoff.program.n_contexts)
+
+
+@st.composite
+def blocks(draw):
+    """A block for each of as many contexts as there may be; some blocks are empty."""
+    return draw(st.lists(st.integers(0, 2), min_size=4, max_size=4))
+
+
 def same(found, expected):
     assert len(found) == len(expected)
     for one, other in zip(sorted(found), sorted(expected), strict=True):
@@ -66,35 +88,38 @@ def same(found, expected):
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
-@given(tradeoffs())
-def test_what_is_left_has_the_same_frontier_and_it_is_in_hand(tradeoff):
+@given(tradeoffs(), blocks())
+def test_what_is_left_has_the_same_frontier_and_it_is_in_hand(tradeoff, block):
     expected = non_dominated(everything(tradeoff))
-    narrowed = narrow(tradeoff)
+    narrowed = narrow(source(tradeoff, block[: tradeoff.program.n_contexts]), "late")
     same(non_dominated(everything(narrowed.tradeoff)), expected)
     in_hand = narrowed.in_hand
     same(non_dominated(zip(in_hand.delay, in_hand.price, strict=True)), expected)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
-@given(tradeoffs())
-def test_what_is_rejected_and_what_is_left_add_up(tradeoff):
-    narrowed = narrow(tradeoff)
+@given(tradeoffs(), blocks())
+def test_what_is_rejected_and_what_is_left_add_up(tradeoff, block):
+    narrowed = narrow(source(tradeoff, block[: tradeoff.program.n_contexts]), "late")
     n_columns, n_contexts = (
         sum(counts) for counts in zip(*narrowed.rejected.values(), strict=True)
     )
     assert n_columns + narrowed.tradeoff.program.n_columns == tradeoff.program.n_columns
     assert n_contexts + narrowed.tradeoff.program.n_contexts == tradeoff.program.n_contexts
+    assert narrowed.n_columns == tradeoff.program.n_columns
+    assert narrowed.n_contexts == tradeoff.program.n_contexts
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(tradeoffs(), st.sampled_from(["highs", "cpsat"]))
 def test_the_trace_is_the_frontier_of_all_assignments(tradeoff, solver):
-    traced = trace(tradeoff, SolverOptions(solver=solver))
+    traced = trace(source(tradeoff), "late", SolverOptions(solver=solver))
     expected = non_dominated(everything(tradeoff))
     assert traced.status is (Status.OPTIMAL if expected else Status.INFEASIBLE)
     same([(step.delay, step.price) for step in traced.steps], expected)
     for step in traced.steps:
-        assert violations(tradeoff.within(step.delay), step.assignment) == {}
+        own = posed(tradeoff.program).place_of(traced.narrowed.posed, step.assignment)
+        assert violations(tradeoff.within(step.delay), own) == {}
         assert step.bound == pytest.approx(step.price, rel=1e-9)
 
 
@@ -106,9 +131,9 @@ def test_with_little_in_hand_the_question_is_asked_until_the_frontier_is_whole(t
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner.programs.tradeoff, "MOST_IN_GRID", 1)
         patch.setattr(
-            planner.programs.tradeoff, "_companies", lambda field, *_: stairs_of_nothing(field)
+            planner.programs.narrowing, "companies", lambda field, *_: stairs_of_nothing(field)
         )
-        traced = trace(tradeoff, SolverOptions())
+        traced = trace(source(tradeoff), "late", SolverOptions())
     same([(step.delay, step.price) for step in traced.steps], expected)
 
 
@@ -122,7 +147,7 @@ def test_a_larger_program_is_traced_as_enumerated():
     layout = random_program(40, 12, seed=3)
     delay = next(limit.column for limit in layout.limits if limit.name == "tpot")
     tradeoff = Tradeoff(program=layout, context_delay=np.zeros(40), column_delay=delay)
-    traced = trace(tradeoff, SolverOptions())
+    traced = trace(source(tradeoff, [k % 7 for k in range(40)]), "late", SolverOptions())
     expected = non_dominated(everything(tradeoff))
     assert len(expected) >= 5
     same([(step.delay, step.price) for step in traced.steps], expected)

@@ -105,9 +105,9 @@ def test_every_value_that_is_not_allowed_is_told(refused):
 
 
 def test_a_range_is_told_by_its_ends(refused):
-    error = refused(load_cluster, "dgx-a100-x17")
-    assert error.problems[0].remedy == "it is 1 to 16"
-    assert error.hint == "did you mean `dgx-a100-x16`?"
+    error = refused(load_cluster, "dgx-a100-x1025")
+    assert error.problems[0].remedy == "it is 1 to 1024"
+    assert error.hint == "did you mean `dgx-a100-x1024`?"
 
 
 def test_the_file_of_a_pattern_is_not_one_cluster(only_problem):

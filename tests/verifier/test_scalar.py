@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from planner.estimates.candidates import NumberFormats, format_costs
 from planner.estimates.networks import network_table
+from planner.estimates.phases import NumberFormats, format_costs
 from planner.estimates.steps import Machine, StepTimes, step_times
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence

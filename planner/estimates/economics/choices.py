@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.deadlines import check
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.economics.passes import Ways, joined_ways, pass_latency_s, runs
@@ -157,8 +158,16 @@ def _of_format(
 
 
 def tables_of(request: EconomicsRequest) -> tuple[Tables, ...]:
-    """Every pass that a plan may need, evaluated once, a table for each format."""
-    return tuple(_tables(request, served) for served in request.served)
+    """Every pass that a plan may need, evaluated once, a table for each format.
+
+    Raises:
+        OutOfTimeError: there is no time for that.
+    """
+    found = []
+    for served in request.served:
+        check()
+        found.append(_tables(request, served))
+    return tuple(found)
 
 
 def _tables(request: EconomicsRequest, served: Served) -> Tables:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import (
     DeploymentTable,
@@ -51,6 +52,7 @@ class EngineChoices:
         model_index: which of the request's models each serves.
         limit_bytes: what the engine may take of a device.
         n_considered: deployments that break no rule of the engine, whether they fit or not.
+        is_cut: whether time ended before all of them were timed.
     """
 
     table: DeploymentTable
@@ -66,6 +68,7 @@ class EngineChoices:
     model_index: IntArray
     limit_bytes: float
     n_considered: int
+    is_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.table)
@@ -151,16 +154,16 @@ def choices(
     names = [one.name for one in request.models]
     which = names.index(model.name)
     cuts, ways = degrees(model, request), _drafts(model, request)
-    parts, n_considered = [], 0
-    for index in _formats_of(request, which):
-        table = _with_batches(cuts, index, request)
-        for first in range(0, len(table), ROWS_AT_ONCE):
-            rows = np.arange(first, min(first + ROWS_AT_ONCE, len(table)))
-            for way in ways:
-                block = table.take(rows)
-                block = block.take(has_room(clock.engine, block, way))
-                n_considered += len(block)
-                parts.append(_timed(model, clock, request, block, memory_scale, way))
+    parts: list[tuple[DeploymentTable, tuple[FloatArray, ...]]] = []
+    n_considered, is_cut = 0, False
+    for block in _blocks(cuts, _formats_of(request, which), request):
+        is_cut = bool(parts) and is_over()
+        if is_cut:
+            break
+        for way in ways:
+            some = block.take(has_room(clock.engine, block, way))
+            n_considered += len(some)
+            parts.append(_timed(model, clock, request, some, memory_scale, way))
     if not parts:
         parts = [_timed(model, clock, request, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
@@ -180,7 +183,20 @@ def choices(
         model_index=np.full(len(tpot), which),
         limit_bytes=clock.device.hbm_bytes * clock.engine.memory_fraction,
         n_considered=n_considered,
+        is_cut=is_cut,
     )
+
+
+def _blocks(
+    cuts: DeploymentTable, formats: Sequence[int], request: EngineRequest
+) -> Iterator[DeploymentTable]:
+    """Every cut in every format with every batch, some cuts at a time."""
+    n_choices = max(1, len(request.batches) * len(request.chunks) * len(request.overlaps))
+    at_once = max(1, ROWS_AT_ONCE // n_choices)
+    for index in formats:
+        for first in range(0, len(cuts), at_once):
+            some = cuts.take(np.arange(first, min(first + at_once, len(cuts))))
+            yield _with_batches(some, index, request)
 
 
 def choices_of(
@@ -197,12 +213,13 @@ def choices_of(
     arrays = {
         field.name: np.concatenate([getattr(each, field.name) for each in found])
         for field in fields(EngineChoices)
-        if field.name not in ("table", "limit_bytes", "n_considered")
+        if field.name not in ("table", "limit_bytes", "n_considered", "is_cut")
     }
     return EngineChoices(
         table=_joined([each.table for each in found]),
         limit_bytes=found[0].limit_bytes,
         n_considered=sum(each.n_considered for each in found),
+        is_cut=any(each.is_cut for each in found),
         **arrays,
     )
 

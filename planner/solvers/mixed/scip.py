@@ -74,7 +74,7 @@ def _ask(
         ValueError: it ended without a word.
     """
     text = as_mps(program).encode()
-    limit_s = effort.time_limit_s
+    limit_s = effort.seconds()
     parameters = {
         "limits/gap": effort.gap,
         "randomization/randomseedshift": effort.seed,

@@ -15,6 +15,7 @@ from importlib import import_module
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.placement import Counts, PlacementProgram, keeping, placement_objective
+from planner.programs.proofs import is_closed
 from planner.solvers.placement.answers import PlacementSolution, counted
 from planner.solvers.proving import Prover, Word, prove
 from planner.solvers.solution import Effort
@@ -39,6 +40,9 @@ MOST_BY_CPSAT = 60
 
 LEAST_TIME_S = 0.01
 MOST_TIED = 100
+MOST_STATED = 300_000
+"""Uses of resources up to which a packing is stated whole, for a second solver: of more of them it
+takes minutes that nothing can interrupt, and gigabytes."""
 MOST_COUNTED = 100_000
 """Choices of a program that are all looked at, in place of a second solver."""
 
@@ -76,13 +80,22 @@ def solve_placement(
     at_once = counted(program)
     if at_once is not None:
         return prove((), effort, wanted=proof, known=(at_once,))
+    known = [_at_even_prices(program)] if solver == "narrowing" else []
+    if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
+        return prove((), effort, wanted=proof, known=known)
     provers = _provers(program, solver)
-    solution = prove(provers, effort, wanted=proof, rows=partial(_rows, program))
+    solution = prove(provers, effort, wanted=proof, known=known, rows=partial(_rows, program))
     is_tied = bool(program.ties) and program.n_columns <= MOST_TIED
     if is_tied and solution.answer is not None and solution.status.is_final:
         left = replace(effort, on_progress=None, gap=0.0)
         solution = _settled(program, solution, (solver, left, began_s))
     return replace(solution, wall_s=time.perf_counter() - began_s)
+
+
+def _at_even_prices(program: PlacementProgram) -> Word[Counts]:
+    from planner.solvers.placement.greedy import at_even_prices
+
+    return at_even_prices(program)
 
 
 def _rows(program: PlacementProgram) -> MixedProgram:
@@ -98,6 +111,8 @@ def _provers(program: PlacementProgram, solver: str) -> list[Prover[Counts]]:
 
     if solver != "exhaustive" and exhaustive.is_small(program, MOST_COUNTED):
         return [_prover(program, solver), _prover(program, "exhaustive")]
+    if solver == "narrowing" and len(program.uses.amount) > MOST_STATED:
+        return [_prover(program, solver)]
     others = _THEN[solver]
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]

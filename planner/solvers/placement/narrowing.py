@@ -24,9 +24,7 @@ from planner.programs.placement import (
     Counts,
     PlacementProgram,
     columns_of,
-    most_copies,
     placement_objective,
-    violations,
 )
 from planner.programs.relaxation import Priced, priced, relaxation
 from planner.solvers.answers import Clock
@@ -34,12 +32,16 @@ from planner.solvers.cpsat import outcome_of, prover, run, set_parameters
 from planner.solvers.highs_run import version
 from planner.solvers.placement.answers import judged
 from planner.solvers.placement.cpsat import build
+from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Stop, relative_gap
 
 FIRST_COLUMNS = 300
 """Columns that the first choice is made among; doubled while there is none."""
+MOST_STATED = 300_000
+"""Uses of resources of the columns that a choice is made among: of more of them, stating it takes
+seconds that nothing can interrupt."""
 FIRST_SLICE_S = 2.0
 """Time of the first choice; doubled each time that it is not enough."""
 _CLOSE = 1e-9
@@ -103,6 +105,8 @@ class _Search:
         n = min(FIRST_COLUMNS, len(falls_behind))
         while True:
             kept = np.flatnonzero(self._given.reduced <= falls_behind[n - 1])
+            if n > FIRST_COLUMNS and self._n_entries(kept) > MOST_STATED:
+                return
             n = len(kept)
             ahead = falls_behind[n] if n < len(falls_behind) else math.inf
             found = self._choose(kept)
@@ -110,6 +114,12 @@ class _Search:
             if self._is_closed() or self._stopped_by:
                 return
             n = self._next(found, falls_behind, n)
+
+    def _n_entries(self, columns: IntArray) -> int:
+        """Uses of resources of some columns."""
+        is_kept = np.zeros(self._program.n_columns, np.bool_)
+        is_kept[columns] = True
+        return int(np.count_nonzero(is_kept[self._program.uses.column]))
 
     def word(self) -> Word[Counts]:
         """What came of it."""
@@ -198,26 +208,3 @@ class _Search:
     def _left_s(self) -> float:
         limit_s = self._effort.time_limit_s
         return math.inf if limit_s is None else limit_s - self._clock.elapsed_s()
-
-
-def greedy(program: PlacementProgram) -> Counts | None:
-    """One column after the other, what is worth most for what it uses first; None if not valid."""
-    uses = program.uses
-    size = np.zeros(program.n_columns)
-    np.add.at(size, uses.column, uses.amount)
-    order = np.argsort(uses.column, kind="stable")
-    starts = np.searchsorted(uses.column[order], np.arange(program.n_columns + 1))
-    resource, amount = uses.resource[order], uses.amount[order]
-    left = program.free.copy()
-    copies = np.zeros(program.n_columns, np.int64)
-    worth = program.objective / np.maximum(size, 1.0)
-    most = most_copies(program)
-    for j in np.argsort(worth, kind="stable").tolist():
-        if program.objective[j] >= 0 or most[j] < 1:
-            continue
-        mine = slice(starts[j], starts[j + 1])
-        if (left[resource[mine]] >= amount[mine]).all():
-            left[resource[mine]] -= amount[mine]
-            copies[j] = 1
-    counts = Counts(copies=tuple(copies.tolist()))
-    return None if violations(program, counts) else counts

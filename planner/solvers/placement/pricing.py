@@ -9,6 +9,7 @@ best one are kept, so that running out of time costs sharpness and no validity.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 
 import highspy  # type: ignore[import-untyped]
 import numpy as np
@@ -26,6 +27,8 @@ JOINING = 1000
 """Columns that join in a round at most."""
 MOST_ITERATIONS = 20_000
 """Of the simplex method in one round: degenerate packings take it a hundred times as many."""
+MOST_TOGETHER = 1_000_000
+"""Entries of a relaxation that HiGHS is given all at once; with more, the best prices stand."""
 MOST_ROUNDS = 40
 """Rounds after which all columns are priced at once: with few rounds to go, they are quicker."""
 _CLOSE = 1e-9
@@ -42,7 +45,8 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
     known = _promising(relaxed)
     highs = _empty(relaxed, effort, clock)
     _add(highs, relaxed, (by_column, starts), known)
-    best, best_bound = np.zeros(relaxed.n_rows), priced(relaxed, np.zeros(relaxed.n_rows)).bound
+    even = (np.zeros(relaxed.n_rows), _scaled(relaxed, np.ones(relaxed.n_rows)))
+    best_bound, best = max(((priced(relaxed, one).bound, one) for one in even), key=itemgetter(0))
     is_known = np.zeros(len(relaxed.most), np.bool_)
     is_known[known] = True
     is_last, n_rounds = False, 0
@@ -61,6 +65,8 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
             better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
             n_rounds += 1
             is_slow = word == "slow" or n_rounds == MOST_ROUNDS
+            if is_slow and len(relaxed.column) > MOST_TOGETHER:
+                return best
             if is_last or (not is_slow and (word != "optimal" or not len(better))):
                 return best
             is_last = is_slow

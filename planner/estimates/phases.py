@@ -1,0 +1,130 @@
+"""One phase of layouts at every batch and in every number format: seconds and bytes, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.estimates.steps import ONE_BYTE, Formats, Machine, pass_times, peak_of, stage_work
+from planner.layouts.geometry import Pass, geometry
+from planner.layouts.layer import residence
+from planner.layouts.table import LayoutTable
+from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
+
+PHASES = ("prefill", "decode")
+
+AT_ONCE = 32_768
+"""Layouts times batches that are evaluated together: such arrays stay in a processor's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberFormats:
+    """Formats of a candidate's weights and of its KV cache, by name."""
+
+    weights: str
+    kv: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PhaseCandidates:
+    """One phase of some arms at all batches.
+
+    Args:
+        batches: batches considered, (B,).
+        pass_s: time of one pass, (N, B) [s].
+        kv_bytes: cache of the batch on the busiest device, (N, B) [bytes].
+        working_bytes: activations and gathered weights during a pass, (N, B) [bytes].
+    """
+
+    batches: IntArray
+    pass_s: FloatArray
+    kv_bytes: FloatArray
+    working_bytes: FloatArray
+
+
+def passes(workload: Workload) -> dict[str, Pass]:
+    """Tokens of a pass of each phase; decode is taken at its mean context."""
+    n_input = float(workload.n_input_tokens)
+    return {
+        "prefill": Pass(n_new_tokens=n_input, n_context_tokens=n_input, n_cached_tokens=n_input),
+        "decode": Pass(
+            n_new_tokens=1.0,
+            n_context_tokens=workload.mean_decode_context,
+            n_cached_tokens=float(workload.n_cached_tokens),
+        ),
+    }
+
+
+def format_pairs(
+    weights_formats: Sequence[str], kv_formats: Sequence[str]
+) -> tuple[NumberFormats, ...]:
+    """Every weights format with every cache format."""
+    return tuple(NumberFormats(weights=w, kv=kv) for w in weights_formats for kv in kv_formats)
+
+
+def format_costs(device: DeviceSpec, formats: Sequence[NumberFormats]) -> FloatArray:
+    """Bytes of a weight, bytes of a cached number, peak of the products, (3, formats)."""
+    return np.array(
+        [
+            [FORMAT_BYTES[pair.weights] for pair in formats],
+            [FORMAT_BYTES[pair.kv] for pair in formats],
+            [peak_of(device, pair.weights) for pair in formats],
+        ]
+    )
+
+
+def evaluate_phase(
+    model: ModelSpec,
+    machine: Machine,
+    arms: LayoutTable,
+    work: Pass,
+    batches: IntArray,
+    costs: FloatArray,
+) -> PhaseCandidates:
+    """Evaluate each layout once for all its formats, block by block.
+
+    Formats that cost the same are one. Arrays that stay in the cache are twice as fast.
+
+    Args:
+        costs: of the formats of each arm, see `format_costs`, (3, N).
+    """
+    size = (len(arms), len(batches))
+    pass_s, kv_bytes, working_bytes = np.empty(size), np.empty(size), np.empty(size)
+    n_sequences = batches[None, :].astype(float)
+    layouts, layout = arms.distinct()
+    prices, price = np.unique(costs, axis=1, return_inverse=True)
+    price = price.reshape(-1)
+    order = np.argsort(layout, kind="stable")
+    block = max(1, AT_ONCE // len(batches))
+    for start in range(0, len(layouts), block):
+        rows = np.arange(start, min(start + block, len(layouts)))
+        part = layouts.take(rows)
+        shape = geometry(part, machine.meshes)
+        stage = stage_work(model, machine, part, shape, work, n_sequences)
+        held = residence(
+            model,
+            shape,
+            work,
+            n_sequences=n_sequences,
+            weight_bytes_per_number=ONE_BYTE,
+            kv_bytes_per_number=ONE_BYTE,
+        )
+        first, last = np.searchsorted(layout, [start, start + len(rows)], sorter=order)
+        here = order[first:last]
+        for which in np.unique(price[here]).tolist():
+            mine = here[price[here] == which]
+            weight, cached, peak = prices[:, which].reshape(3, 1, 1)
+            inside, again = np.unique(layout[mine] - start, return_inverse=True)
+            formats = Formats(weight_bytes=weight, kv_bytes=cached, peak_flop_per_s=peak)
+            times = pass_times(machine, stage.take(inside), formats)
+            pass_s[mine] = np.broadcast_to(times, (len(inside), len(batches)))[again]
+            at = layout[mine] - start
+            kv_bytes[mine] = (held.kv_bytes * cached)[at]
+            gathered = held.gather_bytes * weight
+            working_bytes[mine] = (held.activation_bytes + gathered)[at]
+    return PhaseCandidates(
+        batches=batches, pass_s=pass_s, kv_bytes=kv_bytes, working_bytes=working_bytes
+    )

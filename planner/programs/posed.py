@@ -1,0 +1,171 @@
+"""A layout program and what its contexts and columns are, whole or block by block.
+
+A program over thousands of devices has millions of columns, and a plan needs a handful. So it is
+stated in blocks: every context, with all of its columns, is in one of them. What is decided
+within a context is decided block by block, and only what may matter beyond is kept and joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from planner.equations.arrays import IntArray
+from planner.programs.layout import Assignment, LayoutProgram, concatenated, restrict
+from planner.programs.quantities import Facts, Quantities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PosedProgram:
+    """A program, and which candidate each of its columns is.
+
+    Args:
+        program: contexts and columns.
+        quantities: coefficients (contexts, columns) by name: what may be limited or minimised.
+            Its facts say what contexts and columns are: see the properties.
+        tie_breaker: quantity that decides between optima, `None` where it is the objective.
+        n_unfit: candidates left out because they alone exceed the memory.
+        last_tie_breaker: quantity that decides where that one ties too, if any.
+        roomier: the same candidates posed on devices of that many times the memory; `None`
+            where they are not at hand any more.
+    """
+
+    program: LayoutProgram
+    quantities: Quantities
+    tie_breaker: str | None
+    n_unfit: int
+    last_tie_breaker: str | None = None
+    roomier: Callable[[float], PosedProgram] | None = None
+
+    @property
+    def model(self) -> IntArray:
+        """Which of the models that are chosen among each context serves, (K,)."""
+        return self.quantities.facts.of_context["model"]
+
+    @property
+    def number(self) -> IntArray:
+        """Number of each context among those of its model, (K,)."""
+        return self.quantities.facts.of_context["number"]
+
+    @property
+    def arm(self) -> IntArray:
+        """Arm of each column, (J,); of a number of replicas, any of its context."""
+        return self.quantities.facts.of_column["arm"]
+
+    @property
+    def batch(self) -> IntArray:
+        """Batch of each column, or its number of replicas, (J,)."""
+        return self.quantities.facts.of_column["batch"]
+
+    @property
+    def variant(self) -> IntArray:
+        """Which way to decode each decode column is, (J,); of replicas, their context's number."""
+        return self.quantities.facts.of_column["variant"]
+
+    def take(self, *, contexts: IntArray, columns: IntArray) -> PosedProgram:
+        """Some contexts and columns, without the arrays of the others."""
+        return replace(
+            self,
+            program=restrict(self.program, contexts=contexts, columns=columns),
+            quantities=self.quantities.take(contexts=contexts, columns=columns),
+            roomier=None,
+        )
+
+    def place_of(self, chosen: PosedProgram, assignment: Assignment) -> Assignment:
+        """An assignment of another part of the same program, in the columns of this one.
+
+        Raises:
+            LookupError: its context or one of its columns is not here.
+        """
+        k = assignment.context
+        here = (self.model == chosen.model[k]) & (self.number == chosen.number[k])
+        (context,) = np.flatnonzero(here).tolist() or [-1]
+        columns = []
+        for j in assignment.columns:
+            same = self.program.column_context == context
+            same &= self.program.column_slot == chosen.program.column_slot[j]
+            for mine, theirs in (
+                (self.arm, chosen.arm),
+                (self.batch, chosen.batch),
+                (self.variant, chosen.variant),
+            ):
+                same &= mine == theirs[j]
+            columns += np.flatnonzero(same).tolist()
+        if context < 0 or len(columns) != len(assignment.columns):
+            raise LookupError(f"the columns of {assignment} are not in this program")
+        return Assignment(context=context, columns=tuple(columns))
+
+
+class Source(Protocol):
+    """A program in blocks; it may be gone through again and again."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether time ended before all of it was made."""
+
+    def blocks(self) -> Iterator[PosedProgram]:
+        """Every context once, with all of its columns; at least one block."""
+
+    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+        """Some contexts of a model, by number, with all of their columns; stated anew."""
+
+
+class InMemory:
+    """A program that is small enough to be one block."""
+
+    def __init__(self, posed: PosedProgram, *, is_cut: bool = False) -> None:
+        self._posed, self.is_cut = posed, is_cut
+
+    def blocks(self) -> Iterator[PosedProgram]:
+        yield self._posed
+
+    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+        posed = self._posed
+        here = (posed.model == model) & np.isin(posed.number, numbers)
+        columns = np.flatnonzero(here[posed.program.column_context])
+        return posed.take(contexts=np.flatnonzero(here), columns=columns)
+
+
+class Several:
+    """The programs of several models: their contexts side by side, so that one proof serves all.
+
+    Args:
+        parts: of each model, in the order that their contexts' `model` says.
+    """
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self._parts = parts
+        self.is_cut = any(part.is_cut for part in parts)
+
+    def blocks(self) -> Iterator[PosedProgram]:
+        for part in self._parts:
+            yield from part.blocks()
+
+    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+        return self._parts[model].of(model, numbers)
+
+
+def joined(parts: Sequence[PosedProgram]) -> PosedProgram:
+    """Parts of one program as one, their contexts by number, their columns slot by slot.
+
+    Raises:
+        ValueError: they are of different requests: slots, limits or quantities differ.
+    """
+    first = parts[0]
+    if any(set(first.quantities) != set(part.quantities) for part in parts):
+        raise ValueError("programs of different requests cannot be joined")
+    facts = Facts.joined([part.quantities.facts for part in parts])
+    whole = replace(
+        first,
+        program=concatenated([part.program for part in parts]),
+        quantities=Quantities(first.quantities.ways, facts),
+        n_unfit=sum(part.n_unfit for part in parts),
+        roomier=None,
+    )
+    contexts = np.lexsort((whole.number, whole.model))
+    model = whole.model[whole.program.column_context]
+    keys = (whole.batch, whole.arm, whole.variant, whole.program.column_slot, model)
+    return whole.take(contexts=contexts, columns=np.lexsort(keys))

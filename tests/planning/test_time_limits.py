@@ -1,0 +1,219 @@
+"""Out of time: the best so far with an honest status, or exit 3; what was not done is said.
+
+The clock of these tests goes on by a second each time that somebody looks at it, so that a limit
+is a number of looks, on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from types import SimpleNamespace
+
+import pytest
+
+from planner import deadlines
+from planner.audit import audit
+from planner.comparing import compare
+from planner.economics.planning import plan_economics
+from planner.engine.planning import plan_engine
+from planner.errors import NoPlanError, OutOfTimeError
+from planner.estimates import candidates
+from planner.estimates.serving import choices
+from planner.explain import EXPLAINED, UNEXPLAINED
+from planner.pareto import frontier
+from planner.placing.asking import Serve
+from planner.placing.planning import place
+from planner.planning import plan
+from planner.report.audit import audit_text
+from planner.report.conflict import conflict_text
+from planner.report.terminal import plan_text
+from planner.specs.reading import load_architecture, load_cluster, load_model
+from planner.specs.request import SolverOptions, Targets, Workload
+
+model, cluster = cache(load_model), cache(load_cluster)
+WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
+SMALL = {"workload": WORKLOAD, "batches": (1, 16, 64), "prefill_batches": (1, 8)}
+ASKED = model("llama-3.1-8b"), cluster("h100-nvl8-x2")
+ENOUGH = 10_000
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Each look at the clock takes a second; candidates come in many blocks."""
+    now = SimpleNamespace(s=0.0)
+
+    def perf_counter():
+        now.s += 1.0
+        return now.s
+
+    monkeypatch.setattr(deadlines, "time", SimpleNamespace(perf_counter=perf_counter))
+    monkeypatch.setattr(candidates, "BLOCK", 100)
+    monkeypatch.setattr(candidates, "MOST_REMEMBERED", 0)
+    return now
+
+
+def limited(n_looks):
+    return SolverOptions(time_limit_s=float(n_looks))
+
+
+def planned(n_looks, **asked):
+    return plan(*ASKED, **SMALL, **asked, options=limited(n_looks))
+
+
+def test_a_plan_of_what_was_looked_at_says_so_and_leaves_no_candidate_out_of_the_account():
+    whole, cut = planned(ENOUGH), planned(8)
+    assert whole.certificate.status == "optimal"
+    assert cut.certificate.status == "feasible"
+    assert cut.certificate.bound == 0.0
+    assert cut.certificate.objective >= whole.certificate.objective
+    counts = {one.name: one.n_candidates for one in cut.certificate.screens}
+    assert counts["time"] > 0
+    for one in (whole, cut):
+        total = sum(screen.n_candidates for screen in one.certificate.screens)
+        assert total + one.certificate.n_solved == one.certificate.n_candidates
+    assert cut.certificate.n_candidates == whole.certificate.n_candidates
+    assert "time ended before they were looked at" in plan_text(cut, 100)
+
+
+def test_more_time_never_gives_a_worse_plan():
+    targets = Targets(tpot_s=0.0035)
+    found = [planned(n, targets=targets) for n in (2, 6, 15, ENOUGH)]
+    values = [one.certificate.objective for one in found]
+    assert values == sorted(values, reverse=True)
+    assert values[0] > values[-1]
+
+
+def test_a_plan_without_time_for_gains_has_none_and_says_so(clock, monkeypatch):
+    """The proof is there; what a little more of each limit would gain is not."""
+    found = planned(ENOUGH, targets=Targets(tpot_s=0.02))
+    assert all(use.gain_fraction is not None for use in found.limits)
+    monkeypatch.setattr("planner.gains.is_over", lambda: True)
+    late = planned(ENOUGH, targets=Targets(tpot_s=0.02))
+    assert late.certificate.status == "optimal"
+    assert [use.gain_fraction for use in late.limits] == [None, None]
+    assert plan_text(late, 100).count("no time to see what more of it would gain") == 2
+
+
+def test_nothing_met_in_time_is_exit_3_and_never_called_impossible():
+    """The first block is of few devices, which are not as fast as that."""
+    targets = Targets(ttft_s=0.005)
+    with pytest.raises(OutOfTimeError) as caught:
+        planned(1, targets=targets)
+    assert caught.value.time_limit_s == 1.0
+    assert caught.value.exit_code == 3
+    assert planned(ENOUGH, targets=targets).deployment.n_devices > 1
+
+
+def conflict_of(n_looks):
+    with pytest.raises(NoPlanError) as caught:
+        planned(n_looks, targets=Targets(tpot_s=1e-5))
+    return caught.value.conflict
+
+
+def test_that_there_is_no_plan_is_said_even_where_why_is_not_known():
+    whole = conflict_of(ENOUGH)
+    assert [one.name for one in whole.obstacles] == ["tpot"]
+    assert whole.verified == EXPLAINED
+    n_looks = next(n for n in range(25, 500, 25) if is_proved(n))
+    cut = conflict_of(n_looks)
+    assert (cut.obstacles, cut.closest, cut.command) == ((), None, "")
+    assert cut.verified == UNEXPLAINED
+    text = conflict_text(cut, 100)
+    assert "time ended before it was known which limits stand in the way" in text
+    assert "reachable" not in text
+
+
+def is_proved(n_looks):
+    """Whether so many looks are enough to see that there is no plan."""
+    try:
+        conflict_of(n_looks)
+    except OutOfTimeError:
+        return False
+    return True
+
+
+def test_variants_share_the_time():
+    """The second model's blocks are not looked at either."""
+    both = planned(4, variants=[model("llama-3.1-minitron-4b-width")])
+    assert both.certificate.status == "feasible"
+
+
+def test_a_frontier_of_what_was_looked_at_claims_no_bound():
+    whole = frontier(*ASKED, **SMALL, options=limited(ENOUGH))
+    cut = frontier(*ASKED, **SMALL, options=limited(6))
+    assert whole.proof.status == "optimal"
+    assert cut.proof.status == "feasible"
+    assert cut.points
+    assert all(point.bound == 0.0 for point in cut.points)
+    assert cut.proof.vouched_by == ()
+
+
+def test_a_frontier_of_rates_claims_no_bound_either():
+    cut = frontier(*ASKED, **SMALL, y="throughput", options=limited(6))
+    assert {point.bound for point in cut.points} == {math.inf}
+
+
+def test_cases_of_a_comparison_share_one_limit():
+    """The first takes all the time there is; the second has one block, in which nothing is."""
+    models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
+    asked = {**SMALL, "targets": Targets(tpot_s=0.0035)}
+    found = compare(models, [ASKED[1]], **asked, options=limited(60))
+    assert found.rows[0].plan is not None
+    assert found.rows[1].plan is None
+    assert "no plan within 60 s" in found.rows[1].reason
+
+
+OBSERVED = {"speed_tokens_per_s": 50.0, "batch": 16, "weights_format": "bf16", "workload": WORKLOAD}
+
+
+def test_an_audit_names_the_changes_that_there_was_no_time_for():
+    whole = audit(*ASKED, **OBSERVED, options=limited(ENOUGH))
+    assert whole.untried == ()
+    n_looks = next(n for n in range(200, 5000, 200) if audited(n))
+    cut = audit(*ASKED, **OBSERVED, options=limited(n_looks))
+    assert cut.untried
+    assert cut.equal_speed == whole.equal_speed
+    assert "time ended before these were tried" in " ".join(audit_text(cut, 100).split())
+
+
+def audited(n_looks):
+    """Whether so many looks are enough for the distance, which is the least of an audit."""
+    try:
+        audit(*ASKED, **OBSERVED, options=limited(n_looks))
+    except OutOfTimeError:
+        return False
+    return True
+
+
+def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
+    monkeypatch.setattr(choices, "ROWS_AT_ONCE", 8)
+    asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
+    small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
+    whole = plan_engine(*asked, **small, options=limited(ENOUGH))
+    cut = plan_engine(*asked, **small, options=limited(5))
+    assert whole.certificate.status == "optimal"
+    assert cut.certificate.status == "feasible"
+    assert cut.certificate.objective >= whole.certificate.objective
+    assert cut.certificate.n_candidates < whole.certificate.n_candidates
+    assert {use.gain_fraction for use in cut.limits} == {None}
+    assert cut.alternatives == ()
+    with pytest.raises(OutOfTimeError):
+        plan_engine(*asked, **small, targets=Targets(tpot_s=1e-5), options=limited(5))
+
+
+def test_economics_without_time_to_evaluate_is_exit_3():
+    with pytest.raises(OutOfTimeError):
+        plan_economics(*ASKED, workload=WORKLOAD, batches=(1, 16), options=limited(1))
+
+
+def test_a_placement_of_the_ways_that_were_made_claims_no_bound():
+    wish = Serve(model=ASKED[0], weights_formats=["bf16"])
+    asked = {"workload": WORKLOAD, "batches": (1, 16)}
+    whole = place(ASKED[1], wish, **asked, options=limited(ENOUGH))
+    cut = place(ASKED[1], wish, **asked, options=limited(60))
+    assert whole.certificate.status == "optimal"
+    assert cut.certificate.status == "feasible"
+    assert cut.certificate.objective <= whole.certificate.objective
+    assert cut.certificate.vouched_by == ()
+    assert math.isinf(cut.certificate.bound)
