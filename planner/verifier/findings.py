@@ -74,8 +74,8 @@ def differences(says: object, found: object, path: Path = ()) -> Iterator[Findin
             yield from differences(says.get(key), found.get(key), here)
     elif isinstance(found, tuple) and isinstance(says, tuple):
         if len(says) != len(found):
-            fact = f"has {len(says)} entries, and there are {len(found)}"
-            yield Finding(path=path, says=_ends(says), found=_ends(found), fact=fact)
+            fact = f"entries, and there are {len(found)}"
+            yield Finding(path=path, says=len(says), found=len(found), fact=fact)
         else:
             for i, (one, other) in enumerate(zip(says, found, strict=True)):
                 yield from differences(one, other, (*path, str(i)))
@@ -107,11 +107,6 @@ def _alike(says: object, found: object, name: str) -> bool:
         close = CANCELLED.get(name, NOTHING)
         return math.isclose(says, found, rel_tol=TOLERANCE, abs_tol=close)
     return type(says) is type(found) and says == found
-
-
-def _ends(values: tuple[object, ...]) -> object:
-    """A list by its first entry, when its length is what is said of it."""
-    return values[0] if values and not is_dataclass(values[0]) else ""
 
 
 def _shown(value: object) -> str:

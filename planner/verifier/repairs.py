@@ -151,7 +151,8 @@ def _moves(says: Sequence[Move], loads: Sequence[Loaded], wrong: list[Finding]) 
         source = claim.source if claim else ""
         allowed = load.keepers or ("",)
         if source not in allowed:
-            fact = f"keeps no such shard: {', '.join(load.keepers) or 'no device'} does"
+            names = " or ".join(load.keepers) or "none"
+            fact = f"keeps no such shard: {names} does"
             wrong.append(Finding(path=("moves", str(i), "source"), says=source, fact=fact))
         moves.append(
             Move(
