@@ -285,7 +285,7 @@ def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch
     from planner.solvers import machines
 
     for step in ("dive", "improve", "enumerate_all", "lower_bound", "sweep", "_rows"):
-        monkeypatch.setattr(machines, step, lambda *_: None)
+        monkeypatch.setattr(machines, step, lambda *_, **__: None)
     found = place_layers(three(tmp_path), proof="one")
     assert found.tokens_per_s == 11.0
     assert found.certificate.status == "unconfirmed"
@@ -296,7 +296,7 @@ def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch
 
 def test_a_time_limit_leaves_the_best_placement_and_bound_so_far():
     layers = load_layers(MACHINES / "distributed-24.toml")
-    found = place_layers(layers, time_limit_s=1.5)
+    found = place_layers(layers, time_limit_s=4.0)
     assert found.certificate.status == "feasible"
     assert 0 < found.tokens_per_s <= 1754.39 <= found.certificate.bound
-    assert found.certificate.wall_s < 6
+    assert found.certificate.wall_s < 12

@@ -223,7 +223,7 @@ def by_solvers_alone(monkeypatch):
     """Leave the proofs to solvers: no enumeration, no covers, no sweep; and few rows."""
     monkeypatch.setattr("planner.solvers.machines.rows.MOST_ROWS", 2)
     for step in ("dive", "enumerate_all", "lower_bound", "sweep", "improve", "_cover"):
-        monkeypatch.setattr(machines, step, lambda *_: None)
+        monkeypatch.setattr(machines, step, lambda *_, **__: None)
 
 
 CASES = [*product(["highs"], LIES, FEW), *product(["scip"], LIES, FEW[:2])]

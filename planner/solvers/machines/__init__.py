@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from planner.solvers.proving import Proved
 
 EVEN_PRICES, PRICES, COVERS, ROWS = "even prices", "layer prices", "layer covers", "rows of stages"
 """Provers of the project's own, beside enumeration; solvers prove by their names."""
+
+MOST_AT_ONCE = 8
+"""Machines of a pool that is searched whole before anything else is tried."""
 
 MOST_SEARCHED = 16
 """Machines of a pool that may be searched whole."""
@@ -78,15 +82,16 @@ class PlacementSolution:
 def place(pool: Pool, tries: Tries) -> PlacementSolution:
     """The best placement that the searches find, and the least bound that is proven on all."""
     known, some = Known(pool=pool, tries=tries), spans(pool)
-    is_small, is_medium = (len(pool.names) <= most for most in (MOST_SEARCHED, MOST_NEAR))
+    is_tiny, is_small, is_medium = (
+        len(pool.names) <= most for most in (MOST_AT_ONCE, MOST_SEARCHED, MOST_NEAR)
+    )
     _price(known, some)
     region = regions(pool, known.bound)
     steps: list[tuple[bool, Callable[[], object]]] = [
-        (is_small, lambda: dive(known, some)),
-        (is_small, lambda: improve(known, some, NEAR)),
-        (is_small, lambda: enumerate_all(known, some, AT_FIRST)),
+        (is_tiny, lambda: _whole(known, some)),
         (not is_small, lambda: chain(known)),
         (True, lambda: _rows(known, some, region)),
+        (is_small and not is_tiny, lambda: _whole(known, some)),
         (is_medium, lambda: sweep(known, some)),
         (is_medium, lambda: improve(known, some, NEAR)),
         (is_small, lambda: lower_bound(known, some, A_STEP)),
@@ -113,6 +118,13 @@ def _price(known: Known, some: Spans) -> None:
     known.prices = None if priced.is_even else priced.prices
     prover = EVEN_PRICES if priced.is_even else PRICES
     known.prove(prover, priced.bound, known.began_s)
+
+
+def _whole(known: Known, some: Spans) -> None:
+    """Search all placements, from good ones on, as far as that is soon done."""
+    for step in (dive, partial(improve, cells=NEAR), partial(enumerate_all, cells=AT_FIRST)):
+        if not known.is_closed and not known.is_late:
+            step(known, some)
 
 
 def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
@@ -143,7 +155,7 @@ def _cover(known: Known, some: Spans) -> None:
         n_layers=known.pool.n_layers,
         deadline_s=known.deadline_s,
     )
-    least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 2)
+    least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 4)
     known.n_solves += search.n_rounds
     if least < bound:
         known.prove(COVERS, least, began_s)

@@ -34,7 +34,9 @@ STEPS = 5
 
 
 def dive(known: Known, some: Spans) -> None:
-    """A first placement: at the highest share of the bound where one is soon found."""
+    """A first placement, if there is none: at the highest share of the bound that one soon has."""
+    if known.placement is not None:
+        return
     bound = known.bound
     for share in SHARES:
         above = max(share * bound * (1.0 - RELATIVE_TOLERANCE), LEAST_RATE / 2)
