@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from planner.certify import certified
-from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
+from planner.deadlines import is_set, out_of_time, solver_limit_s, timed
 from planner.errors import NoPlanError
 from planner.programs.machines import Pool
 from planner.solvers.machines import PlacementSolution, place
@@ -104,7 +104,7 @@ def _what(layers: LayersSpec) -> str:
 def _nothing(asked: LayersRequest, found: PlacementSolution) -> Exception:
     """Why there is no placement: it is proven, time is up, or none was found."""
     is_proven = found.proved.status is Status.INFEASIBLE
-    if not is_proven and is_over():
+    if not is_proven and is_set() and found.proved.stopped_by:
         return out_of_time(found.bound, dimension="token/s")
     fact = (
         "no placement that links join from end to end was found; that there is none is not proven"

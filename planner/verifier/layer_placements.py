@@ -20,8 +20,8 @@ from planner.verifier.flows import Network
 
 CHECKS = ("every layer held within what machines can hold", "replayed by maximum flow")
 
-OF_LAYERS = Counts(reasons={}, adds_up=lambda says: (0, 0))
-"""What a search tried is up to it."""
+OF_LAYERS = Counts(reasons={}, adds_up=lambda says: (says.n_candidates, says.n_solved))
+"""Every span of layers that a machine may hold is solved for."""
 
 UNITS = 10**6
 """Whole numbers a token/s: capacities are rounded down to them."""

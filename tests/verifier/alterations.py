@@ -13,6 +13,7 @@ from planner.errors import SpecError
 from planner.report.answer_kinds import AnswerKind, kind_named
 from planner.report.as_json import Json
 from planner.verification import verify
+from planner.verifier.findings import CANCELLED
 from planner.verifier.rules import ASKED, COUNTED, PROVED, UNVERIFIED, rule_of
 
 Pointer = tuple[str, ...]
@@ -47,6 +48,8 @@ def altered(envelope: Json, path: Pointer, draw: Random) -> Json | None:
     """The envelope with another value at a place; None where there is no other."""
     value = at(envelope, path)
     other = _other(value, draw, envelope)
+    if isinstance(value, float) and path[-1] in CANCELLED:
+        other = value + 1e-6
     if other is value:
         return None
     changed = copy.deepcopy(envelope)
