@@ -1,6 +1,6 @@
 """Memory and seconds of `plan` and `place` from 8 to 4096 devices, and how they grow. Run by hand.
 
-    python -m tests.benchmarks.growth                       # everything, about ten minutes
+    python -m tests.benchmarks.growth                       # everything, ten minutes where idle
     python -m tests.benchmarks.growth --models palm-540b --pools torus --commands plan
 
 Each run is a process of its own with default options, both proofs included. A slope is that of
