@@ -62,6 +62,10 @@ def load_loads(name: str, *, layer: int | None = None, asked_by: str = "--loads"
     return loads
 
 
+LARGEST = 1e18
+"""Of a load: nothing is counted that often."""
+
+
 def load_problem(loads: FloatArray, where: str, value: str) -> Problem | None:
     """What is wrong with a vector of loads."""
     fact = ""
@@ -75,6 +79,8 @@ def load_problem(loads: FloatArray, where: str, value: str) -> Problem | None:
         fact = f"expert {int(np.flatnonzero(loads < 0)[0])} has a negative load"
     elif not loads.any():
         fact = "has no load at all"
+    elif (loads > LARGEST).any():
+        fact = f"expert {int(np.argmax(loads))} has a load above {LARGEST:g}"
     return Problem(where=where, value=value, fact=fact) if fact else None
 
 

@@ -273,25 +273,25 @@ RAILS = 'busy = ["node0/gpu{2..3}", "node1/gpu{0..1}", "node{2..3}"]\n'
 MACHINES = """
 [layers]
 name = "boxes"
-n_layers = 4
+n_layers = 6
 source = "assumed"
 [[machine]]
 type = "A"
 count = 2
 region = "one"
-rates = [900, 400, 300]
+rates = [600, 100, 100]
 source = "assumed"
 [[machine]]
 type = "B"
 count = 2
 region = "two"
-rates = [500, 200]
+rates = [700, 100]
 source = "assumed"
 [links]
 source = "assumed"
-between = "600 token/s"
-across = "300 token/s"
-coordinator = "500 token/s"
+between = "500 token/s"
+across = "900 token/s"
+coordinator = "600 token/s"
 [published]
 best = { value = "100 token/s", source = "assumed" }
 """

@@ -37,8 +37,8 @@ Keys = tuple[str | int, ...]
 TEXTS = frozenset({"source", "note", "name", "title", "description", "version", "date", "type"})
 """Keys of words."""
 
-DESCRIPTIVE = frozenset({"n_rows", "p90_error", "left_out_p90_error"})
-"""Numbers that say how far to trust a fit, and that nothing is computed from."""
+DESCRIPTIVE = frozenset({"n_rows", "p90_error", "left_out_p90_error", "best"})
+"""Numbers that say how far to trust a fit, or what others reached; no answer is made of them."""
 
 ABSENT = object()
 """In place of a value: the key is left out."""
@@ -61,6 +61,8 @@ CHECKED = {
 UNNEEDED = {
     "shape.context": "without it nothing limits requests, and these fit",
     "check.tolerance": "the usual one is enough for this shape",
+    "links.between": "links of which nothing is said carry whatever comes",
+    "links.coordinator": "likewise",
 }
 COUPLED = ("shape.n_heads", "shape.n_kv_heads", "shape.d_head", "mla.d_rope", "mla.d_nope")
 """With latents each head has keys of its own, and d_head is the sum of two widths."""

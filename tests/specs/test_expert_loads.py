@@ -53,6 +53,7 @@ def test_a_layer_is_a_row(tmp_path):
         ("a.json", '{"x": 1}', "has no `loads`"),
         ("a.json", "[true, 2]", "is no number"),
         ("a.json", "[[]]", "no numbers"),
+        ("a.json", "[1, 1e30]", "expert 1 has a load above 1e+18"),
         ("a.toml", "loads = ", "is not TOML: "),
         ("a.xls", "1", "no CSV, JSON or TOML"),
     ],
