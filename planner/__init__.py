@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from planner.report.as_json import answer_json
     from planner.report.saved import load_placement
     from planner.results import Conflict, Deployment, Plan
-    from planner.specs.layer_files import load_layers
-    from planner.specs.layers_request import LayersSpec
+    from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
     from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
@@ -106,7 +105,7 @@ _HOMES = {
     "cut_stages": "planner.staging.asking",
     "place_layers": "planner.staging.placing",
     "load_layers": "planner.specs.layer_files",
-    "LayersSpec": "planner.specs.layers_request",
+    "LayersSpec": "planner.specs.layer_files",
     "StagePlan": "planner.staging_results",
     "LayerPlacement": "planner.staging_results",
     "StagingConflict": "planner.staging_results",

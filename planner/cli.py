@@ -46,7 +46,7 @@ from planner.options.written import OUTPUTS, Written, WrittenPlan, option
 from planner.report.delivery import EXHAUSTED, Answer, answered, deliver
 from planner.report.files import STDOUT, unwritable
 from planner.report.helptext import HelpText
-from planner.report.paint import open_closed_streams, width
+from planner.report.paint import open_closed_streams, unlogged, width
 from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     extra = dict.fromkeys(injected, said)
     said.problems += unwritable(_outputs(bound.args))
     path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with kept.listening(path):
+    with unlogged(), kept.listening(path):
         answer: Answer = function(*bound.args, **bound.kwargs, **extra)
     return answer
 

@@ -27,7 +27,7 @@ def main() -> int:
 
         code = run(began_s=BEGAN_S)
         deafen()
-    except (KeyboardInterrupt, MemoryError, ImportError, SystemError) as error:
+    except (Exception, KeyboardInterrupt) as error:  # what is loading may turn one into another
         code = _cut_short(error)
     _flush()
     os._exit(code)

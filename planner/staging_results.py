@@ -119,11 +119,10 @@ class LayerPlacement:
     """Layers placed on machines.
 
     Args:
-        request: the machines, their links, how to search.
+        request: what was asked, defaults filled in.
         tokens_per_s: the maximum flow through the placement.
         machines: those that hold layers, along the model.
-        idle: all others.
-        n_regions: that links of less than the placement's rate divide the machines into.
+        idle: those that hold nothing.
         certificate: its bound holds for every placement, over the links that there are.
     """
 
@@ -131,7 +130,6 @@ class LayerPlacement:
     tokens_per_s: float
     machines: tuple[MachineLine, ...]
     idle: tuple[str, ...]
-    n_regions: int
     certificate: Certificate
 
     @property
@@ -140,23 +138,10 @@ class LayerPlacement:
         return len({(one.first_layer, one.n_layers) for one in self.machines})
 
     @property
-    def name(self) -> str:
-        """Of the file of machines."""
-        return self.request.layers.name
-
-    @property
-    def title(self) -> str:
-        return self.request.layers.title
-
-    @property
-    def n_layers(self) -> int:
-        return self.request.layers.n_layers
-
-    @property
     def summary(self) -> str:
         """What is placed, in one line."""
-        used, there_are = len(self.machines), self.request.layers.n_machines
-        return f"{self.n_layers} layers on {used} of {there_are} machines"
+        layers, used = self.request.layers, len(self.machines)
+        return f"{layers.n_layers} layers on {used} of {layers.n_machines} machines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

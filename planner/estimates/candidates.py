@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +29,7 @@ from planner.estimates.steps import Machine
 from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
-from planner.layouts.options import all_layouts, offered
+from planner.layouts.options import all_layouts, n_offered, offered
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
 from planner.specs.targets import FREE, Degrees, Speculation
@@ -114,8 +114,10 @@ class CandidateTable:
 
     @property
     def n_candidates(self) -> int:
-        """Of all arms, whether they fit or not."""
-        return len(self.arms) * self.n_of_arm
+        """What phases are offered of all arms, whether they fit or not."""
+        meshes, arms = self.machine.meshes, self.arms
+        n_prefills = n_offered(meshes, arms, "prefill", self.prefill_batches)
+        return n_prefills + len(self.variants) * n_offered(meshes, arms, "decode", self.batches)
 
     @property
     def n_of_arm(self) -> int:
@@ -147,8 +149,8 @@ class CandidateTable:
 
         def phase(name: str, one: Pass, batches: IntArray) -> PhaseCandidates:
             found = evaluate_phase(self.model, self.machine, layouts, one, batches, costs)
-            is_offered = offered(self.machine.meshes, layouts, name, batches)
-            return replace(found, pass_s=np.where(is_offered, found.pass_s, np.inf))
+            found.pass_s[~offered(self.machine.meshes, layouts, name, batches)] = np.inf
+            return found
 
         def decode(one: Pass) -> PhaseCandidates:
             return phase("decode", one, self.batches)

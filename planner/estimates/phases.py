@@ -34,7 +34,7 @@ class PhaseCandidates:
 
     Args:
         batches: batches considered, (B,).
-        pass_s: time of one pass, (N, B) [s].
+        pass_s: time of one pass, (N, B) [s]; infinite where the phase is not offered the layout.
         kv_bytes: cache of the batch on the busiest device, (N, B) [bytes].
         working_bytes: activations and gathered weights during a pass, (N, B) [bytes].
     """

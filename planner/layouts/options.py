@@ -37,6 +37,9 @@ from planner.topology.meshes import MeshTable
 PARTS_PER_STAGE = 4
 _Axes = tuple[tuple[float, ...] | None, ...]
 
+AT_ONCE = 65_536
+"""Layouts times batches that are looked at together."""
+
 
 def all_layouts(
     meshes: MeshTable, *, microbatches: Sequence[int] = (1,), moe: MoeShape | None = None
@@ -91,13 +94,25 @@ def offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArr
     return found
 
 
+def n_offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArray) -> int:
+    """How many layouts at how many batches `offered` offers to a phase."""
+    rows = np.flatnonzero(layouts.apart)
+    found = (len(layouts) - len(rows)) * len(batches)
+    at_once = max(1, AT_ONCE // max(1, len(batches)))
+    for first in range(0, len(rows), at_once):
+        some = layouts.take(rows[first : first + at_once])
+        found += int(np.count_nonzero(offered(meshes, some, phase, batches)))
+    return found
+
+
 def _switch_axes(meshes: MeshTable, mesh: IntArray) -> tuple[IntArray, IntArray]:
     """The two axes of one switch of meshes that have such, (N, 1) each."""
+    rows, at = np.unique(mesh, return_inverse=True)
     pairs = [
         _split_axes(meshes.axis_tier[row].tolist(), _axis_classes(meshes, row)) or (0, 0)
-        for row in range(len(meshes))
+        for row in rows.tolist()
     ]
-    first, second = np.array(pairs).reshape(-1, 2)[mesh].T
+    first, second = np.array(pairs).reshape(-1, 2)[at.reshape(-1)].T
     return first[:, None], second[:, None]
 
 

@@ -156,10 +156,14 @@ class Recorder:
 
     def __call__(self, devices: tuple[str, ...]) -> tuple[float, float]:
         if devices not in self._said:
-            cost = self._costs(devices)
+            key = f"of {len(devices)} devices from {devices[0]}"
+            try:
+                cost = self._costs(devices)
+            except Exception as error:
+                fact = f"raises {type(error).__name__}: {error}"[:200]
+                raise RequestError([Problem(where="group_costs", key=key, fact=fact)]) from error
             if not is_cost(cost):
                 fact = "is not a positive bandwidth and a latency"
-                key = f"of {len(devices)} devices from {devices[0]}"
                 problem = Problem(where="group_costs", key=key, value=repr(cost)[:60], fact=fact)
                 raise RequestError([problem])
             self._said[devices] = cost

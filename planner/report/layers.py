@@ -14,13 +14,25 @@ from planner.staging_results import LayerPlacement, MachineLine
 
 _BAR = 16
 
+_ALONE = "the bound takes each machine by itself, with all its links"
+_EACH = "the bound knows every link"
+_KNOWS = {
+    "even": _ALONE,
+    "layer": _ALONE,
+    "sweep": "the bound knows the best link between two regions",
+    "enumeration": _EACH,
+    "highs": _EACH,
+    "scip": _EACH,
+}
+"""What a prover of layers knows of links, by the first word of its name."""
+
 _SAME = 1e-6
 """Share of a rate that published ones are rounded by."""
 
 
 def layers_line(one: LayerPlacement) -> str:
     """The verdict in one line."""
-    return f"{one.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; {claim(one)}"
+    return f"{one.request.layers.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; {claim(one)}"
 
 
 def claim(one: LayerPlacement) -> str:
@@ -78,8 +90,8 @@ def layers_span(one: MachineLine) -> str:
 def bound_knows(one: LayerPlacement) -> str:
     """Which links the bound that is vouched for takes into account."""
     found = one.certificate
-    said = [p.program for p in found.proofs if p.is_accepted and p.prover in found.vouched_by]
-    return said[-1] if said else ""
+    said = [p for p in found.proofs if p.is_accepted and p.prover in found.vouched_by]
+    return _KNOWS.get(said[-1].lineage, "") if said else ""
 
 
 def published(one: LayerPlacement) -> str:
@@ -95,7 +107,6 @@ def published(one: LayerPlacement) -> str:
 
 def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
     found = one.certificate
-    regions = f"{one.n_regions}, between which links carry less than the rate"
     rows = (
         ("rate", f"{found.objective:.2f} token/s, the maximum flow through the placement"),
         ("bound", f"{found.bound:.2f} token/s, {gap_text(found)}"),
@@ -103,7 +114,6 @@ def _proof_lines(one: LayerPlacement, width: int) -> list[str]:
         ("links", bound_knows(one)),
         *prover_rows(found),
         ("published", published(one)),
-        ("regions", regions if one.n_regions > 1 else ""),
         ("idle", ", ".join(one.idle)),
         ("verified", "; ".join(found.verified)),
     )

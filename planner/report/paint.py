@@ -9,6 +9,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from planner.specs.visible import visible
@@ -94,6 +96,19 @@ def open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Let libraries log nothing: Pyomo does so to stdout, which is for the answer alone."""
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def drop_unwritten(stream: IO[str]) -> None:

@@ -153,6 +153,7 @@ def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
 
 def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
     """Machines stand on those that hold the same layers: a layer is served by all above it."""
+    n_layers = one.request.layers.n_layers
     lows, highest = _stacked(one)
     parts = [_svg(_TOP + _HIGH + 28)]
     for machine, low in zip(one.machines, lows, strict=True):
@@ -160,13 +161,11 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
         high = low + machine.tokens_per_s
         held = plural(machine.n_layers, "layer")
         words = f"{machine.machine}\n{held}, {machine.tokens_per_s:.1f} token/s"
-        colour, span = (
-            _colour(types.index(machine.type)),
-            (_x(first, one.n_layers), _x(end, one.n_layers)),
-        )
+        colour = _colour(types.index(machine.type))
+        span = (_x(first, n_layers), _x(end, n_layers))
         parts.append(_box(span, (low / highest, high / highest), colour, words))
     parts += _rule(f"{one.tokens_per_s:.1f} token/s", one.tokens_per_s / highest)
-    ends = ((1, "start", _LEFT), (one.request.layers.n_layers, "end", _WIDTH - _RIGHT))
+    ends = ((1, "start", _LEFT), (n_layers, "end", _WIDTH - _RIGHT))
     for number, anchor, x in ends:
         parts.append(
             f'<text class="faint" x="{x}" y="{_TOP + _HIGH + 18}" text-anchor="{anchor}">'
@@ -177,7 +176,7 @@ def _placement_drawing(one: LayerPlacement, types: Sequence[str]) -> str:
 
 def _stacked(one: LayerPlacement) -> tuple[list[float], float]:
     """Where the box of each machine begins, in token/s, and the highest end of one."""
-    heights, lows = [0.0] * one.n_layers, []
+    heights, lows = [0.0] * one.request.layers.n_layers, []
     for machine in one.machines:
         held = range(machine.first_layer, machine.first_layer + machine.n_layers)
         low = max(heights[layer] for layer in held)

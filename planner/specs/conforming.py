@@ -144,9 +144,10 @@ class Conforming:
 
     def _number(self, value: Any, kind: type, spot: Spot) -> object:  # noqa: ANN401
         try:
-            number: Any = value if type(value) is kind else kind(value)
-        except OverflowError:  # a whole number of hundreds of digits
-            number = math.inf
+            float(value)
+        except OverflowError:
+            return self._wrong(value, "has hundreds of digits, too many to compute with", spot)
+        number: Any = value if type(value) is kind else kind(value)
         fault = _count_fault(spot.name, number) if kind is int else _fault(spot.name, number)
         if fault:
             self.faults.append(_problem(value, fault, spot))

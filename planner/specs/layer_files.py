@@ -17,6 +17,7 @@ between = "61035 token/s"          # what each ordered pair of machines can carr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,6 @@ from pydantic import BeforeValidator, Field
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
 from planner.specs.faults import validate
-from planner.specs.layers_request import LayersSpec, MachineType
 from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
 from planner.specs.schemas import Section, Sourced, Strict
@@ -34,6 +34,55 @@ from planner.specs.values import Count, Text, TokensPerSecond, fault
 
 MOST_MACHINES = 2_000
 UNLIMITED_TOKENS_PER_S = 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineType:
+    """Machines of one type in one region.
+
+    Args:
+        rates_tokens_per_s: of one that holds 1, 2, … layers.
+    """
+
+    type: str
+    count: int
+    region: str
+    rates_tokens_per_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersSpec:
+    """Layers, machines and links.
+
+    Args:
+        enters_within: a machine may take over from inside another's layers.
+        between_tokens_per_s: of each ordered pair of machines, in one region.
+        across_tokens_per_s: of each ordered pair in two regions.
+        coordinator_tokens_per_s: to and from the machine that requests come to, of each.
+        from_coordinator_tokens_per_s, to_coordinator_tokens_per_s: the same of each machine in
+            their order; empty if it is the same of all.
+        matrix_tokens_per_s: of each ordered pair, in the order of the machines; empty if the
+            three above say it.
+        published_tokens_per_s: the best that the source found; None if it says none.
+    """
+
+    name: str
+    title: str
+    n_layers: int
+    enters_within: bool
+    machines: tuple[MachineType, ...]
+    between_tokens_per_s: float
+    across_tokens_per_s: float
+    coordinator_tokens_per_s: float
+    matrix_tokens_per_s: tuple[tuple[float, ...], ...]
+    from_coordinator_tokens_per_s: tuple[float, ...]
+    to_coordinator_tokens_per_s: tuple[float, ...]
+    published_tokens_per_s: float | None
+    provenance: tuple[Provenance, ...]
+
+    @property
+    def n_machines(self) -> int:
+        return sum(one.count for one in self.machines)
 
 
 def _rate(raw: object) -> float:

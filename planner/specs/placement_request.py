@@ -150,6 +150,7 @@ def aspects(asked: PlacementRequest) -> dict[str, object]:
         "batches": asked.batches,
         "most devices of a replica": asked.most_devices,
         "alignment": asked.aligned,
+        "layouts chosen first": asked.layout_first,
         "costs of groups": asked.costs,
         "options": asked.options,
     }

@@ -7,14 +7,15 @@ import time
 import numpy as np
 
 from planner.certify import certified
-from planner.deadlines import is_over, out_of_time, solver_limit_s, timed
+from planner.deadlines import is_set, out_of_time, solver_limit_s, timed
 from planner.errors import NoPlanError
-from planner.programs.machines import Pool, regions
+from planner.programs.machines import Pool
 from planner.solvers.machines import PlacementSolution, place
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
-from planner.specs.layers_request import LayersRequest, LayersSpec
+from planner.specs.layer_files import LayersSpec
+from planner.specs.layers_request import LayersRequest
 from planner.specs.targets import Wanted
 from planner.staging_results import LayerPlacement, MachineLine, StagingConflict
 from planner.verifier.findings import refuse
@@ -40,6 +41,7 @@ def place_layers(
     Raises:
         NoPlanError: the machines cannot hold the layers, or no links join them.
         OutOfTimeError: the time limit came before any placement.
+        SolverError: the placement fails its replay as a maximum flow.
     """
     began_s = time.perf_counter()
     asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
@@ -49,7 +51,6 @@ def place_layers(
     if found.placement is None:
         raise _nothing(asked, found)
     used = {held.machine for held in found.placement}
-    region = regions(pool, found.rate)
     placement = LayerPlacement(
         request=asked,
         tokens_per_s=found.rate,
@@ -64,7 +65,6 @@ def place_layers(
             for held in sorted(found.placement, key=lambda one: (one.first, one.machine))
         ),
         idle=tuple(name for m, name in enumerate(pool.names) if m not in used),
-        n_regions=int(region.max()) + 1,
         certificate=certified(
             found.proved,
             objective_name="throughput",
@@ -104,7 +104,7 @@ def _what(layers: LayersSpec) -> str:
 def _nothing(asked: LayersRequest, found: PlacementSolution) -> Exception:
     """Why there is no placement: it is proven, time is up, or none was found."""
     is_proven = found.proved.status is Status.INFEASIBLE
-    if not is_proven and is_over():
+    if not is_proven and is_set() and found.proved.stopped_by:
         return out_of_time(found.bound, dimension="token/s")
     fact = (
         "no placement that links join from end to end was found; that there is none is not proven"

@@ -11,7 +11,8 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.specs.layers_request import LayersRequest, LayersSpec, MachineType
+from planner.specs.layer_files import LayersSpec, MachineType
+from planner.specs.layers_request import LayersRequest
 from planner.staging_results import LayerPlacement, MachineLine
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.findings import Finding, Path, with_differences
@@ -19,8 +20,8 @@ from planner.verifier.flows import Network
 
 CHECKS = ("every layer held within what machines can hold", "replayed by maximum flow")
 
-OF_LAYERS = Counts(reasons={}, adds_up=lambda says: (0, 0))
-"""What a search tried is up to it."""
+OF_LAYERS = Counts(reasons={}, adds_up=lambda says: (says.n_candidates, says.n_solved))
+"""Every span of layers that a machine may hold is solved for."""
 
 UNITS = 10**6
 """Whole numbers a token/s: capacities are rounded down to them."""
@@ -68,7 +69,6 @@ def judge_layers(placement: LayerPlacement) -> tuple[LayerPlacement, list[Findin
         tokens_per_s=rate,
         machines=lines,
         idle=tuple(name for name in machines if name not in used),
-        n_regions=_n_regions(asked.layers, list(machines.values()), rate),
         certificate=certificate,
     )
     return truth, with_differences([*wrong, *found], placement, truth)
@@ -125,28 +125,6 @@ def _edges(
             yield (m, "out"), _BACK, to_it[m] if to_it else usual
         for other in serving.get(end, ()):
             yield (m, "out"), (other.index, "in"), _link(layers, machine, other)
-
-
-def _n_regions(layers: LayersSpec, machines: Sequence[_Machine], enough: float) -> int:
-    """Groups of machines between which no link binds: each joins the first that it fits.
-
-    A link does not bind if it carries `enough` tokens a second, or all that either of its
-    machines ever serves.
-    """
-
-    def is_wide(one: _Machine, other: _Machine) -> bool:
-        used = min(enough, max(one.of.rates_tokens_per_s), max(other.of.rates_tokens_per_s))
-        return min(_link(layers, one, other), _link(layers, other, one)) >= used
-
-    found: list[list[_Machine]] = []
-    for machine in machines:
-        for members in found:
-            if all(is_wide(machine, other) for other in members):
-                members.append(machine)
-                break
-        else:
-            found.append([machine])
-    return len(found)
 
 
 def _link(layers: LayersSpec, one: _Machine, other: _Machine) -> float:

@@ -238,7 +238,7 @@ FIELDS: Mapping[type, Judged] = {
     LayerPlacement: Judged(
         asked="request",
         chosen="machines",
-        counted="tokens_per_s idle n_regions certificate",
+        counted="tokens_per_s idle certificate",
         how="the maximum flow through the machines and their links, from the tables of the request",
     ),
     MachineLine: Judged(

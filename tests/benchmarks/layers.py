@@ -261,12 +261,14 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pools", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--skip-published", action="store_true")
     asked = parser.parse_args()
     rows: dict[tuple[int, str], list[Found]] = defaultdict(list)
     faults = []
-    for seed in range(asked.first, asked.first + asked.pools):
+    for n, seed in enumerate(range(asked.first, asked.first + asked.pools)):
+        if n and not n % 25:
+            print(f"{n} pools, {len(faults)} faults", flush=True)
         found = compared(seed, least_s=asked.seconds)
         rows[len(found.pool.names), drawn(seed)[1]].append(found)
         for fault in found.faults:

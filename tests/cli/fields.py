@@ -4,6 +4,9 @@ A number that changes nothing, and of which nothing is said, is one that its wri
 no reason. Each kind of file is here once, small; each of its numbers is altered in several ways,
 one at a time, and commands that read the file are run until one answers otherwise.
 
+A number may also be spoilt: left out, or replaced by what no number of the kind can be. A command
+then refuses the file with a message that names the key, or it is as with any other number.
+
 `python -m tests.cli.fields` goes through all of them.
 """
 
@@ -13,6 +16,7 @@ import contextlib
 import copy
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -25,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.cli import main
+from tests.cli.field_files import FILES
+from tests.cli.field_readers import READERS
 
 Keys = tuple[str | int, ...]
 
@@ -34,411 +40,27 @@ TEXTS = frozenset({"source", "note", "name", "title", "description", "version", 
 DESCRIPTIVE = frozenset({"n_rows", "p90_error", "left_out_p90_error"})
 """Numbers that say how far to trust a fit, and that nothing is computed from."""
 
+ABSENT = object()
+"""In place of a value: the key is left out."""
+
+SPOILT = (ABSENT, 0, -1, 1e30, -1e-30, 10**400, math.nan, math.inf, True, "x", "", [], {})
+"""What a number may be written as by mistake or malice."""
+
 NOT_ANSWERS = frozenset(
     {"request", "provenance", "data", "versions", "digest", "kinds", "title", "n_assumed"}
     | {"wall_s", "solve_s", "spent_s", "seconds", "peak_flop_per_s", "unverified", "proofs"}
 )
 """Keys of JSON that repeat what was asked, or how long an answer took."""
 
-MODEL = """
-[model]
-name = "toy"
-title = "Toy"
-[shape]
-source = "assumed"
-n_layers = 8
-d_model = 1024
-d_ff = 4096
-n_heads = 16
-n_heads_served = 32
-n_kv_heads = 8
-d_head = 64
-vocab_size = 32000
-n_ffn_matrices = 3
-block = "serial"
-tied_embeddings = false
-context = 4096
-[formats]
-source = "assumed"
-weights = ["bf16", "int8"]
-kv = "bf16"
-kv_formats = ["bf16", "fp8"]
-activation = "bf16"
-[window]
-source = "assumed"
-n_tokens = 512
-n_layers = 4
-[quality]
-bf16 = { value = "2%", source = "assumed" }
-int8 = { value = "2.5%", source = "assumed" }
-[kv_quality]
-fp8 = { value = "2%", source = "assumed" }
-[check]
-n_params = { value = 195e6, source = "assumed" }
-tolerance = 0.9
-"""
-
-MIXTURE = """
-[model]
-name = "toymix"
-title = "Toy mixture"
-[shape]
-source = "assumed"
-n_layers = 4
-d_model = 512
-d_ff = 2048
-n_heads = 8
-n_kv_heads = 8
-d_head = 96
-vocab_size = 32000
-n_ffn_matrices = 3
-block = "serial"
-tied_embeddings = true
-[moe]
-source = "assumed"
-n_experts = 16
-n_active_experts = 2
-n_shared_experts = 1
-d_expert = 512
-n_dense_layers = 1
-[mla]
-source = "assumed"
-d_kv_latent = 256
-d_q_latent = 384
-d_rope = 32
-d_nope = 64
-d_value = 64
-[mtp]
-source = "assumed"
-n_modules = 1
-[formats]
-source = "assumed"
-weights = ["bf16"]
-kv = "bf16"
-activation = "bf16"
-[check]
-n_params = { value = 70e6, source = "assumed" }
-tolerance = 0.9
-"""
-
-DEVICE = """
-[device]
-name = "toychip"
-title = "Toy chip"
-[peak]
-source = "assumed"
-bf16 = { value = "50 TFLOP/s", source = "assumed" }
-int8 = { value = "100 TFLOP/s", source = "assumed" }
-[memory]
-source = "assumed"
-hbm = "1 GiB"
-hbm_bandwidth = "200 GB/s"
-reserve = { value = "0.1 GiB", source = "assumed" }
-[price]
-on_demand = { value = "$2/h", date = "2026-05", source = "assumed" }
-[attainable]
-source = "assumed"
-compute_fraction = 0.5
-hbm_fraction = "80%"
-layer_overhead = "10 us"
-roofline_exponent = 3
-""".replace('[peak]\nsource = "assumed"\n', "[peak]\n")
-
-_TIERS = """
-[nodes.scale_up]
-source = "assumed"
-bandwidth = "100 GB/s"
-latency = "2 us"
-attainable_fraction = 0.5
-{more}
-[nodes.scale_out]
-source = "assumed"
-bandwidth = "50 Gb/s"
-latency = "9 us"
-attainable_fraction = 0.5
-"""
-_NODES = """
-[cluster]
-name = "{name}"
-title = "Toy"
-device = "toychip"
-[nodes]
-source = "assumed"
-n_nodes = 2
-n_devices_per_node = 4
-activation_network = "{network}"
-bulk_network = "{network}"
-"""
-TREE = (_NODES + _TIERS).format(
-    name="toytree", network="tree", more='pair_bandwidth = "40 GB/s"'
-) + '[price]\non_demand = { value = "$3/h", date = "2026-05", source = "assumed" }\n'
-
-_REGIME = """
-[nodes.scale_up.measured.{name}]
-source = "assumed"
-n_devices = [2, 4]
-short_latency = ["4 us", "5 us"]
-short_bandwidth = ["20 GB/s", "10 GB/s"]
-long_latency = ["6 us", "7 us"]
-long_bandwidth = ["80 GB/s", "60 GB/s"]
-"""
-MEASURED = (_NODES + _TIERS).format(
-    name="toymeasured",
-    network="two-regime",
-    more="".join(
-        _REGIME.format(name=one)
-        for one in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
-    ),
-)
-_PROTOCOL = """
-[[nodes.protocol]]
-source = "assumed"
-name = "{name}"
-algorithm = "{name}"
-scale_up_hop = "1 us"
-scale_out_hop = "5 us"
-base = "6 us"
-bandwidth_fraction = {share}
-"""
-PROTOCOLS = (_NODES + _TIERS).format(name="toyproto", network="nccl", more="") + "".join(
-    _PROTOCOL.format(name=name, share=share) for name, share in (("ring", 0.9), ("tree", 0.8))
-)
-TORUS = """
-[cluster]
-name = "toytorus-{n}"
-title = "Toy torus"
-device = "toychip"
-[pattern]
-n = [4, 8]
-[torus]
-source = "assumed"
-shape = [2, 2, "{n}"]
-link_bandwidth = "10 GB/s"
-hop = "1 us"
-wrap_multiple = 4
-slice_dims = [1, 2, 4, 8]
-activation_network = "ring"
-bulk_network = "axis"
-"""
-LINKED = """
-[cluster]
-name = "toylinked"
-title = "Toy"
-device = "toychip"
-[linked]
-source = "assumed"
-devices = ["a", "b"]
-activation_network = "tree"
-bulk_network = "tree"
-[[link]]
-source = "assumed"
-a = "a"
-b = "b"
-bandwidth = "10 GB/s"
-latency = "1 us"
-"""
-FABRIC = """
-[cluster]
-name = "toyfabric"
-title = "Toy"
-[[group]]
-source = "assumed"
-name = "g"
-topology = "toytree"
-n_nodes = 4
-n_nodes_per_leaf = 2
-n_rails = 1
-oversubscription = 4
-spine_latency = "90 us"
-"""
-ENGINE = """
-[engine]
-name = "toyengine"
-title = "Toy"
-version = "1"
-[memory]
-source = "assumed"
-fraction = 0.9
-workspace = "0.1 GiB"
-block = 512
-[steps]
-source = "assumed"
-chunk = 256
-decode_host = "1 ms"
-prefill_host = "1 ms"
-small_kernels = 3
-request = "9 ms"
-expert_request = "9 ms"
-mixes_prefill = true
-message_share = 0.2
-"""
-KERNELS = """
-[table]
-name = "toykernels"
-device = "toychip"
-engine = "toyengine"
-version = "1"
-n_sms = { value = 20, source = "assumed" }
-[[kernel]]
-family = "gemm"
-format = "bf16"
-[kernel.constants]
-floor_s = 4e-6
-compute_fraction = 0.7
-memory_fraction = 0.8
-exponent = 3
-prologue_k = 80
-narrow_n = 8
-[kernel.fit]
-source = "measured"
-n_rows = 20
-median_error = 0.1
-p90_error = 0.3
-"""
-STATE = """
-busy = ["node1"]
-[[slow]]
-devices = ["node0/gpu3"]
-speed = "50%"
-[[link]]
-nic = ["node0/gpu0"]
-bandwidth = "50%"
-[[link]]
-scale_up = ["node0/gpu0"]
-bandwidth = "50%"
-"""
-RAILS = 'busy = ["node0/gpu{2..3}", "node1/gpu{0..1}", "node{2..3}"]\n'
-MACHINES = """
-[layers]
-name = "boxes"
-n_layers = 4
-source = "assumed"
-[[machine]]
-type = "A"
-count = 2
-region = "one"
-rates = [900, 400, 300]
-source = "assumed"
-[[machine]]
-type = "B"
-count = 2
-region = "two"
-rates = [500, 200]
-source = "assumed"
-[links]
-source = "assumed"
-between = "600 token/s"
-across = "300 token/s"
-coordinator = "500 token/s"
-[published]
-best = { value = "100 token/s", source = "assumed" }
-"""
-LOADS = "loads = [5.0, 4.0, 3.0, 2.0, 1.0, 1.0]\n"
-
-FILES = {
-    "models/toy.toml": MODEL,
-    "models/toymix.toml": MIXTURE,
-    "topologies/devices/toychip.toml": DEVICE,
-    "topologies/toytree.toml": TREE,
-    "topologies/toymeasured.toml": MEASURED,
-    "topologies/toyproto.toml": PROTOCOLS,
-    "topologies/toytorus.toml": TORUS,
-    "topologies/toylinked.toml": LINKED,
-    "topologies/fabrics/toyfabric.toml": FABRIC,
-    "engines/toyengine.toml": ENGINE,
-    "kernels/toykernels.toml": KERNELS,
-    "state.toml": STATE,
-    "rails.toml": RAILS,
-    "machines.toml": MACHINES,
-    "loads.toml": LOADS,
-}
-
-
-def _plan(model: str, pool: str, *more: str, tokens: str = "1024,64", batch: str = "1,8,64") -> str:
-    read, written = tokens.split(",")
-    asked = f"--model {model} --topology {pool} --input {read} --output {written}"
-    return " ".join((asked, f"--batch {batch} --prefill-batch 1,4", *more, "--json"))
-
-
-def _plans(model: str, pool: str, *cuts: str) -> tuple[str, ...]:
-    """Plans that gather, scatter and exchange: for least latency, cost, and time to a token."""
-    return tuple(
-        _plan(model, pool, f"--objective {objective}", cut)
-        for objective in ("latency", "ttft", "cost")
-        for cut in cuts
-    )
-
-
-def _predict(model: str, *more: str, pool: str = "toymeasured") -> str:
-    asked = f"predict --model {model} --topology {pool} --engine toyengine"
-    return " ".join((asked, "--input 1024 --output 64", *more, "--json"))
-
-
-def _place(pool: str, *more: str, batch: int = 8) -> str:
-    asked = f"place --model toy --topology {pool} --input 1024 --output 64 --batch {batch}"
-    return " ".join((asked, *more, "--json"))
-
-
-READERS: dict[str, tuple[str, ...]] = {
-    "models/toy.toml": (
-        *_plans("toy", "toytree", "--tp 4"),
-        _plan("toy", "toytree", "--max-quality-loss 2.2%"),
-        _plan("toy", "toytree", "--kv fp8 --max-quality-loss 2.2%"),
-        _plan("toy", "toytree", tokens="3000,200"),
-        _predict("toy", "--batch 8"),
-    ),
-    "models/toymix.toml": (
-        *_plans("toymix", "toytree", "--tp 4"),
-        _predict("toymix", "--batch 8 --draft mtp"),
-    ),
-    "topologies/devices/toychip.toml": (
-        *_plans("toy", "toymeasured", "--tp 2"),
-        _plan("toy", "toymeasured", "--weights int8 --objective ttft --tp 1"),
-    ),
-    "topologies/toytree.toml": _plans("toy", "toytree", "--tp 4", "--tp 8", "--tp 2"),
-    "topologies/toymeasured.toml": (
-        *(_predict("toy", more) for more in ("--tp 2 --batch 1", "--tp 4 --batch 64")),
-        *_plans("toy", "toymeasured", "--tp 2", "--tp 4", "--tp 8"),
-        *_plans("toymix", "toymeasured", "--ep 2", "--ep 4"),
-        *(
-            _plan(model, "toymeasured", f"--objective ttft {cut}", batch="256")
-            for model in ("toy", "toymix")
-            for cut in ("--tp 4", "--tp 2")
-        ),
-    ),
-    "topologies/toyproto.toml": _plans("toy", "toyproto", "--tp 8", "--tp 4", "--tp 2 --pp 2"),
-    "topologies/toytorus.toml": (
-        *_plans("toy", "toytorus-4", "", "--tp 4", "--tp 16"),
-        *_plans("toy", "toytorus-8", "--tp 8", "--tp 32"),
-    ),
-    "topologies/toylinked.toml": _plans("toy", "toylinked", "--tp 2"),
-    "topologies/fabrics/toyfabric.toml": (
-        _place("toyfabric", "--replica-devices 8 --replicas 2 --objective latency"),
-        # more than one leaf holds, so that replicas cross the spine
-        _place("toyfabric", "--replica-devices 16 --replicas 1 --objective latency", batch=600),
-        # of one node two devices are free, of another the other two: on other rails
-        _place("toyfabric --state rails.toml", "--replica-devices 4 --replicas 1", batch=120),
-    ),
-    "engines/toyengine.toml": (
-        *(_predict("toy", f"--batch {batch}") for batch in (8, 64)),
-        _predict("toymix", "--batch 8"),
-        _predict("toymix", "--dp 8 --ep 8 --batch 8 --overlap two-batch"),
-    ),
-    "kernels/toykernels.toml": tuple(_predict("toy", f"--batch {batch}") for batch in (1, 64)),
-    "state.toml": tuple(
-        _place("toytree --state state.toml", more)
-        for more in ("", "--replicas 1 --objective latency", "--replicas 1 --replica-devices 4")
-    ),
-    "machines.toml": ("layers machines.toml --json",),
-    "loads.toml": ("experts --loads loads.toml --ranks 3 --slots 3 --json",),
-}
-"""Commands that read each file."""
-
 CHECKED = {
     "check.": "the shape is counted and compared",
     "pattern.": "says which names there are",
     "shape.context": "requests that are longer are refused",
     "torus.slice_dims": "in ascending order, and altered alone some are not",
+}
+UNNEEDED = {
+    "shape.context": "without it nothing limits requests, and these fit",
+    "check.tolerance": "the usual one is enough for this shape",
 }
 COUPLED = ("shape.n_heads", "shape.n_kv_heads", "shape.d_head", "mla.d_rope", "mla.d_nope")
 """With latents each head has keys of its own, and d_head is the sum of two widths."""
@@ -500,6 +122,48 @@ def fault(case: Case, folder: Path, known: dict[str, object]) -> str:
     if reasons and (checked or (case.file == "models/toymix.toml" and _is_coupled(case))):
         return ""
     return "changes no answer, and no warning names it"
+
+
+def spoilt(case: Case, value: object, folder: Path, known: dict[str, object]) -> str:
+    """What is wrong with how a value that may be none is met; empty if nothing is.
+
+    Args:
+        value: in place of the number; `ABSENT` for none.
+        folder, known: as for `fault`.
+    """
+    table = tomllib.loads(FILES[case.file])
+    path = folder / case.file
+    wrong = _without(table, case.keys) if value is ABSENT else _with(table, case.keys, value)
+    try:
+        for line in READERS[case.file]:
+            path.write_text(FILES[case.file], encoding="utf-8")
+            if line not in known:
+                _, known[line], _ = _answer(line)
+            path.write_text(_toml(wrong), encoding="utf-8")
+            code, answer, errors = _answer(line)
+            if code == 2:
+                return "" if _is_told(case, errors) else f"is refused by another name: {errors}"
+            if code not in (0, 1):
+                return f"`plan {line}` fails: {errors}"
+            if answer != known[line] or _names(errors, case):
+                return ""
+    finally:
+        path.write_text(FILES[case.file], encoding="utf-8")
+    return "" if _says_the_same(case, value) else "changes no answer, and no warning names it"
+
+
+def _is_told(case: Case, errors: str) -> bool:
+    """Whether a message names the file, and the key or the count of all parameters."""
+    word = next(key for key in reversed(case.keys) if isinstance(key, str) and key != "value")
+    said = " ".join(errors.split())
+    return case.file in said and (word in said or "check.n_params" in said)
+
+
+def _says_the_same(case: Case, value: object) -> bool:
+    """Whether a file without a number, or with another, says what it said."""
+    if value is ABSENT:
+        return dotted(case.keys) in UNNEEDED
+    return bool(value == _at(tomllib.loads(FILES[case.file]), case.keys))
 
 
 def _is_coupled(case: Case) -> bool:
@@ -571,6 +235,12 @@ def _with(table: Any, keys: Keys, value: object) -> Any:
     return changed
 
 
+def _without(table: Any, keys: Keys) -> Any:
+    changed = copy.deepcopy(table)
+    del _at(changed, keys[:-1])[keys[-1]]
+    return changed
+
+
 def _toml(table: dict[str, Any]) -> str:
     return "".join(f"{json.dumps(key)} = {_inline(value)}\n" for key, value in table.items())
 
@@ -581,6 +251,8 @@ def _inline(value: Any) -> str:
         return f"{{ {inner} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_inline, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return json.dumps(value)
 
 
@@ -599,13 +271,15 @@ def run_all() -> int:
         write_all(Path(name))
         every = [one for one in cases() if not sys.argv[1:] or sys.argv[1] in one.name]
         for case in every:
-            found = fault(case, Path(name), known)
-            n_wrong += bool(found)
-            if found:
+            met = [fault(case, Path(name), known)]
+            met += [spoilt(case, value, Path(name), known) for value in SPOILT]
+            n_wrong += any(met)
+            for found in filter(None, met):
                 print(f"{case.name}: {found}", flush=True)
         os.chdir("/")
     print(
-        f"{len(every)} numbers of {len(FILES)} files altered, {n_wrong} without effect or warning"
+        f"{len(every)} numbers of {len(FILES)} files altered, and spoilt in {len(SPOILT)} ways: "
+        f"{n_wrong} without effect or warning"
     )
     return n_wrong
 

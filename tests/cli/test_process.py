@@ -97,6 +97,46 @@ def test_ctrl_c_while_modules_are_imported_ends_in_one_line(module):
     assert ran.stderr == "error: interrupted before a plan was found\n"
 
 
+_INTERRUPTED_IN_A_CLASS = """\
+import builtins, signal, sys
+real = builtins.__import__
+class Named:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+def slow(name, *rest, **more):
+    if name == "planner.options.arguments":
+        type("Owner", (), {"field": Named()})
+    return real(name, *rest, **more)
+builtins.__import__ = slow
+from planner.command import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_while_a_class_is_made_ends_in_one_line():
+    """Python makes a `RuntimeError` of what its fields raise as they learn their names."""
+    ran = spawn("models", code=_INTERRUPTED_IN_A_CLASS)
+    assert ran.stderr == "error: interrupted before a plan was found\n"
+    assert (ran.returncode, ran.stdout) == (130, "")
+
+
+_INTERRUPTED_IN_A_MODEL = """\
+import signal, sys
+from pyomo.core.expr import numeric_expr
+numeric_expr.LinearExpression = lambda *rest, **more: signal.raise_signal(signal.SIGINT)
+from planner.command import main
+sys.exit(main())
+"""
+
+
+def test_what_a_library_logs_of_ctrl_c_is_not_printed():
+    """Pyomo would tell on stdout which of its components was not constructed."""
+    words = ["--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1"]
+    ran = spawn(*words, code=_INTERRUPTED_IN_A_MODEL)
+    assert ran.stdout == ""
+    assert (ran.returncode, ran.stderr) == (130, "error: interrupted before a plan was found\n")
+
+
 def test_the_installed_command_is_the_guarded_one():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'plan = "planner.command:main"' in text

@@ -24,7 +24,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "place": ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--batch", "1,8,64"),
     "repair": ("placement.json", "--state", "state.toml"),
     "stages": ("--model", "llama-3.1-8b", "--groups", "h100-sxm:tp1x2"),
-    "layers": ("machines.toml",),
+    "layers": ("machines.toml", "--time-limit", "5s"),  # without one it searches until it is sure
     "experts": ("--loads", "loads.csv", "--ranks", "4"),
     "calibrate": ("kernels.csv", "--device", "h20", "--engine", "own", "--sms", "78"),
     "verify": ("plan.json",),

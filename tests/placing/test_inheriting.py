@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from planner.certificates import Proof
+from planner.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.placement_results import Placement
 from planner.placing.planning import place
@@ -52,38 +56,75 @@ def _read_back(placement: Placement) -> Placement:
     return found
 
 
-ASKED = st.fixed_dictionaries(
-    {
-        "workload": st.sampled_from([(512, 64), (2048, 128)]).map(
-            lambda n: Workload(n_input_tokens=n[0], n_output_tokens=n[1])
-        ),
-        "targets": st.sampled_from(
-            [Targets(), Targets(tpot_s=0.02), Targets(ttft_s=0.5, min_batch=8)]
-        ),
-        "objective": st.sampled_from(["throughput", "rent", "devices"]),
-        "limits": st.sampled_from([{}, {"devices": 6.0}, {"rent": 30.0}]),
-        "batches": st.sampled_from([BATCHES, (4, 32)]),
-        "most_devices": st.sampled_from([None, 2]),
-        "options": st.sampled_from([SolverOptions(), SolverOptions(solver="cpsat", seed=3)]),
-    }
+WORKLOADS = st.sampled_from([(512, 64), (2048, 128)]).map(
+    lambda n: Workload(n_input_tokens=n[0], n_output_tokens=n[1])
+)
+TARGETS = st.sampled_from(
+    [
+        Targets(),
+        Targets(tpot_s=0.02),
+        Targets(ttft_s=0.5, min_batch=8),
+        Targets(quality_loss_fraction=0.02),
+    ]
+)
+OPTIONS = st.builds(
+    SolverOptions,
+    solver=st.sampled_from(["highs", "cpsat"]),
+    gap=st.sampled_from([0.0, 0.01]),
+    threads=st.sampled_from([1, 2]),
+    seed=st.integers(0, 3),
+    proof=st.sampled_from(["one", "two"]),
+)
+WISHES = st.fixed_dictionaries(
+    {"replicas": st.sampled_from([None, 1, 2])},
+    optional={
+        "demand_tokens_per_s": st.sampled_from([500.0, 9000.0]),
+        "workload": WORKLOADS,
+        "targets": st.sampled_from([Targets(tpot_s=0.03), Targets(ttft_s=1.0)]),
+        "kv_formats": st.sampled_from([["bf16"], ["bf16", "fp8"]]),
+    },
 )
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
-@given(asked=ASKED, replicas=st.sampled_from([1, 2]), on_torus=st.booleans())
-def test_nothing_typed_is_the_same_as_everything_typed(asked, replicas, on_torus):
+@st.composite
+def _asked(draw, *, on_torus):
+    """Any arguments of `place` but for the cluster, each of them left out now and then."""
+    each = {
+        "workload": WORKLOADS,
+        "targets": TARGETS,
+        "objective": st.sampled_from(["throughput", "share", "rent", "devices", "latency"]),
+        "limits": st.sampled_from([{}, {"devices": 6.0}, {"rent": 30.0}]),
+        "batches": st.sampled_from([BATCHES, (4, 32)]),
+        "most_devices": st.sampled_from([None, 2]),
+        "state": st.sampled_from([None, State(busy=("0,1,3" if on_torus else "node1/gpu3",))]),
+        "options": OPTIONS,
+    }
+    if on_torus:
+        each["aligned"] = st.booleans()
+    models = [wish(**draw(WISHES))]
+    if draw(st.booleans()):
+        second = draw(WISHES)
+        models.append(Serve(model=replace(wish().model, n_layers=2, name="second"), **second))
+    return {"models": tuple(models), **draw(st.fixed_dictionaries({}, optional=each))}
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(data=st.data(), on_torus=st.booleans())
+def test_nothing_typed_is_the_same_as_everything_typed(data, on_torus):
+    asked = data.draw(_asked(on_torus=on_torus))
     cluster = nodes(2, 4)
     failed = "node0/gpu1"
     if on_torus:
         cluster = replace(small(load_cluster("tpu-v4-1x2x4"), hbm_gb=2.5), name="tiny-torus")
         failed = "0,0,1"
-    wanted = (wish(replicas=replicas),)
     try:
-        before = place(cluster, wanted, **asked)
+        before = place(cluster, **asked)
+        event("is placed")
         state = State(failed=(failed,))
-        typed = repair(before, cluster, wanted, state=state, **asked)
-    except NoPlanError:
+        typed = repair(before, cluster, **{**asked, "state": state})
+    except (NoPlanError, RequestError):
         return
+    event("is repaired")
     found = repair(_read_back(before), state=state)
     assert _timeless(found) == _timeless(typed)
     assert found.request.changed == ()
@@ -180,3 +221,59 @@ def test_costs_of_groups_are_inherited_from_a_table_and_asked_for_again_of_a_fun
     with pytest.raises(RequestError, match="function"):
         repair(_read_back(before), state=State())
     assert repair(before, state=State(), group_costs=costs).moves == ()
+
+
+WORDS = (
+    ("--input 2048", "--input 512"),
+    ("--output 128",),
+    ("--latency-target 40ms", "--latency-target 100ms"),
+    ("--ttft-target 1s",),
+    ("--min-batch 4",),
+    ("--max-quality-loss 2%",),
+    ("--max-rent $60/h",),
+    ("--max-devices 12",),
+    ("--objective rent", "--objective devices", "--objective throughput"),
+    ("--replica-devices 4",),
+    ("--weights bf16", "--weights bf16,fp8"),
+    ("--kv bf16,fp8",),
+    ("--batch 1:64", "--batch 4,32,256"),
+    ("--solver cpsat",),
+    ("--gap 1%",),
+    ("--seed 3",),
+    ("--proof one",),
+)
+"""Options of `plan place`; of those in a row one at most is said."""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_command_without_options_repairs_as_with_all_of_them(seed, tmp_path, monkeypatch, capsys):
+    """Files of a folder, text on both sides: what `plan place` was told need not be said again."""
+    draw = Random(seed)
+    wanted = draw.choice(["--demand 3000tok/s", "--replicas 2"])
+    said = [wanted, *(draw.choice(row) for row in WORDS if draw.random() < 0.35)]
+    words = " ".join(said).split()
+    where = ["--model", "llama-3.1-8b", "--topology", "h100-nvl8-x2"]
+    monkeypatch.chdir(tmp_path)
+    Path("failed.toml").write_text('failed = ["node0/gpu0"]\n', encoding="utf-8")
+    code = main(["place", *where, *words, "--json"])
+    Path("stands.json").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert code == 0, said
+    printed = []
+    for typed in ([], [*where, *words]):
+        state = ["--state", "failed.toml"]
+        assert main(["repair", "stands.json", *state, *typed, "--json"]) in (0, 1), said
+        printed.append(json.loads(capsys.readouterr().out))
+    bare, full = map(_without_seconds, printed)
+    for part in ("kind", "request", "state", "answer", "certificate"):
+        assert bare[part] == full[part], said
+
+
+def _without_seconds(value: object) -> object:
+    """A part of an envelope without the times of solvers."""
+    if isinstance(value, dict):
+        return {
+            key: _without_seconds(inner)
+            for key, inner in value.items()
+            if key not in ("wall_s", "solve_s")
+        }
+    return [_without_seconds(one) for one in value] if isinstance(value, list) else value

@@ -179,6 +179,17 @@ def test_costs_that_are_brought_replace_those_of_the_graph() -> None:
         _place(_pool(2, 2, hbm_gb=2.5), group_costs={"leaf9": (1e9, 0.0)})
 
 
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [(int, "raises TypeError: int"), (lambda _: (0.0, 0.0), "is not a positive bandwidth")],
+    ids=["no function of devices", "no bandwidth"],
+)
+def test_a_function_of_costs_that_has_none_is_refused_by_its_name(costs, said) -> None:
+    with pytest.raises(RequestError, match=said) as caught:
+        _place(_pool(2, 2, hbm_gb=2.5), group_costs=costs)
+    assert {problem.where for problem in caught.value.problems} == {"group_costs"}
+
+
 def _graph() -> nx.Graph:
     graph = nx.Graph(name="mine")
     graph.add_node("tor", kind="switch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -14,6 +15,7 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stages import clock_of, unit_table
+from planner.report.layers import layers_line
 from planner.specs.engine_files import load_engine
 from planner.specs.layer_files import load_layers
 from planner.specs.reading import load_architecture
@@ -231,3 +233,70 @@ def test_machines_that_cannot_hold_the_layers_say_how_many_are_missing(tmp_path)
     path.write_text(text.replace("n_layers = 60", "n_layers = 100"), encoding="utf-8")
     with pytest.raises(NoPlanError, match="86 layers at most, 14 are missing"):
         place_layers(load_layers(path))
+
+
+THREE = """
+[layers]
+name = "three"
+n_layers = 2
+source = "here"
+
+[[machine]]
+type = "box"
+count = 3
+rates = [8, 3]
+source = "here"
+
+[links]
+between = { value = "1000 token/s", source = "here" }
+"""
+
+
+def three(tmp_path):
+    """Three machines, 8 token/s with one layer, 3 with two; two layers: 8 + 3 at best."""
+    path = tmp_path / "three.toml"
+    path.write_text(THREE, encoding="utf-8")
+    return load_layers(path)
+
+
+def test_a_placement_has_its_request_and_who_proved_it(tmp_path):
+    layers = three(tmp_path)
+    found = place_layers(layers, gap=0.01, seed=3)
+    assert (found.request.layers, found.request.gap, found.request.seed) == (layers, 0.01, 3)
+    assert found.tokens_per_s == 11.0
+    assert found.n_stages == 3
+    assert found.idle == ()
+    assert found.certificate.status == "optimal"
+    assert "enumeration" in found.certificate.vouched_by
+    assert found.certificate.n_candidates == 3 * 3  # each machine: one layer or the other, or both
+
+
+def test_that_links_join_no_placement_is_proven_and_said(tmp_path):
+    """One layer each and no links."""
+    layers = three(tmp_path)
+    kinds = tuple(replace(one, rates_tokens_per_s=(8.0,)) for one in layers.machines)
+    apart = replace(layers, machines=kinds, matrix_tokens_per_s=((0.0,) * 3,) * 3)
+    with pytest.raises(NoPlanError, match="join no placement from end to end, as is proven by"):
+        place_layers(apart)
+
+
+def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch):
+    """Nothing but the flow program, by HiGHS, which is all the proof that is asked for."""
+    from planner.solvers import machines
+
+    for step in ("dive", "improve", "enumerate_all", "lower_bound", "sweep", "_rows"):
+        monkeypatch.setattr(machines, step, lambda *_, **__: None)
+    found = place_layers(three(tmp_path), proof="one")
+    assert found.tokens_per_s == 11.0
+    assert found.certificate.status == "unconfirmed"
+    assert found.certificate.vouched_by == ()
+    assert "says HiGHS 1.13.1 alone" in layers_line(found)
+    assert place_layers(three(tmp_path), proof="two").certificate.status == "optimal"
+
+
+def test_a_time_limit_leaves_the_best_placement_and_bound_so_far():
+    layers = load_layers(MACHINES / "distributed-24.toml")
+    found = place_layers(layers, time_limit_s=4.0)
+    assert found.certificate.status == "feasible"
+    assert 0 < found.tokens_per_s <= 1754.39 <= found.certificate.bound
+    assert found.certificate.wall_s < 12

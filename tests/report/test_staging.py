@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.certificates import Proof
 from planner.report.layers import layers_line, layers_text, rows_of
 from planner.report.stages import (
     SHADES,
@@ -15,7 +16,7 @@ from planner.report.stages import (
     stages_text,
     staging_conflict_text,
 )
-from planner.report.staging_page import layers_page, stages_page
+from planner.report.staging_page import _stacked, layers_page, stages_page
 from planner.staging_results import StagingConflict
 from tests.report.staging import PLACEMENT, STAGES
 
@@ -93,3 +94,36 @@ def test_a_conflict_says_what_is_missing_and_what_to_do():
         StagingConflict(what="a model on a group", facts=("1 GB is missing",), remedy="more"), 80
     )
     assert text == "error: nothing fits: a model on a group\n\n  1 GB is missing\n\nhint: more"
+
+
+def test_a_machine_beside_two_stands_on_the_higher_one():
+    """Layers 1 and 2 on machines of 8 and 6 token/s, both on one of 3: it stands at 8."""
+    held = [(0, 1, 8.0), (0, 2, 3.0), (1, 1, 6.0)]
+    machines = tuple(
+        replace(PLACEMENT.machines[0], first_layer=first, n_layers=n, tokens_per_s=rate)
+        for first, n, rate in held
+    )
+    request = replace(PLACEMENT.request, layers=replace(PLACEMENT.request.layers, n_layers=2))
+    drawn = _stacked(replace(PLACEMENT, request=request, machines=machines))
+    assert drawn == ([0.0, 8.0, 11.0], 17.0)
+
+
+def test_a_bound_that_one_solver_says_alone_is_said_to_be_that():
+    word = Proof(
+        prover="highs 1.13.1", outcome="optimal", value=286.0, bound=287.0, wall_s=1.0
+    )  # fmt: skip
+    proof = replace(
+        PLACEMENT.certificate,
+        status="unconfirmed",
+        proofs=(word,),
+        vouched_by=(),
+        vouched_bound=300.0,
+    )
+    text = layers_text(replace(PLACEMENT, certificate=proof), 200)
+    assert "says HiGHS 1.13.1 alone" in text
+    assert "bound by HiGHS 1.13.1 alone, so it is not called optimal" in text
+    assert "the bound knows" not in text
+
+
+def test_what_the_bound_knows_of_links_is_said():
+    assert "links         the bound takes each machine by itself" in layers_text(PLACEMENT, 200)

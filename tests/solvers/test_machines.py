@@ -196,7 +196,7 @@ def two_places():
 def test_rows_of_stages_seat_machines_where_their_links_are():
     some = two_places()
     known = Known(pool=some, tries=Tries(gap=1e-2))
-    known.prove(EVEN_PRICES, 10.0, 0.0, knows="")
+    known.prove(EVEN_PRICES, 10.0, 0.0)
     alike = classes(some, regions(some, 10.0), hopes=True)
     best_row(known, alike, deadline_s=np.inf, hopes=True)
     assert known.rate == pytest.approx(8.0, rel=1e-2)
@@ -223,7 +223,7 @@ def by_solvers_alone(monkeypatch):
     """Leave the proofs to solvers: no enumeration, no covers, no sweep; and few rows."""
     monkeypatch.setattr("planner.solvers.machines.rows.MOST_ROWS", 2)
     for step in ("dive", "enumerate_all", "lower_bound", "sweep", "improve", "_cover"):
-        monkeypatch.setattr(machines, step, lambda *_: None)
+        monkeypatch.setattr(machines, step, lambda *_, **__: None)
 
 
 CASES = [*product(["highs"], LIES, FEW), *product(["scip"], LIES, FEW[:2])]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import planner
-from planner import RequestError, SolverOptions, Targets, Workload, compare, plan
+from planner import RequestError, SolverOptions, Targets, Workload, compare, frontier, plan
 from planner.calibration.kernel_files import load_kernels
 from planner.errors import Problem
 from planner.specs import expert_loads
@@ -205,3 +205,4 @@ def test_a_survey_refuses_arguments_that_no_plan_has():
     assert wheres(lambda: compare([MODEL], [pool], bacthes=[1])) == ["bacthes"]
     assert wheres(lambda: compare([MODEL], [pool], batches=8)) == ["--batch"]
     assert wheres(lambda: compare(MODEL, [pool])) == ["models"]
+    assert wheres(lambda: frontier(MODEL, pool, alpha=10**400)) == ["alpha"]

@@ -43,8 +43,8 @@ def test_a_topology_of_nodes_is_a_pool_of_one_leaf() -> None:
 def test_a_name_that_no_file_has_is_told_so() -> None:
     with pytest.raises(SpecError, match="no such topology"):
         load_pool("h100-fatter-tree-x64")
-    with pytest.raises(SpecError, match="cannot be 1000"):
-        load_pool("h100-fat-tree-x1000")
+    with pytest.raises(SpecError, match="cannot be 1025"):
+        load_pool("h100-fat-tree-x1025")
 
 
 FAULTY = """

@@ -13,6 +13,7 @@ from planner.errors import SpecError
 from planner.report.answer_kinds import AnswerKind, kind_named
 from planner.report.as_json import Json
 from planner.verification import verify
+from planner.verifier.findings import CANCELLED
 from planner.verifier.rules import ASKED, COUNTED, PROVED, UNVERIFIED, rule_of
 
 Pointer = tuple[str, ...]
@@ -47,6 +48,8 @@ def altered(envelope: Json, path: Pointer, draw: Random) -> Json | None:
     """The envelope with another value at a place; None where there is no other."""
     value = at(envelope, path)
     other = _other(value, draw, envelope)
+    if isinstance(value, float) and path[-1] in CANCELLED:
+        other = value + 1e-6
     if other is value:
         return None
     changed = copy.deepcopy(envelope)
@@ -112,16 +115,36 @@ def is_refused(envelope: Json, *, prove: bool = False) -> bool:
 
 def let_through(name_of_kind: str, answer: object, envelope: Json, seed: int, n: int) -> list[str]:
     """Alterations of fields that are counted or asked, and that the verifier did not refuse."""
+    draw, places = Random(seed), leaves(envelope)
+    drawn = (tried(name_of_kind, answer, envelope, draw.choice(places), draw) for _ in range(n))
+    return [one.told for one in drawn if one is not None and one.is_let_through]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One alteration, and what the verifier made of it."""
+
+    rule: str
+    is_refused: bool
+    told: str
+
+    @property
+    def is_let_through(self) -> bool:
+        """Whether it passed where nothing but the truth may."""
+        return self.rule in (COUNTED, ASKED) and not self.is_refused
+
+
+def tried(
+    name_of_kind: str, answer: object, envelope: Json, path: Pointer, draw: Random
+) -> Tried | None:
+    """One place altered; None where there is nothing to alter."""
     kind = kind_named(name_of_kind)
     assert kind is not None
-    draw, places = Random(seed), leaves(envelope)
-    passed = []
-    for _ in range(n):
-        path = draw.choice(places)
-        changed = altered(envelope, path, draw)
-        if changed is None or at(changed, path[:-1]) == at(envelope, path[:-1]):
-            continue
-        rule = rule_at(kind, answer, path)
-        if rule in (COUNTED, ASKED) and not is_refused(changed):
-            passed.append(f"/{'/'.join(path)}: {at(envelope, path)} to {at(changed, path)}")
-    return passed
+    changed = altered(envelope, path, draw)
+    if changed is None or at(changed, path[:-1]) == at(envelope, path[:-1]):
+        return None
+    return Tried(
+        rule=rule_at(kind, answer, path),
+        is_refused=is_refused(changed),
+        told=f"/{'/'.join(path)}: {at(envelope, path)} to {at(changed, path)}",
+    )

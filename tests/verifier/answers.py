@@ -13,8 +13,7 @@ import networkx as nx
 from planner import place, place_experts, plan, repair
 from planner.report.as_json import Json, answer_json
 from planner.specs.architecture import Architecture
-from planner.specs.layer_files import load_layers
-from planner.specs.layers_request import LayersSpec, MachineType
+from planner.specs.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
 from planner.specs.reading import load_architecture, load_cluster, load_model

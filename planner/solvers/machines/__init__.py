@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,12 +20,15 @@ from planner.programs.machines import Classes, Placement, Pool, classes, regions
 from planner.programs.spans import Spans, rates_by_layers, spans
 from planner.solvers.machines.chains import chain
 from planner.solvers.machines.enumeration import dive, enumerate_all, improve, lower_bound
-from planner.solvers.machines.known import OWN_LINKS, Known, Tries
+from planner.solvers.machines.known import Known, Tries
 from planner.solvers.machines.sweep import sweep
 from planner.solvers.proving import Proved
 
 EVEN_PRICES, PRICES, COVERS, ROWS = "even prices", "layer prices", "layer covers", "rows of stages"
 """Provers of the project's own, beside enumeration; solvers prove by their names."""
+
+MOST_AT_ONCE = 8
+"""Machines of a pool that is searched whole before anything else is tried."""
 
 MOST_SEARCHED = 16
 """Machines of a pool that may be searched whole."""
@@ -32,7 +36,7 @@ MOST_SEARCHED = 16
 MOST_NEAR = 64
 """Machines of a pool of which placements near the best one are searched."""
 
-AT_FIRST, THEN = 100_000_000, 1_500_000_000
+AT_FIRST, THEN = 100_000_000, 600_000_000
 """Work of searching a small pool, before and after what else there is to try."""
 
 NEAR = 300_000_000
@@ -78,15 +82,16 @@ class PlacementSolution:
 def place(pool: Pool, tries: Tries) -> PlacementSolution:
     """The best placement that the searches find, and the least bound that is proven on all."""
     known, some = Known(pool=pool, tries=tries), spans(pool)
-    is_small, is_medium = (len(pool.names) <= most for most in (MOST_SEARCHED, MOST_NEAR))
+    is_tiny, is_small, is_medium = (
+        len(pool.names) <= most for most in (MOST_AT_ONCE, MOST_SEARCHED, MOST_NEAR)
+    )
     _price(known, some)
     region = regions(pool, known.bound)
     steps: list[tuple[bool, Callable[[], object]]] = [
-        (is_small, lambda: dive(known, some)),
-        (is_small, lambda: improve(known, some, NEAR)),
-        (is_small, lambda: enumerate_all(known, some, AT_FIRST)),
+        (is_tiny, lambda: _whole(known, some)),
         (not is_small, lambda: chain(known)),
         (True, lambda: _rows(known, some, region)),
+        (is_small and not is_tiny, lambda: _whole(known, some)),
         (is_medium, lambda: sweep(known, some)),
         (is_medium, lambda: improve(known, some, NEAR)),
         (is_small, lambda: lower_bound(known, some, A_STEP)),
@@ -112,7 +117,14 @@ def _price(known: Known, some: Spans) -> None:
     priced = priced_bound(some, min(through, most))
     known.prices = None if priced.is_even else priced.prices
     prover = EVEN_PRICES if priced.is_even else PRICES
-    known.prove(prover, priced.bound, known.began_s, knows=OWN_LINKS)
+    known.prove(prover, priced.bound, known.began_s)
+
+
+def _whole(known: Known, some: Spans) -> None:
+    """Search all placements, from good ones on, as far as that is soon done."""
+    for step in (dive, partial(improve, cells=NEAR), partial(enumerate_all, cells=AT_FIRST)):
+        if not known.is_closed and not known.is_late:
+            step(known, some)
 
 
 def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
@@ -143,10 +155,10 @@ def _cover(known: Known, some: Spans) -> None:
         n_layers=known.pool.n_layers,
         deadline_s=known.deadline_s,
     )
-    least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 2)
+    least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 4)
     known.n_solves += search.n_rounds
     if least < bound:
-        known.prove(COVERS, least, began_s, knows=OWN_LINKS)
+        known.prove(COVERS, least, began_s)
 
 
 def _flow(known: Known, some: Spans) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from planner.programs.machines import RELATIVE_TOLERANCE, Placement
 from planner.programs.proofs import ENUMERATION
 from planner.programs.spans import Spans, fixed
-from planner.solvers.machines.known import EVERY_LINK, LEAST_RATE, Known
+from planner.solvers.machines.known import LEAST_RATE, Known
 from planner.solvers.machines.tree import AT_ONCE, Tree
 
 SHARES = (1.0, 0.95, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.01, 0.0)
@@ -34,7 +34,9 @@ STEPS = 5
 
 
 def dive(known: Known, some: Spans) -> None:
-    """A first placement: at the highest share of the bound where one is soon found."""
+    """A first placement, if there is none: at the highest share of the bound that one soon has."""
+    if known.placement is not None:
+        return
     bound = known.bound
     for share in SHARES:
         above = max(share * bound * (1.0 - RELATIVE_TOLERANCE), LEAST_RATE / 2)
@@ -120,5 +122,5 @@ def _search(known: Known, some: Spans, above: float, cells: int, *, at_once: int
     is_whole = tree.search(cells)
     known.offer(tree.best)
     if is_whole:
-        known.prove(ENUMERATION, max(tree.bound, known.rate), began_s, knows=EVERY_LINK)
+        known.prove(ENUMERATION, max(tree.bound, known.rate), began_s)
     return is_whole

@@ -10,14 +10,14 @@ from planner.certificates import Proof
 from planner.programs.flow_program import FlowProgram, flow_program, size
 from planner.programs.machines import RELATIVE_TOLERANCE
 from planner.programs.spans import Spans
-from planner.solvers.machines.known import EVERY_LINK, Known
+from planner.solvers.machines.known import Known
 from planner.solvers.mixed import solve_mixed
 from planner.solvers.solution import Effort
 
 MOST_COLUMNS = 8_000
 """Of a program that is posed."""
 
-USUAL_S = 20.0
+USUAL_S = 10.0
 """For all solvers together, where no time limit is given."""
 
 
@@ -50,7 +50,7 @@ def _of_all(proof: Proof, program: FlowProgram, known: Known, least: float) -> P
     The program has those of `least` and more: that it has none bounds all by `least`.
     """
     if not proof.is_accepted:
-        return replace(proof, program=EVERY_LINK)
+        return proof
     bound = min(-proof.bound * program.bound * (1.0 + RELATIVE_TOLERANCE), program.bound)
     is_none = proof.outcome == "infeasible"
     return replace(
@@ -58,5 +58,4 @@ def _of_all(proof: Proof, program: FlowProgram, known: Known, least: float) -> P
         outcome="optimal" if is_none else proof.outcome,
         value=known.value if is_none else proof.value * program.bound,
         bound=-max(bound, least),
-        program=EVERY_LINK,
     )

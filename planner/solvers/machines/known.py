@@ -17,13 +17,6 @@ from planner.solvers.proving import Proved
 from planner.solvers.solution import Status
 from planner.specs.targets import Wanted
 
-OWN_LINKS, BEST_LINKS, EVERY_LINK = (
-    "the bound takes each machine by itself, with all its links",
-    "the bound knows the best link between two regions",
-    "the bound knows every link",
-)
-"""What a proof may know of links."""
-
 LEAST_RATE = 1e-6
 """Tokens/s: a replay counts no less."""
 
@@ -83,12 +76,8 @@ class Known:
             self.placement, self.rate = tuple(placement), rate
         return rate
 
-    def prove(self, prover: str, bound: float, began_s: float, *, knows: str) -> None:
-        """Note what the project's own arithmetic has proven; of each kind the best [tokens/s].
-
-        Args:
-            knows: which links the proof takes into account.
-        """
+    def prove(self, prover: str, bound: float, began_s: float) -> None:
+        """Note what the project's own arithmetic has proven; of each kind the best [tokens/s]."""
         before = next((one for one in self.proofs if one.prover == prover), None)
         spent_s = time.perf_counter() - began_s
         if before is not None:
@@ -102,7 +91,6 @@ class Known:
                 value=-self.rate if self.rate else math.inf,
                 bound=-bound,
                 wall_s=spent_s,
-                program=knows,
             )
         )
 

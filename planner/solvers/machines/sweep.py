@@ -15,7 +15,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.machines import Classes, classes, regions
 from planner.programs.spans import Spans
 from planner.programs.sweeps import SweepProgram, sweep_program
-from planner.solvers.machines.known import BEST_LINKS, Known
+from planner.solvers.machines.known import Known
 
 MOST, RELATIVE_STEP = 40_000_000, 0.05
 """Steps from one front to the next that are looked at, at all rates together; and the share of the
@@ -215,7 +215,7 @@ def sweep(known: Known, some: Spans) -> None:
         if not trial.refutes():
             return
         left = trial.left
-        known.prove(SWEEP, rate, began_s, knows=BEST_LINKS)
+        known.prove(SWEEP, rate, began_s)
 
 
 def _rates(some: Spans, alike: Classes) -> FloatArray:

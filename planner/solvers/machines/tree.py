@@ -17,7 +17,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.machines import RELATIVE_TOLERANCE, Placement
 from planner.programs.spans import Cut, Spans, cut_rates, layer_rates
-from planner.solvers.machines.flows import maximum_flow
+from planner.solvers.machines.maximum_flow import maximum_flow
 
 AT_ONCE = 40_000
 """Parts of placements that are looked at together: few go down soon, many are quick."""
