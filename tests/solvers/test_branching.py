@@ -11,7 +11,7 @@ from planner.programs.cells import cell_rows
 from planner.programs.placement import UNLIMITED, PlacementProgram, Uses, violations
 from planner.programs.relaxation import priced, relaxation, whole_counts
 from planner.solvers.answers import Clock
-from planner.solvers.placement import branching, solve_placement
+from planner.solvers.placement import branching, pricing, solve_placement
 from planner.solvers.placement.pricing import Vertices, prices_of
 from planner.solvers.solution import Effort, Status
 from planner.topology.openings import all_free, openings
@@ -113,3 +113,18 @@ def test_out_of_time_there_is_a_packing_and_what_was_proved():
     found = branching.solve(holed(0), Effort(time_limit_s=0.05))
     assert found.answer is not None
     assert found.proof.bound <= found.proof.value
+
+
+def test_ctrl_c_ends_it_with_the_packing_in_hand(monkeypatch):
+    """HiGHS runs in a thread of its own and says that it was interrupted."""
+    calls = []
+
+    def interrupted(highs, *, is_linear):
+        calls.append(highs)
+        return True
+
+    monkeypatch.setattr(pricing, "run_highs", interrupted)
+    found = branching.solve(holed(2), Effort(time_limit_s=60.0))
+    assert found.stopped_by == "interrupt"
+    assert found.answer is not None
+    assert len(calls) <= 2

@@ -25,14 +25,14 @@ PLACEMENT_SOLVERS = {
     "highs": "planner.solvers.placement.highs",
     "cpsat": "planner.solvers.placement.cpsat",
     "narrowing": "planner.solvers.placement.narrowing",
-    "branching": "planner.solvers.placement.branching",
     "exhaustive": "planner.solvers.placement.exhaustive",
 }
+_BRANCHING = {"branching": "planner.solvers.placement.branching"}
+"""Not to be asked for by itself: it proves packings only, and finds no others."""
 _THEN = {
     "highs": ("cpsat", "scip"),
     "cpsat": ("highs", "scip"),
     "narrowing": ("highs", "scip"),
-    "branching": ("highs", "scip"),
     "exhaustive": (),
 }
 """Whom to ask next: those of another lineage, the one that starts sooner first."""
@@ -129,7 +129,9 @@ def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Pro
 
 def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
     def ask(effort: Effort) -> Word[Counts]:
-        module = import_module(PLACEMENT_SOLVERS["highs" if name == "scip" else name])
+        module = import_module(
+            {**PLACEMENT_SOLVERS, **_BRANCHING}["highs" if name == "scip" else name]
+        )
         backend: Backend = module.solve_by_scip if name == "scip" else module.solve
         return backend(program, effort)
 

@@ -37,7 +37,7 @@ from planner.solvers.answers import Clock
 from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import Vertices
 from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Effort, Stop
 
 MOST_ENTRIES = 200_000
 """Uses of resources of a program that branches are tried on."""
@@ -72,10 +72,48 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     clock = Clock()
     limit_s = effort.seconds()
     left_s = math.inf if limit_s is None else limit_s
-    relaxed = relaxation(program)
     found = _Found(program)
     found.take(greedy(program))
-    n_splits = 0
+    counting = _counted(program, found, effort, (clock, left_s))
+    time = (clock, 0.0 if counting.is_interrupted else left_s)
+    tree = _Tree(program, counting.relaxed, effort, time)
+    bound = tree.run(found, effort.gap)
+    closed = found.counts is not None and is_closed(found.value, bound, effort.gap)
+    outcome: Outcome = "optimal" if closed else "stopped"
+    is_late = not closed and clock.elapsed_s() >= left_s
+    is_interrupted = counting.is_interrupted or tree.is_interrupted
+    stopped_by: Stop = "interrupt" if is_interrupted else "time limit" if is_late else ""
+    proof = Proof(
+        prover=f"{MULTIPLIERS} in branches",
+        outcome=outcome,
+        value=found.value,
+        bound=min(bound, found.value),
+        wall_s=clock.elapsed_s(),
+        note="out of time" if stopped_by == "time limit" else stopped_by,
+    )
+    return Word(
+        answer=found.counts,
+        proof=proof,
+        n_nodes=2 * (counting.n_splits + tree.n_splits),
+        stopped_by=stopped_by,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counting:
+    """The relaxation with rows of whole numbers, and what it took."""
+
+    relaxed: Relaxation
+    n_splits: int
+    is_interrupted: bool
+
+
+def _counted(
+    program: PlacementProgram, found: _Found, effort: Effort, time: tuple[Clock, float]
+) -> _Counting:
+    """Prove a row for each sum that is whole; each may take half of what is left for all."""
+    (clock, left_s), relaxed, n_splits = time, relaxation(program), 0
+    is_interrupted = False
     for count in whole_counts(program):
         spent_s = clock.elapsed_s()
         until_s = spent_s + max(0.0, COUNT_SHARE * left_s - spent_s) / 2
@@ -84,25 +122,10 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         n_splits += tree.n_splits
         if math.isfinite(most):
             relaxed = with_row(relaxed, count, most)
-    tree = _Tree(program, relaxed, effort, (clock, left_s))
-    bound = tree.run(found, effort.gap)
-    closed = found.counts is not None and is_closed(found.value, bound, effort.gap)
-    outcome: Outcome = "optimal" if closed else "stopped"
-    is_late = not closed and clock.elapsed_s() >= left_s
-    proof = Proof(
-        prover=f"{MULTIPLIERS} in branches",
-        outcome=outcome,
-        value=found.value,
-        bound=min(bound, found.value),
-        wall_s=clock.elapsed_s(),
-        note="out of time" if is_late else "",
-    )
-    return Word(
-        answer=found.counts,
-        proof=proof,
-        n_nodes=2 * (n_splits + tree.n_splits),
-        stopped_by="time limit" if is_late else "",
-    )
+        is_interrupted = tree.is_interrupted
+        if is_interrupted:
+            break
+    return _Counting(relaxed=relaxed, n_splits=n_splits, is_interrupted=is_interrupted)
 
 
 def _single(program: PlacementProgram) -> BoolArray:
@@ -219,7 +242,12 @@ class _Tree:
             values = at[1]
 
     def _left_s(self) -> float:
-        return self._until_s - self._clock.elapsed_s()
+        """Time that is left; none after Ctrl-C [s]."""
+        return 0.0 if self.is_interrupted else self._until_s - self._clock.elapsed_s()
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self._vertices.is_interrupted
 
     def _split(self, found: _Found | None) -> bool:
         """Branch on the branch with the least bound; False where time is over."""

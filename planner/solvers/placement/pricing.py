@@ -92,6 +92,7 @@ class Vertices:
     def __init__(self, relaxed: Relaxation, effort: Effort, clock: Clock) -> None:
         by_column = np.lexsort((relaxed.row, relaxed.column))
         starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
+        self.is_interrupted = False
         self._relaxed, self._columns = relaxed, np.arange(len(relaxed.most))
         self._highs = _empty(relaxed, replace(effort, threads=1), clock)
         _add(self._highs, relaxed, (by_column, starts), self._columns)
@@ -109,6 +110,7 @@ class Vertices:
         low, columns = np.zeros(len(most)), self._columns.astype(np.int32)
         self._highs.changeColsBounds(len(most), columns, low, most)
         word, prices = _solve(self._highs, self._relaxed)
+        self.is_interrupted |= word == "interrupt"
         if word != "optimal":
             return None
         return prices, np.array(self._highs.getSolution().col_value)
@@ -172,7 +174,8 @@ def _add(
 
 def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
     """How it ended, and the prices that it has."""
-    run_highs(highs, is_linear=True)
+    if run_highs(highs, is_linear=True):
+        return "interrupt", np.zeros(relaxed.n_rows)
     ends, status = highspy.HighsModelStatus, highs.getModelStatus()
     if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
         return "infeasible", np.zeros(relaxed.n_rows)
