@@ -47,9 +47,12 @@ def _cut_short(error: BaseException) -> int:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from planner.endings import cause_of
+    try:
+        from planner.endings import cause_of
 
-    cause = cause_of(error)
+        cause = cause_of(error)
+    except MemoryError as starved:  # not even room to look for it
+        cause = starved
     if cause is None:
         raise error
     is_interrupted = isinstance(cause, KeyboardInterrupt)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
-from planner.deadlines import timed
+from planner.deadlines import check, timed
 from planner.economics.planning import plan_economics
 from planner.engine_results import EngineConflict
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
@@ -208,6 +208,8 @@ def answers_of(
     for case in cases:
         on_case(case[0])
         try:
+            if found:
+                check()
             found.append((answer(case), ""))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
             if len(cases) == 1 or not _is_of_case(error, of_case):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from planner.deadlines import out_of_time
 from planner.engine.describing import judge
 from planner.engine.planning import EnginePlanner
 from planner.engine_results import EngineConflict, EngineDeployment
@@ -19,11 +20,16 @@ class EngineCandidates:
 
     Args:
         planner: the request with all that it names; its objective is set against speed.
+
+    Raises:
+        OutOfTimeError: time ended before any deployment was found that fits.
     """
 
     def __init__(self, planner: EnginePlanner) -> None:
         self._planner = planner
         self._choices = planner.choices()
+        if self._choices.is_cut and self.is_empty:
+            raise out_of_time()
         self.cost_model = CostModel(name=planner.request.engine)
 
     @cached_property

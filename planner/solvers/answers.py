@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,9 @@ from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Progress
 
 TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
+
+ROOM_BYTES = 64 * 2**20
+"""Address space that has to be free as a solver begins: eight threads of the usual size."""
 
 
 class Clock:
@@ -71,7 +75,11 @@ def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool
 
     Returns:
         whether the run was interrupted.
+
+    Raises:
+        MemoryError: there is no room for the threads that a solver starts.
     """
+    _check_room()
     begun, done = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
@@ -98,6 +106,18 @@ def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool
     if failures:
         raise failures[0]
     return interrupted
+
+
+def _check_room() -> None:
+    """A solver whose threads the system refuses, as under `ulimit -v`, may wait for them for ever.
+
+    Raises:
+        MemoryError: there is no room for the stacks of a few.
+    """
+    try:
+        mmap.mmap(-1, ROOM_BYTES).close()
+    except OSError as error:
+        raise MemoryError from error
 
 
 def _wait(done: threading.Event) -> None:

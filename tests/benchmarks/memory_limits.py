@@ -32,6 +32,7 @@ COMMANDS = (
     "layers {root}/examples/machines/quality-10.toml --quiet",
 )
 LIMITS_MIB = (1000, 600, 450, 350, 300, 260, 220, 180, 140, 100)
+HANGS, HANGS_S = 124, 120.0
 OURS = ("error: ", "hint: ", "wrote ", "<jemalloc>")
 """How a line on stderr may begin: the last is told by pandas' allocator, in whatever it is used."""
 
@@ -43,17 +44,21 @@ def run(line: str, limit_mib: int | None) -> subprocess.CompletedProcess[str]:
         if limit_mib is not None:
             resource.setrlimit(resource.RLIMIT_AS, (limit_mib * MIB, limit_mib * MIB))
 
+    words = [sys.executable, "-m", "planner.command", *line.format(root=ROOT).split()]
     with tempfile.TemporaryDirectory() as folder:
-        return subprocess.run(
-            [sys.executable, "-m", "planner.command", *line.format(root=ROOT).split()],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            preexec_fn=limit,
-            timeout=300,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                preexec_fn=limit,
+                timeout=HANGS_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(words, HANGS, "", f"it hangs for {HANGS_S:g} s")
 
 
 def fault(ran: subprocess.CompletedProcess[str]) -> str:

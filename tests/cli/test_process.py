@@ -120,6 +120,24 @@ def test_ctrl_c_while_a_class_is_made_ends_in_one_line():
     assert (ran.returncode, ran.stdout) == (130, "")
 
 
+_STARVED_TWICE = """\
+import sys
+import planner.endings
+from planner.command import main
+def starved(*rest):
+    raise MemoryError
+import planner.cli
+planner.cli.main = planner.endings.cause_of = starved
+sys.exit(main())
+"""
+
+
+def test_memory_that_ends_while_its_end_is_told_is_told_all_the_same():
+    ran = spawn("models", code=_STARVED_TWICE)
+    assert ran.stderr == "error: out of memory before a plan was found\n"
+    assert (ran.returncode, ran.stdout) == (3, "")
+
+
 _INTERRUPTED_IN_A_MODEL = """\
 import signal, sys
 from pyomo.core.expr import numeric_expr

@@ -21,15 +21,17 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates import candidates
 from planner.estimates.serving import choices
 from planner.explain import EXPLAINED, UNEXPLAINED
-from planner.pareto import frontier
+from planner.pareto import engine_frontier, frontier
 from planner.placing.asking import Serve
 from planner.placing.planning import place
 from planner.planning import plan
 from planner.report.audit import audit_text
 from planner.report.conflict import conflict_text
 from planner.report.terminal import plan_text
+from planner.solvers.stages import flow
 from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.request import SolverOptions, Targets, Workload
+from planner.staging.asking import cut_stages
 
 model, cluster = cache(load_model), cache(load_cluster)
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -155,7 +157,7 @@ def test_a_frontier_of_rates_claims_no_bound_either():
 
 
 def test_cases_of_a_comparison_share_one_limit():
-    """The first takes all the time there is; the second has one block, in which nothing is."""
+    """The first takes all the time there is; the second is not looked at."""
     models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
     asked = {**SMALL, "targets": Targets(tpot_s=0.0035)}
     found = compare(models, [ASKED[1]], **asked, options=limited(60))
@@ -200,6 +202,26 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
     assert cut.alternatives == ()
     with pytest.raises(OutOfTimeError):
         plan_engine(*asked, **small, targets=Targets(tpot_s=1e-5), options=limited(5))
+
+
+def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatch):
+    """One device does not hold the model; those that do were not timed."""
+    monkeypatch.setattr(choices, "ROWS_AT_ONCE", 8)
+    asked = load_architecture("llama-3.1-70b"), cluster("h100-nvl8-x1")
+    small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
+    with pytest.raises(OutOfTimeError):
+        engine_frontier(*asked, **small, options=limited(2))
+    assert engine_frontier(*asked, **small, options=limited(ENOUGH)).points
+
+
+def test_stages_without_time_to_write_their_program_are_exit_3(monkeypatch):
+    monkeypatch.setattr(flow, "AT_ONCE", 4)
+    asked = load_architecture("llama-3.1-8b"), "h100-sxm:tp1x2"
+    with pytest.raises(OutOfTimeError) as caught:
+        cut_stages(*asked, batch=4, time_limit_s=3.0)
+    assert caught.value.time_limit_s == 3.0
+    found = cut_stages(*asked, batch=4, time_limit_s=1e6)
+    assert found.certificate.status == "optimal"
 
 
 def test_economics_without_time_to_evaluate_is_exit_3():

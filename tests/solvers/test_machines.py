@@ -18,7 +18,7 @@ from planner.solvers.machines import EVEN_PRICES, PlacementSolution, place
 from planner.solvers.machines.covers import CoverSearch
 from planner.solvers.machines.known import Known, Tries
 from planner.solvers.machines.rows import best_row
-from planner.solvers.machines.sweep import Sweep
+from planner.solvers.machines.sweep import Sweep, sweep
 from planner.solvers.machines.tree import Tree
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
@@ -170,6 +170,20 @@ def test_that_no_link_joins_the_machines_is_proven():
     assert found.placement is None
     assert found.rate == 0.0
     assert found.proved.status is Status.INFEASIBLE
+
+
+def test_bounds_that_fall_without_end_stop_where_no_rate_is_left():
+    """Two machines of one layer each, three layers: F ≤ 2 F / 3, again and again."""
+    some = pool(3, [[5.0]], [0, 0])
+    assert place(some, Tries()).proved.status is Status.INFEASIBLE
+    known, held = Known(pool=some, tries=Tries()), spans(some)
+    known.prove(EVEN_PRICES, 5.0, 0.0)
+    machines._cover(known, held)
+    assert known.bound <= 1e-6
+    other = Known(pool=some, tries=Tries())
+    other.prove(EVEN_PRICES, 5.0, 0.0)
+    sweep(other, held)
+    assert other.bound <= 1e-6
 
 
 def test_twice_the_rates_twice_the_answer():

@@ -199,10 +199,9 @@ def _decode_stages() -> object:
 
 
 def _prefill_stages() -> object:
-    asked: dict[str, Any] = {"batch": 4, "weights_format": "fp8_block", "phase": "prefill"}
-    groups = "h100-sxm:tp8ep4x2,h200:tp8"
-    model = _architecture("DeepSeek-V3")
-    return cut_stages(model, groups, objective="latency", n_microbatches=2, **asked)
+    asked: dict[str, Any] = {"batch": 4, "phase": "prefill", "objective": "latency"}
+    groups, model = "l4:tp2ep2x2,l40s:tp1x1", _architecture("Qwen3-30B-A3B")
+    return cut_stages(model, groups, n_microbatches=2, **asked)
 
 
 def machines(*counts: int, **changes: Any) -> LayersSpec:

@@ -21,6 +21,7 @@ from planner.programs.covers import (
     covered_layers_bound,
 )
 from planner.solvers.highs_run import options_of, run_highs, set_options
+from planner.solvers.machines.known import LEAST_RATE
 from planner.solvers.solution import Effort
 
 MOST_ROUNDS = 400
@@ -75,7 +76,7 @@ class CoverSearch:
 
     def least_bound(self, low: float, high: float, *, tolerance: float) -> float:
         """Bisect the rates between one that is reached and one that is a bound [tokens/s]."""
-        while high - low > tolerance * high:
+        while high - low > tolerance * high and high > LEAST_RATE:
             middle = (low + high) / 2
             if time.perf_counter() > self.deadline_s:
                 break

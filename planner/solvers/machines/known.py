@@ -143,4 +143,4 @@ class Known:
     @property
     def is_closed(self) -> bool:
         """Whether nothing is left to be found, within the gap that was asked for."""
-        return self.bound <= self.rate * (1.0 + self.tries.gap)
+        return self.bound <= max(self.rate * (1.0 + self.tries.gap), LEAST_RATE)

@@ -15,7 +15,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.machines import Classes, classes, regions
 from planner.programs.spans import Spans
 from planner.programs.sweeps import SweepProgram, sweep_program
-from planner.solvers.machines.known import Known
+from planner.solvers.machines.known import LEAST_RATE, Known
 
 MOST, RELATIVE_STEP = 40_000_000, 0.05
 """Steps from one front to the next that are looked at, at all rates together; and the share of the
@@ -206,7 +206,7 @@ def sweep(known: Known, some: Spans) -> None:
     step = (known.bound - known.rate) * RELATIVE_STEP
     left = MOST
     while not known.is_closed and not known.is_late:
-        began_s, rate = time.perf_counter(), max(known.bound - step, known.rate)
+        began_s, rate = time.perf_counter(), max(known.bound - step, known.rate, LEAST_RATE)
         alike = classes(known.pool, regions(known.pool, rate), hopes=True)
         program = sweep_program(alike, _rates(some, alike), rate)
         if program is None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
-from planner.errors import SolverError
+from planner.errors import OutOfTimeError, SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import ENUMERATION, refusal, vouched
 from planner.programs.stages import (
@@ -241,7 +241,10 @@ class _Search:
                 wall_s=0.0,
             )
             return Word(answer=None, proof=proof)
-        word = _backend(name)(self.program, posed, effort)
+        try:
+            word = _backend(name)(self.program, posed, effort)
+        except OutOfTimeError:
+            return _unasked(name)
         if word.stopped_by == "interrupt":
             raise KeyboardInterrupt
         if word.answer is None:
@@ -253,6 +256,19 @@ class _Search:
             return replace(word, answer=None, proof=proof)
         value = value_ms(self.program, word.answer, "latency")
         return replace(word, proof=replace(word.proof, value=value))
+
+
+def _unasked(name: str) -> Word[Cut]:
+    """Nothing, of a prover whose rows there was no time to write."""
+    proof = Proof(
+        prover=name,
+        outcome="stopped",
+        value=math.inf,
+        bound=-math.inf,
+        wall_s=0.0,
+        note="out of time",
+    )
+    return Word(answer=None, proof=proof, stopped_by="time limit")
 
 
 def _rows(program: StageProgram, at_most_ms: float) -> MixedProgram:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.deadlines import check
 from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
+
+AT_ONCE = 1 << 12
+"""Columns after which somebody looks at the clock."""
 
 
 class _Rows:
@@ -36,6 +40,9 @@ def flow(program: StageProgram, columns: Columns) -> MixedProgram:
     leave(b, t, r)   Σ_{i in class r} y(t, i, b) − Σ_t′ e(b, t, r, t′) = 0
     enter(b, t′)     Σ_{t,r} e(b, t, r, t′) − Σ_j y(t′, b, j) = 0
     groups(t)        Σ_{i,j} y(t, i, j) ≤ n_groups(t)
+
+    Raises:
+        OutOfTimeError: there are many columns, and time ended meanwhile.
     """
     rows = _Rows()
     names = [
@@ -52,6 +59,8 @@ def flow(program: StageProgram, columns: Columns) -> MixedProgram:
     )
     exits: set[tuple[int, int, int]] = set()
     for index, (t, i, j, r) in enumerate(kinds):
+        if index % AT_ONCE == AT_ONCE - 1:
+            check()
         rows.add(("enter", i, t) if i else ("start",), index, -1.0 if i else 1.0)
         if j < program.n_units:
             rows.add(("leave", j, t, r), index, 1.0)
