@@ -59,7 +59,7 @@ from planner.verifier.tori import TorusStand
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DIRECT = 1000
+MOST_DIRECT = 100
 """Columns up to which the backend that was asked for sees all of them at once."""
 SPAN = "torus"
 

@@ -15,13 +15,14 @@ hold, and its least over 0 ≤ n ≤ most falls apart into columns,
 
 With the d_j, the reduced costs, it says more: whoever uses a column of d_j > 0 pays at least
 bound + d_j. So a column whose d_j is more than what is between the bound and a choice in hand
-is in no better choice, and may be left out.
+is in no better choice, and may be left out. All sums are rounded down: what n products may be
+off by, n u / (1 - n u) of what is summed absolutely, is taken off ([Higham2002] 3.5).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +35,13 @@ from planner.programs.placement import (
     most_copies,
     sizes,
 )
+
+MOST_COUNTS = 6
+"""Ways of counting that are tried."""
+MOST_COUNTED = 1e6
+"""Of the least column, that another is worth."""
+
+_UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,12 +135,59 @@ def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, f
 
 
 def priced(relaxed: Relaxation, prices: FloatArray) -> Priced:
-    """What prices of the rows, (R,), prove; those below zero count as zero."""
-    prices = np.maximum(prices, 0.0)
-    reduced = relaxed.objective.copy()
-    np.add.at(reduced, relaxed.column, relaxed.value * prices[relaxed.row])
-    least = np.minimum(reduced, 0.0) * relaxed.most
-    return Priced(bound=float(least.sum() - prices @ relaxed.right), reduced=reduced[:-1])
+    """What prices of the rows, (R,), prove, rounded down; those that are none count as zero."""
+    prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
+    paid, size = relaxed.value * prices[relaxed.row], len(relaxed.objective)
+    reduced = relaxed.objective + np.bincount(relaxed.column, paid, size)
+    mass = np.abs(relaxed.objective) + np.bincount(relaxed.column, np.abs(paid), size)
+    off = _share_lost(len(paid) + size + relaxed.n_rows)
+    reduced -= off * mass
+    least, spent = np.minimum(reduced, 0.0) * relaxed.most, prices * relaxed.right
+    lost = off * (np.abs(least).sum() + np.abs(spent).sum())
+    bound = float(least.sum() - spent.sum() - 2.0 * lost)
+    return Priced(bound=bound if math.isfinite(bound) else -math.inf, reduced=reduced[:-1])
+
+
+def _share_lost(n_terms: int) -> float:
+    """What a sum of so many products may be off by, as a share of the sum of their sizes."""
+    n = n_terms + 8
+    return n * _UNIT_ROUNDOFF / (1.0 - n * _UNIT_ROUNDOFF)
+
+
+def with_row(relaxed: Relaxation, coefficients: FloatArray, at_most: float) -> Relaxation:
+    """With one more row, Σ coefficients_j n_j ≤ at_most, that whoever adds it has proved.
+
+    Args:
+        coefficients: of the columns, (J,).
+    """
+    members = np.flatnonzero(coefficients)
+    return replace(
+        relaxed,
+        row=np.append(relaxed.row, np.full(len(members), relaxed.n_rows, np.int32)),
+        column=np.append(relaxed.column, members.astype(np.int32)),
+        value=np.append(relaxed.value, coefficients[members]),
+        right=np.append(relaxed.right, at_most),
+    )
+
+
+def whole_counts(program: PlacementProgram) -> list[FloatArray]:
+    """What may be counted of a packing in whole numbers: in how many least columns' worth each is.
+
+    Of all columns that gain anything, then of fewer and fewer, those of the most gain for what they
+    count; (J,) each, and divided by what they have in common. That a sum of them is whole says more
+    than the objective, of which columns have a little more or less.
+    """
+    gains = np.where(program.objective < 0, -program.objective, 0.0)
+    if program.is_for_share or not gains.any():
+        return []
+    least = float(gains[gains > 0].min())
+    count = np.rint(np.minimum(gains / least, MOST_COUNTED))
+    worth = np.where(gains > 0, gains / np.maximum(count, 1.0), 0.0)
+    found = []
+    for threshold in np.unique(np.round(worth[gains > 0], 9))[:MOST_COUNTS]:
+        among = np.where(worth >= threshold - 1e-9, count, 0.0)
+        found.append(among / float(np.gcd.reduce(among[among > 0].astype(np.int64))))
+    return found
 
 
 def even_bound(program: PlacementProgram) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,25 @@ def test_the_right_prices_are_the_bound():
     """One copy fits, in the second room: a price of 1/4 a device would say 5/4, rounded room 1."""
     program = _rooms()
     found = priced(relaxation(program), np.zeros(0))
-    assert found.bound == -1.0
+    assert found.bound == pytest.approx(-1.0, rel=1e-12)
+    assert found.bound <= -1.0
     assert violations(program, Counts(copies=(0, 1))) == {}
     assert placement_objective(program, Counts(copies=(0, 1))) == -1.0
+
+
+def test_bounds_by_prices_are_rounded_down():
+    """Sums of fractions say what they come to exactly; the bound is below, by next to nothing."""
+    for seed in range(10):
+        program = _random(seed)
+        relaxed = relaxation(program)
+        prices = np.random.default_rng(seed).random(relaxed.n_rows)
+        found = priced(relaxed, prices)
+        reduced = [Fraction(one) for one in relaxed.objective.tolist()]
+        entries = zip(relaxed.row, relaxed.column, relaxed.value.tolist(), strict=True)
+        for row, column, value in entries:
+            reduced[column] += Fraction(value) * Fraction(float(prices[row]))
+        exact = sum(min(d, 0) * Fraction(m) for d, m in zip(reduced, relaxed.most, strict=True))
+        exact -= sum(Fraction(p) * Fraction(b) for p, b in zip(prices, relaxed.right, strict=True))
+        assert Fraction(found.bound) <= exact
+        assert float(exact) - found.bound <= 1e-9 * (1.0 + abs(float(exact)))
+        assert all(Fraction(a) <= b for a, b in zip(found.reduced, reduced[:-1], strict=True))

@@ -27,6 +27,8 @@ PLACEMENT_SOLVERS = {
     "narrowing": "planner.solvers.placement.narrowing",
     "exhaustive": "planner.solvers.placement.exhaustive",
 }
+_BRANCHING = {"branching": "planner.solvers.placement.branching"}
+"""Not to be asked for by itself: it proves packings only, and finds no others."""
 _THEN = {
     "highs": ("cpsat", "scip"),
     "cpsat": ("highs", "scip"),
@@ -83,7 +85,7 @@ def solve_placement(
     known = [_at_even_prices(program)] if solver == "narrowing" else []
     if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
         return prove((), effort, wanted=proof, known=known)
-    provers = _provers(program, solver)
+    provers = _provers(program, solver, effort)
     solution = prove(provers, effort, wanted=proof, known=known, rows=partial(_rows, program))
     is_tied = bool(program.ties) and program.n_columns <= MOST_TIED
     if is_tied and solution.answer is not None and solution.status.is_final:
@@ -105,14 +107,20 @@ def _rows(program: PlacementProgram) -> MixedProgram:
     return stated(lambda: build(program))
 
 
-def _provers(program: PlacementProgram, solver: str) -> list[Prover[Counts]]:
-    """Whom to ask, in order: the solver, then enumeration, or others where it cannot."""
-    from planner.solvers.placement import exhaustive
+def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:
+    """Whom to ask, in order: the solver, then enumeration, or others where it cannot.
+
+    Within a time limit a packing has branches and narrowing: what solvers of rows would add is
+    less than the time that they take.
+    """
+    from planner.solvers.placement import branching, exhaustive
 
     if solver != "exhaustive" and exhaustive.is_small(program, MOST_COUNTED):
         return [_prover(program, solver), _prover(program, "exhaustive")]
     if solver == "narrowing" and len(program.uses.amount) > MOST_STATED:
         return [_prover(program, solver)]
+    if solver == "narrowing" and effort.seconds() is not None and branching.applies(program):
+        return [_prover(program, "branching"), _prover(program, solver)]
     others = _THEN[solver]
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]
@@ -121,7 +129,9 @@ def _provers(program: PlacementProgram, solver: str) -> list[Prover[Counts]]:
 
 def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
     def ask(effort: Effort) -> Word[Counts]:
-        module = import_module(PLACEMENT_SOLVERS["highs" if name == "scip" else name])
+        module = import_module(
+            {**PLACEMENT_SOLVERS, **_BRANCHING}["highs" if name == "scip" else name]
+        )
         backend: Backend = module.solve_by_scip if name == "scip" else module.solve
         return backend(program, effort)
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from planner.certificates import Proof
+from planner.equations.arrays import FloatArray
 from planner.programs.placement import (
     Counts,
     PlacementProgram,
@@ -39,8 +40,12 @@ def at_even_prices(program: PlacementProgram) -> Word[Counts]:
     return Word(answer=counts, proof=proof)
 
 
-def greedy(program: PlacementProgram) -> Counts | None:
-    """One column after the other, what is worth most for what it uses first; None if not valid."""
+def greedy(program: PlacementProgram, *, first: FloatArray | None = None) -> Counts | None:
+    """One column after the other, what is worth most for what it uses first; None if not valid.
+
+    Args:
+        first: what goes before worth, the largest first, (J,).
+    """
     uses = program.uses
     resource, column, amount = uses.resource, uses.column, uses.amount
     if (np.diff(column) < 0).any():
@@ -51,7 +56,8 @@ def greedy(program: PlacementProgram) -> Counts | None:
     copies = np.zeros(program.n_columns, np.int64)
     worth = program.objective / np.maximum(sizes(program), 1.0)
     most = most_copies(program)
-    for j in np.argsort(worth, kind="stable").tolist():
+    order = np.argsort(worth, kind="stable") if first is None else np.lexsort((worth, -first))
+    for j in order.tolist():
         if program.objective[j] >= 0 or most[j] < 1:
             continue
         mine = slice(starts[j], starts[j + 1])

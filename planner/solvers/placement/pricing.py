@@ -8,6 +8,7 @@ best one are kept, so that running out of time costs sharpness and no validity.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from operator import itemgetter
 
@@ -81,6 +82,40 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
         is_known[joining] = True
 
 
+class Vertices:
+    """HiGHS on all columns of a relaxation, solved again where some columns are left out.
+
+    Presolve is off, since each solve begins at the vertex of the one before; what HiGHS says is
+    believed of nothing but prices, which prove what they prove.
+    """
+
+    def __init__(self, relaxed: Relaxation, effort: Effort, clock: Clock) -> None:
+        by_column = np.lexsort((relaxed.row, relaxed.column))
+        starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
+        self.is_interrupted = False
+        self._relaxed, self._columns = relaxed, np.arange(len(relaxed.most))
+        self._highs = _empty(relaxed, replace(effort, threads=1), clock)
+        _add(self._highs, relaxed, (by_column, starts), self._columns)
+
+    def at(self, most: FloatArray, left_s: float) -> tuple[FloatArray, FloatArray] | None:
+        """Prices of the rows, (R,), and the columns' values, (J + 1,); None without a vertex.
+
+        Args:
+            most: the largest value of each column, 0 of those that are left out, (J + 1,).
+            left_s: time that is left [s].
+        """
+        if math.isfinite(left_s):  # HiGHS counts the time of all its runs
+            spent_s = float(self._highs.getRunTime())
+            self._highs.setOptionValue("time_limit", spent_s + max(left_s, 0.0))
+        low, columns = np.zeros(len(most)), self._columns.astype(np.int32)
+        self._highs.changeColsBounds(len(most), columns, low, most)
+        word, prices = _solve(self._highs, self._relaxed)
+        self.is_interrupted |= word == "interrupt"
+        if word != "optimal":
+            return None
+        return prices, np.array(self._highs.getSolution().col_value)
+
+
 def _promising(relaxed: Relaxation) -> IntArray:
     """The share, and the columns that are worth most for what they use."""
     n_columns = len(relaxed.most) - 1
@@ -139,7 +174,8 @@ def _add(
 
 def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
     """How it ended, and the prices that it has."""
-    run_highs(highs, is_linear=True)
+    if run_highs(highs, is_linear=True):
+        return "interrupt", np.zeros(relaxed.n_rows)
     ends, status = highspy.HighsModelStatus, highs.getModelStatus()
     if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
         return "infeasible", np.zeros(relaxed.n_rows)

@@ -1,0 +1,314 @@
+"""Bounds of packings by branches: pairs of resources that share a column, or do not.
+
+Where the relaxation is some per cent above any packing, because what is free between others comes
+in odd pieces, solvers of rows search for long without a better bound. Branches on pairs move it: of
+two resources with room for one copy each, either no column that uses both is chosen, or one is, and
+then no column that uses one of the two alone [RyanFoster1981]. Each branch leaves columns out. In
+each HiGHS prices the rows, and the prices prove a bound of the branch by arithmetic
+(`programs.relaxation.priced`); the least of all branches that are open is a bound of the program.
+
+Before that the same is done for sums that are whole numbers (`programs.relaxation.whole_counts`):
+their bounds are rounded down, and stand as further rows. Where slices differ little but in their
+places, it is these that close most of a gap.
+
+So nothing here is a solver's word: prices are proved by whoever adds them up, and the branches are
+two cases of which one holds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.certificates import Outcome, Proof
+from planner.equations.arrays import BoolArray, FloatArray
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    placement_objective,
+)
+from planner.programs.proofs import MULTIPLIERS, is_closed
+from planner.programs.relaxation import Relaxation, priced, relaxation, whole_counts, with_row
+from planner.solvers.answers import Clock
+from planner.solvers.placement.greedy import greedy
+from planner.solvers.placement.pricing import Vertices
+from planner.solvers.proving import Word
+from planner.solvers.solution import Effort, Stop
+
+MOST_ENTRIES = 200_000
+"""Uses of resources of a program that branches are tried on."""
+MOST_RESOURCES = 1024
+"""Its resources: pairs of them are looked at."""
+N_TRIED = 4
+"""Pairs of which both branches are priced, to take the one that moves the bound most."""
+N_LOOKED_AT = 400
+"""Pairs that are nearest to undecided, of which those are taken."""
+COUNT_SHARE = 0.5
+"""Of the time, for whole numbers."""
+MOST_SPLITS = 2000
+"""Pairs that are branched on at most: without a time limit other provers have their turn."""
+DIVE_EVERY = 16
+"""Branchings after which a packing is looked for below the best branch."""
+_CLOSE = 1e-6
+
+
+def applies(program: PlacementProgram) -> bool:
+    """Whether pairs can be branched on: a packing, of a size that is priced in milliseconds."""
+    amounts = program.uses.amount
+    is_small = len(amounts) <= MOST_ENTRIES and program.n_resources <= MOST_RESOURCES
+    return is_small and bool((amounts > 0).all()) and bool((_single(program)).any())
+
+
+def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
+    """A bound by branches, and the best packing that was met on the way.
+
+    Raises:
+        SolverError: HiGHS failed.
+    """
+    clock = Clock()
+    limit_s = effort.seconds()
+    left_s = math.inf if limit_s is None else limit_s
+    found = _Found(program)
+    found.take(greedy(program))
+    counting = _counted(program, found, effort, (clock, left_s))
+    time = (clock, 0.0 if counting.is_interrupted else left_s)
+    tree = _Tree(program, counting.relaxed, effort, time)
+    bound = tree.run(found, effort.gap)
+    closed = found.counts is not None and is_closed(found.value, bound, effort.gap)
+    outcome: Outcome = "optimal" if closed else "stopped"
+    is_late = not closed and clock.elapsed_s() >= left_s
+    is_interrupted = counting.is_interrupted or tree.is_interrupted
+    stopped_by: Stop = "interrupt" if is_interrupted else "time limit" if is_late else ""
+    proof = Proof(
+        prover=f"{MULTIPLIERS} in branches",
+        outcome=outcome,
+        value=found.value,
+        bound=min(bound, found.value),
+        wall_s=clock.elapsed_s(),
+        note="out of time" if stopped_by == "time limit" else stopped_by,
+    )
+    return Word(
+        answer=found.counts,
+        proof=proof,
+        n_nodes=2 * (counting.n_splits + tree.n_splits),
+        stopped_by=stopped_by,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counting:
+    """The relaxation with rows of whole numbers, and what it took."""
+
+    relaxed: Relaxation
+    n_splits: int
+    is_interrupted: bool
+
+
+def _counted(
+    program: PlacementProgram, found: _Found, effort: Effort, time: tuple[Clock, float]
+) -> _Counting:
+    """Prove a row for each sum that is whole; each may take half of what is left for all."""
+    (clock, left_s), relaxed, n_splits = time, relaxation(program), 0
+    is_interrupted = False
+    for count in whole_counts(program):
+        spent_s = clock.elapsed_s()
+        until_s = spent_s + max(0.0, COUNT_SHARE * left_s - spent_s) / 2
+        tree = _Tree(program, _counting(relaxed, count), effort, (clock, until_s))
+        most = tree.whole(found.counted(count))
+        n_splits += tree.n_splits
+        if math.isfinite(most):
+            relaxed = with_row(relaxed, count, most)
+        is_interrupted = tree.is_interrupted
+        if is_interrupted:
+            break
+    return _Counting(relaxed=relaxed, n_splits=n_splits, is_interrupted=is_interrupted)
+
+
+def _single(program: PlacementProgram) -> BoolArray:
+    """Resources that have room for one copy of anything, (R,)."""
+    return np.asarray(program.free == 1)
+
+
+def _counting(relaxed: Relaxation, count: FloatArray) -> Relaxation:
+    """The same rows, and a sum of columns to be as large as can be."""
+    return replace(relaxed, objective=np.append(-count, 0.0))
+
+
+class _Found:
+    """The best packing so far."""
+
+    def __init__(self, program: PlacementProgram) -> None:
+        self._program = program
+        self.counts: Counts | None = None
+        self.value = math.inf
+
+    def take(self, counts: Counts | None) -> None:
+        """Keep it if it is better."""
+        if counts is None:
+            return
+        value = placement_objective(self._program, counts)
+        if value < self.value:
+            self.counts, self.value = counts, value
+
+    def counted(self, count: FloatArray) -> float:
+        """What a sum comes to in it; -inf without one."""
+        if self.counts is None:
+            return -math.inf
+        return float(count @ np.array(self.counts.copies, dtype=float))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Branch:
+    """Columns that are left, what is proved of them, and the vertex of their relaxation."""
+
+    most: FloatArray
+    bound: float
+    values: FloatArray
+
+
+class _Tree:
+    """Branches of one objective, the one with the least bound first."""
+
+    def __init__(
+        self,
+        program: PlacementProgram,
+        relaxed: Relaxation,
+        effort: Effort,
+        time: tuple[Clock, float],
+    ) -> None:
+        self._program, self._relaxed = program, relaxed
+        self._clock, self._until_s = time
+        self._vertices = Vertices(relaxed, replace(effort, time_limit_s=None), Clock())
+        uses = program.uses
+        self._rows = np.flatnonzero(_single(program))
+        number = np.full(program.n_resources, -1)
+        number[self._rows] = np.arange(len(self._rows))
+        stands = number[uses.resource] >= 0
+        self._uses = np.zeros((len(self._rows), program.n_columns), np.bool_)
+        self._uses[number[uses.resource[stands]], uses.column[stands]] = True
+        self._order = itertools.count()
+        self._open: list[tuple[float, int, _Branch]] = []
+        self._ended = math.inf  # the least bound of branches that are not branched on
+        self.n_splits = 0
+        self._push(self._branch(relaxed.most, -math.inf))
+
+    @property
+    def bound(self) -> float:
+        """No choice has a smaller objective."""
+        return min(self._ended, self._open[0][0] if self._open else math.inf)
+
+    def whole(self, at_least: float) -> float:
+        """The largest value of a sum of whole numbers that is not excluded.
+
+        Args:
+            at_least: what a packing reaches: not worth excluding.
+        """
+        if not math.isfinite(self.bound):
+            return math.inf
+        most = math.floor(-self.bound)
+        while most > at_least and self._split(None):
+            most = min(most, math.floor(-self.bound))
+        return float(most)
+
+    def run(self, found: _Found, gap: float) -> float:
+        """The bound when the time is over, or it is as near to what is found as was asked."""
+        while self._open and not is_closed(found.value, self.bound, gap):
+            if self.n_splits % DIVE_EVERY == 0:
+                self._dive(self._open[0][2], found)
+            if not self._split(found):
+                break
+        return self.bound
+
+    def _dive(self, branch: _Branch, found: _Found) -> None:
+        """Choose one column after the other, the nearest to chosen first, and price the rest."""
+        most, values = branch.most.copy(), branch.values
+        is_chosen = np.zeros(len(values), np.bool_)
+        while self._left_s() > 0:
+            found.take(greedy(self._program, first=is_chosen[:-1] + values[:-1]))
+            open_to = np.where(is_chosen | (most <= 0), 0.0, values)
+            column = int(np.argmax(open_to[:-1]))
+            if open_to[column] <= _CLOSE:
+                return
+            is_chosen[column] = True
+            shares = np.flatnonzero(self._uses[self._uses[:, column]].any(axis=0))
+            most[shares[shares != column]] = 0.0
+            at = self._vertices.at(most, max(self._left_s(), 0.05))
+            if at is None:
+                return
+            values = at[1]
+
+    def _left_s(self) -> float:
+        """Time that is left; none after Ctrl-C [s]."""
+        return 0.0 if self.is_interrupted else self._until_s - self._clock.elapsed_s()
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self._vertices.is_interrupted
+
+    def _split(self, found: _Found | None) -> bool:
+        """Branch on the branch with the least bound; False where time is over."""
+        if not self._open or self._left_s() <= 0 or self.n_splits >= MOST_SPLITS:
+            return False
+        _, _, branch = self._open[0]
+        if found is not None:
+            found.take(greedy(self._program, first=branch.values[:-1]))
+        best: tuple[float, list[_Branch]] | None = None
+        for gone in self._pairs(branch):
+            both = [self._branch(np.where(out, 0.0, branch.most), branch.bound) for out in gone]
+            moved = [max(one.bound - branch.bound, _CLOSE) for one in both]
+            if best is None or moved[0] * moved[1] > best[0]:
+                best = moved[0] * moved[1], both
+            if self._left_s() <= 0:
+                break
+        heapq.heappop(self._open)
+        self.n_splits += 1
+        if best is None:
+            self._ended = min(self._ended, branch.bound)
+            return True
+        for one in best[1]:
+            self._push(one)
+        return True
+
+    def _push(self, branch: _Branch) -> None:
+        heapq.heappush(self._open, (branch.bound, next(self._order), branch))
+
+    def _branch(self, most: FloatArray, at_least: float) -> _Branch:
+        """What prices prove of the columns that are left; at least what was proved of more.
+
+        Where HiGHS has no prices, because no choice is left or for want of time, that is all.
+        """
+        found = self._vertices.at(most, max(self._left_s(), 0.05))
+        if found is None:
+            return _Branch(most=most, bound=at_least, values=np.zeros(len(most)))
+        prices, values = found
+        bound = priced(replace(self._relaxed, most=most), prices).bound
+        return _Branch(most=most, bound=max(bound, at_least), values=values)
+
+    def _pairs(self, branch: _Branch) -> list[tuple[BoolArray, BoolArray]]:
+        """For each of some pairs, the columns that each of its branches leaves out, (J + 1,)."""
+        values = branch.values[:-1]
+        parts = np.flatnonzero((values > _CLOSE) & (values < 1.0 - _CLOSE))
+        if not len(parts):
+            return []
+        use = self._uses[:, parts].astype(np.float64)
+        together = (use * values[parts]) @ use.T
+        np.fill_diagonal(together, 0.0)
+        first, second = np.triu_indices(len(self._rows), 1)
+        undecided = np.minimum(together, 1.0 - together)[first, second]
+        near = np.argsort(-undecided, kind="stable")[:N_LOOKED_AT]
+        found: list[tuple[BoolArray, BoolArray]] = []
+        met: set[bytes] = set()
+        for pair in near[undecided[near] > _CLOSE].tolist():
+            one, other = self._uses[first[pair]], self._uses[second[pair]]
+            which = (one & other)[parts].tobytes()  # pairs of the same columns are the same
+            if which in met:
+                continue
+            met.add(which)
+            found.append((np.append(one & other, False), np.append(one ^ other, False)))
+            if len(found) == N_TRIED:
+                break
+        return found
