@@ -40,8 +40,11 @@ def verify(answer: object, *, prove: bool = False, shown: str = "answer") -> Ver
         read = load_answer(str(answer), asked_by="ANSWER")
     elif isinstance(answer, Mapping):
         read = answer_of(dict(answer), shown=shown)
-    else:
+    elif isinstance(answer, tuple(kind.record for kind in ANSWER_KINDS)):
         read = answer_of(answer_json(answer), shown=shown)
+    else:
+        fact = "is no path, no mapping and no answer of the planner"
+        raise SpecError([Problem(where=shown, value=type(answer).__name__, fact=fact)])
     return verified(read, prove=prove, shown=shown)
 
 

@@ -255,3 +255,9 @@ def test_a_file_that_is_another_here_is_noted_and_changes_nothing(tmp_path, monk
         "the model in `models/llama-3-8b.toml` here is not the one of the answer",
         "the model in `mine.toml` here is not the one of the answer",
     )
+
+
+@pytest.mark.parametrize("what", [None, 3, b"{}", [1]])
+def test_what_is_no_answer_is_refused_by_its_type(what):
+    with pytest.raises(SpecError, match=f"`{type(what).__name__}`.*is no path"):
+        verify(what)
