@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from planner.certify import certified
-from planner.deadlines import is_set, out_of_time, solver_limit_s, timed
+from planner.deadlines import solver_limit_s, timed
 from planner.errors import NoPlanError
 from planner.programs.machines import Pool
 from planner.solvers.machines import PlacementSolution, place
@@ -41,6 +41,7 @@ def place_layers(
     Raises:
         NoPlanError: the machines cannot hold the layers, or no links join them.
         OutOfTimeError: the time limit came before any placement.
+        UnsettledError: none was found, and that there is none is not proven.
         SolverError: the placement fails its replay as a maximum flow.
     """
     began_s = time.perf_counter()
@@ -101,18 +102,12 @@ def _what(layers: LayersSpec) -> str:
     return f"{layers.n_layers} layers on {layers.n_machines} machines of `{layers.name}`"
 
 
-def _nothing(asked: LayersRequest, found: PlacementSolution) -> Exception:
+def _nothing(asked: LayersRequest, found: PlacementSolution) -> BaseException:
     """Why there is no placement: it is proven, time is up, or none was found."""
-    is_proven = found.proved.status is Status.INFEASIBLE
-    if not is_proven and is_set() and found.proved.stopped_by:
-        return out_of_time(found.bound, dimension="token/s")
-    fact = (
-        "no placement that links join from end to end was found; that there is none is not proven"
-    )
-    if is_proven:
-        fact = "links join no placement from end to end, as is proven by " + ", ".join(
-            found.proved.vouched.by
-        )
+    if found.proved.status is not Status.INFEASIBLE:
+        return found.proved.unsettled(found.bound, dimension="token/s")
+    provers = ", ".join(found.proved.vouched.by)
+    fact = f"links join no placement from end to end, as is proven by {provers}"
     conflict = StagingConflict(what=_what(asked.layers), facts=(fact,), remedy="add links")
     return NoPlanError(conflict)
 

@@ -10,12 +10,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from planner.errors import NoPlanError, RequestError
+from planner.errors import NoPlanError, RequestError, UnsettledError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stages import clock_of, unit_table
 from planner.report.layers import layers_line
+from planner.solvers.machines.known import Tries
+from planner.solvers.solution import Status
 from planner.specs.engine_files import load_engine
 from planner.specs.layer_files import load_layers
 from planner.specs.reading import load_architecture
@@ -278,6 +280,16 @@ def test_that_links_join_no_placement_is_proven_and_said(tmp_path):
     apart = replace(layers, machines=kinds, matrix_tokens_per_s=((0.0,) * 3,) * 3)
     with pytest.raises(NoPlanError, match="join no placement from end to end, as is proven by"):
         place_layers(apart)
+
+
+def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
+    from planner.staging import placing
+
+    found = placing.place(pool_of(three(tmp_path)), Tries())
+    nothing = replace(found.proved, answer=None, status=Status.UNKNOWN, stopped_by="")
+    monkeypatch.setattr(placing, "place", lambda *_: replace(found, proved=nothing))
+    with pytest.raises(UnsettledError):
+        place_layers(three(tmp_path))
 
 
 def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch):
