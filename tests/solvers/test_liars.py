@@ -10,6 +10,7 @@ import pytest
 from planner import search
 from planner.programs.experts import ExpertProgram
 from planner.programs.layout import objective
+from planner.programs.posed import InMemory
 from planner.solvers import solve
 from planner.solvers.experts.exhaustive import solve_exhaustive
 from planner.solvers.experts.solving import solve_experts
@@ -48,10 +49,10 @@ def test_of_layouts(monkeypatch, lie, seed):
     layout = random_program(4, 6, seed=seed)
     optimum = solve(layout, solver="exhaustive").objective
     lies(monkeypatch, "highs", lie)
-    found = search.search(posed(layout), SolverOptions(proof="two"))
+    found = search.search(InMemory(posed(layout)), SolverOptions(proof="two"))
     assert is_honest(found.solution, optimum)
     assert found.solution.objective == pytest.approx(optimum, rel=SAME)
-    assert objective(layout, found.assignment) == pytest.approx(optimum, rel=SAME)
+    assert objective(found.posed.program, found.assignment) == pytest.approx(optimum, rel=SAME)
 
 
 @pytest.mark.parametrize("lie", LIES)
