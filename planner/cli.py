@@ -32,7 +32,7 @@ from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
 from planner.commands.verify import verify
 from planner.deadlines import counted_from
-from planner.endings import cause_of, was_heard
+from planner.endings import cause_of, check_room, was_heard
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -63,6 +63,8 @@ _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
+ROOM_BYTES = 100 * 2**20
+"""Address space that a command needs: without it OpenBLAS ends the process, with 1."""
 
 UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"], ["verify"])
 """Commands without `--solver`."""
@@ -215,6 +217,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
         return _help(command)
     if standing[:1] == ["--version"]:
         return Answer(text=_version())
+    check_room(ROOM_BYTES)
     tokens = [*command, *standing[:1]] if standing else said.tokens
     try:
         function, bound, injected = _app().parse_args(

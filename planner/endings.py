@@ -93,6 +93,20 @@ def _is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (is_telling and any(t in said for t in _NO_MEMORY))
 
 
+def check_room(n_bytes: int) -> None:
+    """Begin nothing that has no room, as under `ulimit -v`: libraries hang, or end the process.
+
+    Raises:
+        MemoryError: so much address space is not to be had.
+    """
+    import mmap
+
+    try:
+        mmap.mmap(-1, n_bytes).close()
+    except OSError as error:
+        raise MemoryError from error
+
+
 @contextmanager
 def held(signals: tuple[int, ...]) -> Iterator[list[int]]:
     """Hold signals back until the block is done; then they go to whom they would have gone.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.endings import check_room
 from planner.programs.layout import (
     Assignment,
     BoolArray,
@@ -79,7 +79,7 @@ def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool
     Raises:
         MemoryError: there is no room for the threads that a solver starts.
     """
-    _check_room()
+    check_room(ROOM_BYTES)  # CP-SAT waits for ever for a thread that the system refuses
     begun, done = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
@@ -106,18 +106,6 @@ def run_interruptibly(run: Callable[[], None], stop: Callable[[], None]) -> bool
     if failures:
         raise failures[0]
     return interrupted
-
-
-def _check_room() -> None:
-    """A solver whose threads the system refuses, as under `ulimit -v`, may wait for them for ever.
-
-    Raises:
-        MemoryError: there is no room for the stacks of a few.
-    """
-    try:
-        mmap.mmap(-1, ROOM_BYTES).close()
-    except OSError as error:
-        raise MemoryError from error
 
 
 def _wait(done: threading.Event) -> None:

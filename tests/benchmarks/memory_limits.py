@@ -70,7 +70,9 @@ def fault(ran: subprocess.CompletedProcess[str]) -> str:
     if ran.returncode == 3 and "error: out of memory" not in ran.stderr:
         return f"no sentence: {ran.stderr[-300:]!r}"
     others = [at for at in ran.stderr.splitlines() if at.strip() and not at.startswith(OURS)]
-    return f"a stranger's words: {others[:3]!r}" if ran.returncode == 3 and others else ""
+    has_no_plan = "error: no plan" in ran.stderr or ran.stdout
+    is_told = ran.returncode == 3 or (ran.returncode == 1 and not has_no_plan)
+    return f"a stranger's words: {others[:3]!r}" if is_told and others else ""
 
 
 def main() -> int:

@@ -98,6 +98,10 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     } | {"larger model": (planner.plan, {"model": larger, "cluster": pool, **few})}
 
 
+_NOT_SPOILT = {"return", "choices", "asked", "on_progress", "on_points"}
+"""The first are no arguments; what a listener of the caller's raises is the caller's."""
+
+
 def spoilt_call(rng: random.Random) -> tuple[str, Callable[[], object]]:
     """What a call is, in words, and the call."""
     name = rng.choice(tuple(good()))
@@ -105,7 +109,7 @@ def spoilt_call(rng: random.Random) -> tuple[str, Callable[[], object]]:
     arguments = dict(arguments)
     told = []
     for _ in range(rng.choice((1, 1, 2))):
-        argument = rng.choice(sorted(hints_of(function).keys() - {"return", "choices", "asked"}))
+        argument = rng.choice(sorted(hints_of(function).keys() - _NOT_SPOILT))
         if argument in arguments and rng.random() < 0.6:
             arguments[argument], what = _altered(rng, arguments[argument])
         else:
