@@ -6,6 +6,7 @@ rooms   two resources with 3 and 5 devices; a copy of column 0 takes 4 of the fi
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -138,6 +139,31 @@ def test_all_backends_find_the_same_objective_and_prove_it(seed: int) -> None:
         assert one.bound <= one.objective
         tie = program.ties[0]
         assert tie @ np.array(one.answer.copies) == tie @ np.array(referee.answer.copies)
+
+
+@pytest.mark.parametrize("seed", range(N_RANDOM))
+def test_a_column_may_take_what_a_later_one_adds(seed: int) -> None:
+    """Up to two copies of four columns that take of three resources, or add to them."""
+    rng = np.random.default_rng(seed)
+    amounts = rng.integers(-1, 3, size=(3, 4))
+    resource, column = np.nonzero(amounts)
+    program = replace(
+        _rooms(),
+        resources=("a", "b", "c"),
+        free=rng.integers(0, 3, size=3),
+        uses=Uses(resource=resource, column=column, amount=amounts[resource, column]),
+        column_model=np.zeros(4, int),
+        objective=rng.integers(-4, 4, size=4).astype(float),
+        rate=np.ones(4),
+        column_most=np.full(4, 2),
+        ties=(),
+    )
+    every = np.array(list(itertools.product(range(3), repeat=4)))
+    every = every[(every @ amounts.T <= program.free).all(axis=1)]
+    every = every[every.sum(axis=1) >= program.least[0]]
+    for solver in BACKENDS:
+        found = solve_placement(program, solver=solver)
+        assert found.objective == pytest.approx((every @ program.objective).min(initial=np.inf))
 
 
 def test_random_programs_are_of_every_sort() -> None:

@@ -51,7 +51,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
 
 def is_small(program: PlacementProgram, most: int) -> bool:
     """Whether there are no more choices than so many, whatever rows several columns share."""
-    if (program.uses.amount < 0).any():  # what adds to a resource has to come first
+    if (program.uses.amount < 0).any():  # what is added may leave room for far more choices
         return False
     return float(np.log1p(most_copies(program)).sum()) <= math.log(most)
 
@@ -66,12 +66,15 @@ def _dense(program: PlacementProgram) -> IntArray:
 def _choices(program: PlacementProgram) -> IntArray:
     """All choices within what is free and the replicas of each model, (P, J).
 
-    Columns that add to a resource have to come before those that take of it.
+    A column may take what later ones add to a resource: what they can add at most counts as
+    room until they have had their turn, and a choice ends where they no longer make up for it.
     """
     takes = _dense(program)
     rest = program.free[None, :].astype(np.int64)
     if (rest < 0).any():
         return np.zeros((0, program.n_columns), dtype=np.int64)
+    added = np.maximum(-takes, 0) * most_copies(program)
+    to_come = added.sum(axis=1, keepdims=True) - added.cumsum(axis=1)  # by the columns after each
     left = program.most[None, :].astype(np.int64)
     table = np.zeros((1, 0), dtype=np.int64)
     for j in range(program.n_columns):
@@ -79,18 +82,23 @@ def _choices(program: PlacementProgram) -> IntArray:
         model = program.column_model[j]
         fits = left[:, model]
         if used.any():
-            fits = np.minimum(fits, (rest[:, used] // takes[used, j]).min(axis=1))
+            room = rest[:, used] + to_come[used, j]
+            fits = np.minimum(fits, (room // takes[used, j]).min(axis=1))
         if program.column_most is not None:
             fits = np.minimum(fits, program.column_most[j])
         fits = np.maximum(fits, 0)
         if int(fits.sum()) + len(fits) > MOST_CHOICES:
             raise SolverError(f"more than {MOST_CHOICES} choices are too many to look at each")
-        rows = np.repeat(np.arange(len(table)), fits + 1)
-        copies = np.concatenate([np.arange(n + 1) for n in fits.tolist()])
+        ways = fits + 1
+        rows = np.repeat(np.arange(len(table)), ways)
+        copies = np.arange(len(rows)) - np.repeat(ways.cumsum() - ways, ways)
         table = np.column_stack([table[rows], copies])
         rest = rest[rows] - np.outer(copies, takes[:, j])
         left = left[rows]
         left[:, model] -= copies
+        goes_on = (rest + to_come[:, j] >= 0).all(axis=1)
+        if not goes_on.all():
+            table, rest, left = table[goes_on], rest[goes_on], left[goes_on]
     return table
 
 
