@@ -16,7 +16,7 @@ between = "61035 token/s"          # what each ordered pair of machines can carr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -180,11 +180,8 @@ def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
     if links.coordinator is not None and any(getattr(links, name) for name in ends):
         fact = "is said for each machine too"
         yield Problem(where=shown, key="links.coordinator", fact=fact, remedy="leave one out")
-    for name in ends:
-        length = len(getattr(links, name))
-        if length not in (0, n_machines):
-            fact = f"has {length} entries, but there are {n_machines} machines"
-            yield Problem(where=shown, key=f"links.{name}", fact=fact)
+    ones = {f"links.{name}": getattr(links, name) for name in ends}
+    yield from _unequal(shown, ones, {}, n_machines)
     if not links.matrix:
         return
     both = [name for name in ("between", "across") if getattr(links, name) is not None]
@@ -192,11 +189,32 @@ def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
         fact = f"says what `{both[0]}` says"
         yield Problem(where=shown, key="links.matrix", fact=fact, remedy="leave one out")
     if n_machines <= MOST_MACHINES:
-        lengths = {f"links.matrix[{i}]": len(row) for i, row in enumerate(links.matrix)}
-        for place, length in {"links.matrix": len(links.matrix), **lengths}.items():
-            if length != n_machines:
-                fact = f"has {length} entries, but there are {n_machines} machines"
-                yield Problem(where=shown, key=place, fact=fact)
+        yield from _unequal(shown, {}, {"links.matrix": links.matrix}, n_machines)
+
+
+def layers_problems(layers: LayersSpec, where: str) -> Iterator[Problem]:
+    """What no file could say of the record, in numbers of machines: it may be altered."""
+    ends = ("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s")
+    ones = {name: getattr(layers, name) for name in ends}
+    matrix = {"matrix_tokens_per_s": layers.matrix_tokens_per_s}
+    yield from _unequal(where, ones, matrix, layers.n_machines)
+
+
+def _unequal(
+    where: str,
+    ones: Mapping[str, Sequence[float]],
+    pairs: Mapping[str, Sequence[Sequence[float]]],
+    n_machines: int,
+) -> Iterator[Problem]:
+    """Rates of each machine, or of each pair of them, that are not as many; none may be said."""
+    lengths = {name: len(rates) for name, rates in {**ones, **pairs}.items() if len(rates)}
+    rows = {
+        f"{name}[{i}]": len(row) for name, matrix in pairs.items() for i, row in enumerate(matrix)
+    }
+    for key, length in {**lengths, **rows}.items():
+        if length != n_machines:
+            fact = f"has {length} entries, but there are {n_machines} machines"
+            yield Problem(where=where, key=key, fact=fact)
 
 
 def _built(file: LayersFile) -> LayersSpec:

@@ -8,13 +8,13 @@ import numpy as np
 
 from planner.certify import certified
 from planner.deadlines import solver_limit_s, timed
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, RequestError
 from planner.programs.machines import Pool
 from planner.solvers.machines import PlacementSolution, place
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
-from planner.specs.layer_files import LayersSpec
+from planner.specs.layer_files import LayersSpec, layers_problems
 from planner.specs.layers_request import LayersRequest
 from planner.specs.targets import Wanted
 from planner.staging_results import LayerPlacement, MachineLine, StagingConflict
@@ -39,6 +39,7 @@ def place_layers(
         proof: how many solvers have to vouch for what solvers prove: `two`, or `one`.
 
     Raises:
+        RequestError: rates of links are not as many as the machines; all that are not are told.
         NoPlanError: the machines cannot hold the layers, or no links join them.
         OutOfTimeError: the time limit came before any placement.
         UnsettledError: none was found, and that there is none is not proven.
@@ -46,6 +47,9 @@ def place_layers(
     """
     began_s = time.perf_counter()
     asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
+    problems = list(layers_problems(layers, "layers"))
+    if problems:
+        raise RequestError(problems)
     pool = pool_of(layers)
     _check_size(layers, pool)
     found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))

@@ -282,6 +282,15 @@ def test_that_links_join_no_placement_is_proven_and_said(tmp_path):
         place_layers(apart)
 
 
+def test_links_that_are_not_of_every_machine_are_refused_all_at_once(tmp_path):
+    few = replace(three(tmp_path), matrix_tokens_per_s=((1.0,), (1.0, 2.0, 3.0)))
+    few = replace(few, to_coordinator_tokens_per_s=(1.0,))
+    with pytest.raises(RequestError) as raised:
+        place_layers(few)
+    keys = [problem.key for problem in raised.value.problems]
+    assert keys == ["to_coordinator_tokens_per_s", "matrix_tokens_per_s", "matrix_tokens_per_s[0]"]
+
+
 def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
     from planner.staging import placing
 
