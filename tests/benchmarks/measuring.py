@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 PLAN = Path(sys.executable).with_name("plan")
 
@@ -29,25 +30,18 @@ def measured(words: list[str], *, cwd: Path | None = None) -> Measured:
 
     The peak is of the resident set of the largest process, as the system counts it.
     """
-    began_s = time.perf_counter()
-    process = subprocess.Popen(
-        [PLAN, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=cwd,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    stdout, stderr = process.stdout.read(), process.stderr.read()
-    _, status, use = os.wait4(process.pid, 0)
-    wall_s = time.perf_counter() - began_s
-    process.returncode = os.waitstatus_to_exitcode(status)
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        began_s = time.perf_counter()
+        process = subprocess.Popen([PLAN, *words], stdout=out, stderr=err, cwd=cwd)
+        _, status, use = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - began_s
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = [(file.seek(0), file.read())[1] for file in (out, err)]
     return Measured(
         code=process.returncode,
         wall_s=wall_s,
         cpu_s=use.ru_utime + use.ru_stime,
         peak_mb=use.ru_maxrss * 1024 / 1e6,
-        stdout=stdout,
-        stderr=stderr,
+        stdout=texts[0],
+        stderr=texts[1],
     )
