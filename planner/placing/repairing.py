@@ -46,6 +46,7 @@ from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.slices import torus_device
 from planner.verifier.findings import refuse
+from planner.verifier.placements import judge_placement
 from planner.verifier.repairs import judge_repair
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def repair(
     if not 0 <= loss < 1:
         fact = "is no share between 0 and 1"
         raise RequestError([Problem(where="loss", value=f"{loss:g}", fact=fact)])
+    _check_true(placement)
     recorded = Recorder(group_costs) if callable(group_costs) else None
     request = repair_request(
         placement,
@@ -148,6 +150,19 @@ def repair(
         )
     refuse(judge_repair(found)[1])
     return found
+
+
+def _check_true(before: Placement) -> None:
+    """That what stands is what its request comes to: a file may have been altered.
+
+    Raises:
+        RequestError: some of it is not so.
+    """
+    _, wrong = judge_placement(before)
+    remedy = "`plan verify FILE` lists all that is not so, `plan place --json` writes it anew"
+    if wrong:
+        facts = [f"is not true: {one}" for one in wrong[:MOST_TOLD]]
+        raise RequestError([Problem(where="placement", fact=f, remedy=remedy) for f in facts])
 
 
 def _check_known(before: Placement, known: Container[str]) -> None:

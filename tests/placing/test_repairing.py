@@ -323,6 +323,16 @@ def test_a_repair_of_what_cannot_stand_is_refused():
         repair(before, cluster, wish(), state=State(), **asking)
 
 
+def test_a_placement_that_is_not_true_is_not_repaired():
+    """Neither a figure that a repair reads nor one that it does not may have been altered."""
+    before = place(nodes(2, 4), wish(), **ASKING)
+    first = replace(before.replicas[0], name="another")
+    untrue = replace(before, replicas=(first, *before.replicas[1:]), title="elsewhere")
+    with pytest.raises(RequestError, match=r"is not true: replicas\.0\.name 'another'") as raised:
+        repair(untrue, state=State())
+    assert len(raised.value.problems) == 2
+
+
 def test_a_file_with_two_ranks_on_a_device_is_no_placement(tmp_path):
     before = place(nodes(2, 4), wish(), **ASKING)
     text = dumps(answer_json(before))
