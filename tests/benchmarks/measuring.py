@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -28,11 +29,19 @@ class Measured:
 def measured(words: list[str], *, cwd: Path | None = None) -> Measured:
     """`plan` with these words, as a user would run it.
 
-    The peak is of the resident set of the largest process, as the system counts it.
+    The peak is of the resident set of the largest process, as the system counts it. It counts
+    the process that another is forked from as well, and this one may be large: so a small one,
+    which is this file, stands between them.
     """
+    between = [sys.executable, __file__, *words]
+    said = subprocess.run(between, stdout=subprocess.PIPE, check=True, text=True, cwd=cwd).stdout
+    return Measured(**json.loads(said))
+
+
+def _measured(words: list[str]) -> Measured:
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
         began_s = time.perf_counter()
-        process = subprocess.Popen([PLAN, *words], stdout=out, stderr=err, cwd=cwd)
+        process = subprocess.Popen([PLAN, *words], stdout=out, stderr=err)
         _, status, use = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - began_s
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -45,3 +54,7 @@ def measured(words: list[str], *, cwd: Path | None = None) -> Measured:
         stdout=texts[0],
         stderr=texts[1],
     )
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(_measured(sys.argv[1:]))))
