@@ -111,7 +111,7 @@ def place(
         found = place_slices(AskedTorus(request=request, requests=requests))
         refuse(judge_placement(found)[1])
         return found
-    costs = recorded or group_costs
+    costs = recorded or group_costs or None  # a table that names no group says nothing
     asked = asked_of(request, costs)
     if layout_first:
         well = site_of(replace(request, site=_well(request.site), state=None), costs)

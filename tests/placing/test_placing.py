@@ -179,6 +179,13 @@ def test_costs_that_are_brought_replace_those_of_the_graph() -> None:
         _place(_pool(2, 2, hbm_gb=2.5), group_costs={"leaf9": (1e9, 0.0)})
 
 
+def test_costs_of_no_group_at_all_leave_those_of_the_graph():
+    pool = _pool(2, 2, hbm_gb=2.5)
+    plain, empty = _place(pool), _place(pool, group_costs={})
+    assert [one.channels for one in empty.replicas] == [one.channels for one in plain.replicas]
+    assert any(one.channels for one in plain.replicas)
+
+
 @pytest.mark.parametrize(
     ("costs", "said"),
     [(int, "raises TypeError: int"), (lambda _: (0.0, 0.0), "is not a positive bandwidth")],
