@@ -288,7 +288,11 @@ def is_hopeless(program: PlacementProgram, most: IntArray) -> bool:
         exceeds(float(np.minimum(limit.column, 0.0) @ most), limit.at_most)
         for limit in program.limits
     )
-    full = bool((program.free < 0).any())
+    added = np.zeros(program.n_resources, dtype=np.int64)
+    adds = program.uses.amount < 0
+    resource, column = program.uses.resource[adds], program.uses.column[adds]
+    np.add.at(added, resource, -program.uses.amount[adds] * most[column])
+    full = bool((program.free + added < 0).any())
     return bool(full or few.any() or tight or (short.any() and not program.is_for_share))
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.programs.layout import FloatArray, IntArray, ceiling
+from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray, IntArray, ceiling
 from planner.programs.placement import (
     UNLIMITED,
     AnyInts,
@@ -122,7 +122,9 @@ def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, f
         asked, ones = float(program.demand[m]), np.ones(len(mine))
         if asked > 0:
             share = 1.0 if program.is_for_share else 0.0
-            rows.append((mine, -program.rate[mine] / asked, share - 1.0, share))
+            # an answer may be short of a demand by rounding, and what it counts must be here too
+            served = 0.0 if program.is_for_share else 1.0 - RELATIVE_TOLERANCE
+            rows.append((mine, -program.rate[mine] / asked, -served, share))
         if program.most[m] < UNLIMITED:
             rows.append((mine, ones, float(program.most[m]), 0.0))
         if program.least[m] > 0:

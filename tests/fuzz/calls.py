@@ -98,7 +98,7 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     } | {"larger model": (planner.plan, {"model": larger, "cluster": pool, **few})}
 
 
-_NOT_SPOILT = {"return", "choices", "asked", "on_progress", "on_points"}
+_NOT_SPOILT = {"return", "choices", "asked", "on_progress", "on_points", "on_case"}
 """The first are no arguments; what a listener of the caller's raises is the caller's."""
 
 

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from planner.programs.cells import cell_rows
-from planner.programs.placement import UNLIMITED, PlacementProgram, Uses, violations
+from planner.programs.placement import (
+    UNLIMITED,
+    Counts,
+    PlacementProgram,
+    Uses,
+    placement_objective,
+    violations,
+)
 from planner.programs.relaxation import priced, relaxation, whole_counts
 from planner.solvers.answers import Clock
 from planner.solvers.placement import branching, pricing, solve_placement
@@ -128,3 +135,29 @@ def test_ctrl_c_ends_it_with_the_packing_in_hand(monkeypatch):
     assert found.stopped_by == "interrupt"
     assert found.answer is not None
     assert len(calls) <= 2
+
+
+def test_a_demand_that_is_served_but_for_rounding_leaves_no_slice_out():
+    """Five chips: two copies of a model serve all but 5e-10 of its demand, which counts as all."""
+    chips = [[chip] for chip in range(5)]
+    program = replace(
+        packing(chips + chips, [0.3] * 5 + [1.0] * 5),
+        models=("a", "b"),
+        column_model=np.repeat([0, 1], 5),
+        rate=np.repeat([(1 - 5e-10) / 2, 0.0], 5),
+        demand=np.array([1.0, 0.0]),
+        least=np.zeros(2, np.int64),
+        most=np.full(2, UNLIMITED),
+    )
+    best = Counts(copies=(1, 1, 0, 0, 0, 0, 0, 1, 1, 1))
+    assert violations(program, best) == {}
+    found = branching.solve(program, Effort())
+    assert found.proof.bound <= placement_objective(program, best) == pytest.approx(-3.6)
+    assert found.proof.outcome == "optimal"
+
+
+def test_a_bound_beyond_a_packing_in_hand_is_refused(monkeypatch):
+    monkeypatch.setattr(branching._Tree, "run", lambda *_: -1.0)
+    found = branching.solve(odd_ring((2.0, 3.0, 2.0)), Effort())
+    assert found.proof.outcome == "refused"
+    assert "is beyond its packing of -3" in found.proof.note

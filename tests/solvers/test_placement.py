@@ -141,6 +141,13 @@ def test_all_backends_find_the_same_objective_and_prove_it(seed: int) -> None:
         assert tie @ np.array(one.answer.copies) == tie @ np.array(referee.answer.copies)
 
 
+@pytest.mark.parametrize("solver", BACKENDS)
+def test_what_has_no_room_may_cost_anything(solver: str) -> None:
+    takes = Uses(resource=np.array([0, 1]), column=np.array([0, 1]), amount=np.array([3, 6]))
+    program = replace(_rooms(), uses=takes, objective=np.array([-1.0, -1e30]))
+    assert solve_placement(program, solver=solver).answer == Counts(copies=(1, 0))
+
+
 @pytest.mark.parametrize("seed", range(N_RANDOM))
 def test_a_column_may_take_what_a_later_one_adds(seed: int) -> None:
     """Up to two copies of four columns that take of three resources, or add to them."""
@@ -150,7 +157,7 @@ def test_a_column_may_take_what_a_later_one_adds(seed: int) -> None:
     program = replace(
         _rooms(),
         resources=("a", "b", "c"),
-        free=rng.integers(0, 3, size=3),
+        free=rng.integers(-1, 3, size=3),
         uses=Uses(resource=resource, column=column, amount=amounts[resource, column]),
         column_model=np.zeros(4, int),
         objective=rng.integers(-4, 4, size=4).astype(float),

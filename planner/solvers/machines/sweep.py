@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner.deadlines import is_over
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.machines import Classes, classes, regions
 from planner.programs.spans import Spans
@@ -239,7 +240,7 @@ def beginnings(
 
     Returns:
         index into `holding`, beginnings by index with −1 behind them, waste added: (S,), (S, n),
-        (S,); None if they are more than `at_most`.
+        (S,); None if they are more than `at_most`, or time is over.
     """
     k = np.arange(holding.shape[1])
     adds = np.where(k < program.held[:, None], program.served[:, None], 0.0)
@@ -252,6 +253,8 @@ def beginnings(
         grown = []
         step = max(1, AT_ONCE // (len(program) * len(k)))
         for at in range(0, len(owner), step):
+            if is_over():
+                return None
             part = slice(at, at + step)
             added = waste[part, None] + _added(program, holding[part], adds)
             fits = added <= room[owner[part], None]

@@ -31,7 +31,7 @@ from planner.programs.placement import (
     PlacementProgram,
     placement_objective,
 )
-from planner.programs.proofs import MULTIPLIERS, is_closed
+from planner.programs.proofs import MULTIPLIERS, beyond, is_closed, refusal
 from planner.programs.relaxation import Relaxation, priced, relaxation, whole_counts, with_row
 from planner.solvers.answers import Clock
 from planner.solvers.placement.greedy import greedy
@@ -54,6 +54,7 @@ MOST_SPLITS = 2000
 DIVE_EVERY = 16
 """Branchings after which a packing is looked for below the best branch."""
 _CLOSE = 1e-6
+_PROVER = f"{MULTIPLIERS} in branches"
 
 
 def applies(program: PlacementProgram) -> bool:
@@ -78,13 +79,16 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     time = (clock, 0.0 if counting.is_interrupted else left_s)
     tree = _Tree(program, counting.relaxed, effort, time)
     bound = tree.run(found, effort.gap)
+    if beyond(bound, found.value):
+        why = f"its bound {bound:.9g} is beyond its packing of {found.value:.9g}"
+        return Word(answer=found.counts, proof=refusal(_PROVER, why, clock.elapsed_s()))
     closed = found.counts is not None and is_closed(found.value, bound, effort.gap)
     outcome: Outcome = "optimal" if closed else "stopped"
     is_late = not closed and clock.elapsed_s() >= left_s
     is_interrupted = counting.is_interrupted or tree.is_interrupted
     stopped_by: Stop = "interrupt" if is_interrupted else "time limit" if is_late else ""
     proof = Proof(
-        prover=f"{MULTIPLIERS} in branches",
+        prover=_PROVER,
         outcome=outcome,
         value=found.value,
         bound=min(bound, found.value),

@@ -68,7 +68,7 @@ def build(program: PlacementProgram) -> tuple[cp_model.CpModel, Variables, float
             model.add(total <= right).with_name(limit.name)
     if program.is_for_share:
         return model, n, _maximise_share(model, program, n)
-    reach = float(np.abs(program.objective) @ most)
+    reach = float(np.abs(program.objective) @ np.maximum(most, 1))  # each cost has to fit
     scale = power_of_two(2.0**OBJECTIVE_BITS / (reach or 1.0))
     costs = [int(c) for c in np.floor(program.objective * scale).tolist()]
     model.minimize(cp_model.LinearExpr.weighted_sum(n, costs))

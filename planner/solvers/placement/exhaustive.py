@@ -71,9 +71,9 @@ def _choices(program: PlacementProgram) -> IntArray:
     """
     takes = _dense(program)
     rest = program.free[None, :].astype(np.int64)
-    if (rest < 0).any():
-        return np.zeros((0, program.n_columns), dtype=np.int64)
     added = np.maximum(-takes, 0) * most_copies(program)
+    if (rest + added.sum(axis=1) < 0).any():
+        return np.zeros((0, program.n_columns), dtype=np.int64)
     to_come = added.sum(axis=1, keepdims=True) - added.cumsum(axis=1)  # by the columns after each
     left = program.most[None, :].astype(np.int64)
     table = np.zeros((1, 0), dtype=np.int64)
