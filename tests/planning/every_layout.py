@@ -107,6 +107,7 @@ def _drawn(random: Random) -> Asked:
     one = random.choice
     model = load_model(one(DENSE if random.random() < 0.5 else OF_EXPERTS))
     n_heads = one((8, 12, 16, 40, 64))
+    n_kv_heads = n_heads if model.mla else one([n for n in (1, 2, 4, 8) if n_heads % n == 0])
     model = replace(
         model,
         n_layers=one((2, 3, 7, 12, 24, 72)),
@@ -114,7 +115,7 @@ def _drawn(random: Random) -> Asked:
         d_ff=one((1024, 4096, 15360, 28672)),
         n_heads=n_heads,
         n_heads_served=n_heads,
-        n_kv_heads=one([n for n in (1, 2, 4, 8) if n_heads % n == 0]),
+        n_kv_heads=n_kv_heads,
         window=None,
         mtp=None,
         n_context_tokens=None,
