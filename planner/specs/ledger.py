@@ -30,7 +30,7 @@ class DataFile:
         path: from the working folder; of a file that ships, from the folder of those.
         sha256: of its bytes, in hexadecimal.
         is_shipped: it comes with the planner.
-        replaces: the file that ships and that it hides; empty if it hides none.
+        replaces: the file that ships and that it hides; empty if it hides none, or a copy of it.
     """
 
     kind: str
@@ -153,6 +153,8 @@ def enter(use: Use, path: Path, content: bytes) -> None:
     from hashlib import sha256  # only what records needs it
 
     ours = shipped_as(path)
+    hidden = shipped_file(use.replaces) if use.replaces else None
+    is_copy = hidden is not None and hidden.read_bytes() == content  # as in a clone of this project
     ledger.enter(
         DataFile(
             kind=use.kind,
@@ -160,7 +162,7 @@ def enter(use: Use, path: Path, content: bytes) -> None:
             path=ours or shown_path(path),
             sha256=sha256(content).hexdigest(),
             is_shipped=bool(ours),
-            replaces=use.replaces,
+            replaces="" if is_copy else use.replaces,
         )
     )
 

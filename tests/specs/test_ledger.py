@@ -7,6 +7,7 @@ import pytest
 
 from planner.errors import Problem
 from planner.specs.ledger import files_used, recording, remark, used_if_read
+from planner.specs.places import shipped_file
 from planner.specs.reading import load_cluster, load_device, load_model
 from planner.specs.state import load_state
 
@@ -57,6 +58,16 @@ def test_what_a_file_of_the_user_hides_is_named(folder):
     with recording() as ledger:
         load_device("a100-80gb")
     assert ledger.files[0].replaces == "topologies/devices/a100-80gb.toml"
+
+
+def test_a_copy_of_a_file_that_ships_replaces_nothing(folder):
+    shipped = shipped_file("topologies/devices/a100-80gb.toml")
+    folder.write("topologies/devices/a100-80gb.toml", shipped.read_text(encoding="utf-8"))
+    with recording() as ledger:
+        load_device("a100-80gb")
+    (file,) = ledger.files
+    assert not file.is_shipped
+    assert file.replaces == ""
 
 
 def test_a_file_asked_for_by_its_path_hides_none(folder):
