@@ -26,7 +26,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.machines import Held, Placement, regions
 from planner.programs.mixed import MixedProgram
-from planner.programs.posing import Posed
+from planner.programs.mixed_builder import MixedBuilder
 from planner.programs.spans import Spans
 
 Terms = dict[int, float]
@@ -110,7 +110,7 @@ class _Posing:
     bound: float
     region: IntArray
     members: tuple[tuple[int, ...], ...]
-    posed: Posed = field(default_factory=Posed)
+    posed: MixedBuilder = field(default_factory=MixedBuilder)
     spans: list[tuple[_Span, ...]] = field(default_factory=list)
     into: dict[_At, Terms] = field(default_factory=lambda: defaultdict(dict))
     out: dict[_At, Terms] = field(default_factory=lambda: defaultdict(dict))

@@ -13,8 +13,8 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.programs.machines import Classes, Held, Placement, Pool
+from planner.programs.mixed_builder import MixedBuilder
 from planner.programs.patterns import Patterns
-from planner.programs.posing import Posed
 from planner.solvers.mixed import highs
 from planner.solvers.solution import Effort
 
@@ -53,7 +53,7 @@ def seated(
     last = len(stages) - 1
     passes = [s for s in range(last) if regions[s] != regions[s + 1]]
     touching = sorted({0, last, *passes, *(s + 1 for s in passes)})
-    posed = Posed()
+    posed = MixedBuilder()
     whole = posed.column("flow", 1.0, cost=-1.0)  # the flow, in shares of the rate that is tried
     seats: dict[tuple[int, int], int] = {}
     flows: dict[tuple[int, int], int] = {}
@@ -76,7 +76,7 @@ def seated(
 
 
 def _seat(
-    posed: Posed,
+    posed: MixedBuilder,
     pool: Pool,
     alike: Classes,
     some: Patterns,
@@ -105,7 +105,9 @@ def _seat(
         posed.row(f"class({s},{c})", mine, float(n), float(n))
 
 
-def _pass(posed: Posed, pool: Pool, rate: float, s: int, flows: dict[tuple[int, int], int]) -> None:
+def _pass(
+    posed: MixedBuilder, pool: Pool, rate: float, s: int, flows: dict[tuple[int, int], int]
+) -> None:
     """What leaves each machine of a stage comes to those of the next, over links."""
     here = {m: f for (at, m), f in flows.items() if at == s}
     there = {m: f for (at, m), f in flows.items() if at == s + 1}
@@ -122,7 +124,7 @@ def _pass(posed: Posed, pool: Pool, rate: float, s: int, flows: dict[tuple[int, 
             posed.row(f"{name}({s},{m})", terms, 0.0, 0.0)
 
 
-def _solved(posed: Posed) -> FloatArray | None:
+def _solved(posed: MixedBuilder) -> FloatArray | None:
     """Values of all variables at the most flow that HiGHS finds; it is replayed, not believed."""
     word = highs.solve(posed.program("seats"), Effort(), options={"mip_max_nodes": MOST_NODES})
     if word.stopped_by == "interrupt":

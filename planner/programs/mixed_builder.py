@@ -11,7 +11,7 @@ from planner.programs.mixed import MixedProgram
 
 
 @dataclass(slots=True)
-class Posed:
+class MixedBuilder:
     """Columns from 0 to an upper bound, and rows, in the order in which they came."""
 
     columns: list[str] = field(default_factory=list)
