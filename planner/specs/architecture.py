@@ -130,6 +130,8 @@ class Architecture:
         n_other_params: learned positions, the final norm, what belongs to no layer.
         n_params_published: where known.
         is_parallel_block: attention and FFN read the same input and share a collective.
+        repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
+            are started with; empty if it was never published.
     """
 
     name: str
@@ -148,6 +150,7 @@ class Architecture:
     variant: Variant | None = None
     provenance: tuple[Provenance, ...] = ()
     is_parallel_block: bool = False
+    repository: str = ""
 
     @property
     def n_layers(self) -> int:

@@ -46,6 +46,7 @@ def architecture_of(model: ModelSpec) -> Architecture:
         provenance=model.provenance,
         is_parallel_block=model.is_parallel,
         variant=model.variant,
+        repository=model.repository,
     )
 
 
@@ -150,6 +151,7 @@ def model_spec_of(
         mtp=_mtp(architecture),
         variant=architecture.variant,
         n_context_tokens=architecture.n_context_tokens,
+        repository=architecture.repository,
     )
 
 

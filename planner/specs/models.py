@@ -111,6 +111,8 @@ class ModelSpec:
         variant: what it was made from, if it stands in for another model.
         n_context_tokens: most tokens of one sequence, read and written together; None where
             nothing is known to limit them.
+        repository: `org/name` on Hugging Face, or the folder of its `config.json`; empty if it
+            was never published.
     """
 
     name: str
@@ -141,6 +143,7 @@ class ModelSpec:
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
     variant: Variant | None = None
     n_context_tokens: int | None = None
+    repository: str = ""
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`

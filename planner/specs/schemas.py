@@ -211,6 +211,7 @@ class ClusterFile(Strict):
 class ModelHead(Strict):
     name: Text
     title: Text
+    repository: Text = ""
     description: Text = ""
 
 

@@ -30,11 +30,14 @@ class Located:
         path: the file.
         shown: the file as the user knows it.
         name: name of the model.
+        repository: what engines find the whole model by: `org/name`, or the folder of a file
+            that is called `config.json`; empty of others.
     """
 
     path: Path
     shown: str
     name: str
+    repository: str
 
 
 def is_config(name: str) -> bool:
@@ -62,13 +65,14 @@ def locate(name: str, *, asked_by: str) -> Located:
     if name.endswith(".json"):
         if not _exists(path):
             raise SpecError([Problem(where=name, fact="no such file")])
-        return Located(path=path, shown=name, name=_name_of(path))
+        return Located(path=path, shown=name, name=_name_of(path), repository=_repository_of(path))
     if path.is_dir():
         inner = path / CONFIG
         if not _exists(inner):
             fact = f"is a folder without a `{CONFIG}`"
             raise SpecError([Problem(where=asked_by, value=name, fact=fact)])
-        return Located(path=inner, shown=str(inner), name=_name_of(inner))
+        repository = _repository_of(inner)
+        return Located(path=inner, shown=str(inner), name=_name_of(inner), repository=repository)
     return _cached(name, asked_by)
 
 
@@ -80,7 +84,7 @@ def _cached(name: str, asked_by: str) -> Located:
         path = snapshot / CONFIG
         if _exists(path):
             shown = f"{name}/{CONFIG}"
-            return Located(path=path, shown=shown, name=name.split("/")[1])
+            return Located(path=path, shown=shown, name=name.split("/")[1], repository=name)
     fact = "is neither a file nor a model in the cache of Hugging Face"
     hint = f"`hf download {name} {CONFIG}` puts it there, in {cache_folder()}"
     raise SpecError([Problem(where=asked_by, value=name, fact=fact)], hint=hint)
@@ -110,6 +114,15 @@ def _main_revision(folder: Path) -> str:
 def _name_of(path: Path) -> str:
     """A model's name, from its folder, from the cache's, or from the file; it can be shown."""
     return visible(_written_name(path))
+
+
+def _repository_of(path: Path) -> str:
+    """What engines are started with: of the cache's models their repository, or the folder."""
+    for part in reversed(path.absolute().parts[:-1]):
+        cached = _CACHED.fullmatch(part)
+        if cached:
+            return visible(f"{cached['org']}/{cached['name']}")
+    return visible(str(path.parent)) if path.name == CONFIG else ""
 
 
 def _written_name(path: Path) -> str:

@@ -141,6 +141,7 @@ def _architecture(
         variant=variant,
         provenance=tuple(fields.provenance(f"config.json of {found.name}")),
         is_parallel_block=body.is_parallel_block,
+        repository=found.repository,
     )
 
 
