@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.certificates import Certificate
 from planner.estimates.serving.request import EngineRequest
-from planner.predictions import Interval
+from planner.predictions import Interval, Launch
 from planner.results import LimitUse, Obstacle
 from planner.specs.served_formats import ServedFormats
 
@@ -40,6 +40,7 @@ class EngineDeployment:
         used_bytes: all that the engine holds there.
         capacity_bytes: what the engine may take of it.
         command: evaluates this deployment, operation by operation.
+        launch: how the engine is started; None of an engine that a user's file describes.
     """
 
     model: str
@@ -67,6 +68,7 @@ class EngineDeployment:
     used_bytes: float
     capacity_bytes: float
     command: str
+    launch: Launch | None
 
     @property
     def n_devices(self) -> int:

@@ -27,10 +27,13 @@ from planner.pass_lines import interval, pass_line, relative_error
 from planner.predictions import (
     BalanceLine,
     FirstTokenPart,
+    Launch,
     MemoryLine,
     PassLine,
     Prediction,
 )
+from planner.report.launch import launch_of
+from planner.report.launch.words import Started
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
@@ -226,7 +229,42 @@ def _prediction(
         balance=_balance(serving, clock, machines, running * n_data, running),
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
+        launch=_launch(serving, machines, table, traffic, drafts),
     )
+
+
+def _launch(
+    serving: Serving,
+    machines: Machines,
+    table: DeploymentTable,
+    traffic: Traffic,
+    drafts: Drafts | None,
+) -> Launch | None:
+    """How the engine is started; a diffusion decoder checks blocks without anything drafted."""
+    model, engine = serving.model, machines.engine
+    drafter = drafts.kind if drafts else ""
+    started = Started(
+        model=model.repository or model.name,
+        published=model.weights_format or "",
+        has_experts=has_experts(model),
+        n_context_tokens=model.n_context_tokens,
+        n_per_node=machines.network.n_per_node,
+        formats=serving.formats,
+        n_tensor=int(table.n_tensor[0]),
+        n_data=int(table.n_data[0]),
+        n_stages=int(table.n_stages[0]),
+        n_expert_parallel=int(table.n_expert_parallel[0]),
+        batch=int(table.batch[0]),
+        chunk_tokens=int(table.chunk_tokens[0]),
+        n_tokens=int(traffic.n_tokens),
+        hit_fraction=traffic.hit_fraction,
+        memory_fraction=engine.memory_fraction,
+        exchanges=bool(table.exchanges[0]),
+        overlaps=bool(table.overlaps[0]),
+        drafter=drafter,
+        n_drafted=drafts.n_drafted if drafts and drafter else 0,
+    )
+    return launch_of(engine.name, started)
 
 
 def _first_token(

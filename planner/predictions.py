@@ -136,6 +136,28 @@ class MemoryLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How an engine is started for a deployment.
+
+    Args:
+        command: one line of a shell; of a server of several nodes, for each of them.
+        version: of the engine whose flags these are.
+        n_nodes: that one server spans.
+        n_servers: to start, each on as many devices, where ranks share nothing and the engine
+            has no flag for them.
+        variables: what the shell's variables of the command stand for, by name.
+        remarks: what differs from the plan.
+    """
+
+    command: str
+    version: str
+    n_nodes: int
+    n_servers: int
+    variables: Mapping[str, str]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceLine:
     """Where arithmetic and memory take equally long, and where this deployment is."""
 
@@ -168,6 +190,7 @@ class Prediction:
         peak_flop_per_s: by number format.
         ridge_flop_per_byte: of the format of most matrices.
         n_assumed: constants without a measurement behind them.
+        launch: how the engine is started; None of an engine that a user's file describes.
     """
 
     model: str
@@ -202,3 +225,4 @@ class Prediction:
     balance: tuple[BalanceLine, ...]
     n_assumed: int
     provenance: tuple[Provenance, ...]
+    launch: Launch | None

@@ -82,6 +82,7 @@ def describe_choice(
         used_bytes=_used_bytes(answer),
         capacity_bytes=memory.limit_bytes,
         command=_command(request, answer, int(table.chunk_tokens[0]), speculating),
+        launch=answer.launch,
     )
 
 

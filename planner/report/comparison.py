@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.engine_results import EnginePlan
 from planner.report.economics import request_rows
 from planner.report.engine_requests import engine_rows
+from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import case_label, cases_text
@@ -31,7 +32,16 @@ def comparison_text(comparison: Comparison, width: int) -> str:
         parts[0] = "\n".join([parts[0], *wrapped(best_line(comparison), width)])
         without = {"model", "pool"} if len(rows) > 1 else set()
         parts.append(section("request", _request_lines(found[0], width, {*without, "weights"})))
-    return "\n\n".join([*parts, *_tables(rows, width), *_certificates(found, width)])
+    sections = [*parts, *_tables(rows, width), *_certificates(found, width)]
+    return "\n\n".join(filter(None, [*sections, _started(comparison, width)]))
+
+
+def _started(comparison: Comparison, width: int) -> str:
+    """How the best is started, if an engine serves it."""
+    best = None if comparison.best is None else comparison.rows[comparison.best].plan
+    if not isinstance(best, EnginePlan):
+        return ""
+    return launch_text(best.deployment.launch, width, of="the best is")
 
 
 def _request_lines(plan: AnyPlan, width: int, without: set[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.engine_results import EngineAlternative, EngineDeployment, EnginePlan
 from planner.report.engine_requests import engine_rows
+from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
@@ -34,6 +35,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         section("next best plans", _alternative_lines(plan, width)),
         section("certificate", certificate_lines(plan.certificate, width)),
         "\n".join(wrapped(f"hint: where its time goes: `{best.command}`", width)),
+        launch_text(best.launch, width),
     )
     return "\n\n".join(filter(None, sections))
 

@@ -6,6 +6,7 @@ llama-3.1-70b under vllm: 12 % slower than predicted, and 1.4 times the cost of 
 from __future__ import annotations
 
 from planner.engine_results import EngineAudit, EngineDeployment
+from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.units import show
@@ -39,6 +40,7 @@ def engine_audit_text(audit: EngineAudit, width: int) -> str:
         ("off by", f"{abs(audit.errors_off):.2g} standard deviations of the prediction"),
         ("in the pass", f"`{runs.command}`"),
     ]
+    best = audit.equal_speed
     hint = f"hint: the plan at this speed: `{audit.command}`" if audit.command else ""
     sections = (
         "\n".join(wrapped(engine_audit_line(audit), width)),
@@ -46,6 +48,7 @@ def engine_audit_text(audit: EngineAudit, width: int) -> str:
         section("what the pool could do, formats unchanged", _best_lines(audit, width)),
         section("what to look at", wrapped(_advice(audit), width - 2)),
         "\n".join(wrapped(hint, width)),
+        launch_text(best.launch if best else None, width, of="the plan at this speed is"),
     )
     return "\n\n".join(filter(None, sections))
 

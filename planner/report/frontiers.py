@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import hypot, log
 
+from planner.engine_results import EngineDeployment
 from planner.estimates.serving.request import EngineRequest
 from planner.report.engine_requests import engine_rows
+from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.outlines import cell, has_prefill, headline_of, run_heads
 from planner.report.proof import alone, prover_rows
@@ -65,7 +67,16 @@ def frontiers_text(curves: Sequence[Curve], width: int, *, show_all: bool) -> st
         else:
             most = len(curve.frontier.points) if show_all else share
             parts.append(section(label, _curve_lines(curve.frontier, width, most=most)))
-    return "\n\n".join(parts)
+    parts += [_started(curve, case_label(curve.case, cases), width) for curve in curves]
+    return "\n\n".join(filter(None, parts))
+
+
+def _started(curve: Curve, label: str, width: int) -> str:
+    """How the preferred plan of a curve is started, if an engine serves it."""
+    best = curve.frontier.best.deployment if curve.frontier else None
+    if not isinstance(best, EngineDeployment):
+        return ""
+    return launch_text(best.launch, width, of=f"{label}: the preferred is")
 
 
 def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from planner.predictions import Interval, OperationLine, PassLine, Prediction
+from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.words import plural
 from planner.units import show
@@ -40,6 +41,7 @@ def prediction_text(prediction: Prediction, width: int, *, explains: bool = Fals
     parts.append("\n".join(wrapped(_trust(prediction), width)))
     if not explains:
         parts.append("hint: `--explain` traces each operation to its formula, constants and source")
+    parts.append(launch_text(prediction.launch, width))
     return "\n\n".join(filter(None, parts))
 
 

@@ -19,6 +19,8 @@ Value = float | int | bool | str
 PROSE = frozenset(
     [
         "request",
+        "launch",
+        "times",
         "wall_s",
         "solve_s",
         "provenance",

@@ -74,6 +74,7 @@ def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float)
         n_layers=n_drafted if has_heads else trained,
         n_heads=n_drafted if has_heads else 0,
         n_joined=0 if has_heads else JOINED,
+        kind=kind,
     )
 
 

@@ -82,6 +82,7 @@ class Drafts:
         n_layers: of the drafter's layers that lie in memory, each with a cache of its own.
         n_heads: heads that are the drafter's own; 0 where it takes the model's.
         n_joined: times d_model, the width of a matrix before the drafter's layers; held whole.
+        kind: `mtp`, `eagle` or `medusa`; empty of diffusion decoders.
     """
 
     n_drafted: int
@@ -91,6 +92,7 @@ class Drafts:
     n_layers: int = 0
     n_heads: int = 0
     n_joined: int = 0
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,117 @@
+"""How SGLang is started. Flags of SGLang 0.5.23, `python -m sglang.launch_server --help`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.predictions import Launch
+from planner.report.launch.nodes import n_nodes_of, spread_remark
+from planner.report.launch.words import (
+    HEAD,
+    NODE_RANK,
+    Started,
+    checkpoint,
+    command,
+    decimal,
+    drafting,
+    made,
+)
+
+VERSION = "SGLang 0.5.23"
+
+MOST_PROMPT_TOKENS = 16_384
+"""Default of `--max-prefill-tokens`, beyond which a larger chunk says nothing."""
+
+CACHES: Mapping[str, str] = {
+    "bf16": "bfloat16",
+    "fp16": "auto",
+    "fp8": "fp8_e4m3",
+    "nvfp4": "nvfp4",
+}
+"""`--kv-cache-dtype` by format."""
+
+_SPARE_TOKENS = 2
+"""A request's output is cut at the context less two: Scheduler.init_req_max_new_tokens takes one,
+the longest request is one shorter than the context."""
+
+_PORT = 5000
+"""Where nodes meet, as the documentation's example has it."""
+
+
+def launch(started: Started) -> Launch:
+    """`sglang.launch_server`: with attention data parallel, batch and chunk are of all ranks.
+
+    `--tp-size` counts the devices of a stage, whichever way attention uses them; chunk and
+    requests are divided by its ranks (server_args, model_runner). Those of a model without
+    experts share nothing, and are servers of their own.
+    """
+    model, variables = checkpoint(started, casts=True)
+    drafter, drafts = drafting(started)
+    n_servers = 1 if started.has_experts else started.n_data
+    n_ranks = started.n_data // n_servers
+    n_devices = started.n_tensor * n_ranks * started.n_stages
+    n_nodes = _n_nodes(started, n_ranks)
+    chunk = started.chunk_tokens * n_ranks
+    options: dict[str, object] = {
+        "--model-path": model,
+        "--tp-size": started.n_tensor * n_ranks,
+        "--pp-size": started.n_stages if started.n_stages > 1 else None,
+        "--attn-dp-size": n_ranks if n_ranks > 1 else None,
+        "--ep-size": started.n_expert_parallel if started.n_expert_parallel > 1 else None,
+        "--moe-a2a-backend": "deepep" if started.exchanges else None,
+        "--deepep-mode": "auto" if started.exchanges else None,
+        "--enable-two-batch-overlap": started.overlaps,
+        "--quantization": "fp8" if started.is_cast and not started.is_published else None,
+        "--kv-cache-dtype": CACHES[started.formats.cache],
+        "--max-running-requests": started.batch * n_ranks,
+        "--chunked-prefill-size": chunk,
+        "--max-prefill-tokens": chunk if chunk > MOST_PROMPT_TOKENS else None,
+        "--context-length": _context(started),
+        "--mem-fraction-static": decimal(started.memory_fraction),
+        **_drafting(started, drafter),
+        **_between(n_nodes),
+    }
+    line = command(("python", "-m", "sglang.launch_server"), options)
+    return made(
+        VERSION,
+        line,
+        n_nodes=n_nodes,
+        n_servers=n_servers,
+        variables=variables | drafts,
+        remarks=spread_remark(n_nodes, n_devices, started.n_per_node),
+    )
+
+
+def _context(started: Started) -> int:
+    wanted, longest = started.n_tokens + _SPARE_TOKENS, started.n_context_tokens
+    return wanted if longest is None else min(wanted, max(longest, started.n_tokens))
+
+
+def _drafting(started: Started, drafter: str | None) -> dict[str, object]:
+    """A chain: each draft is of one token, so that a round checks one more than was drafted."""
+    if not started.n_drafted:
+        return {}
+    return {
+        "--speculative-algorithm": "NEXTN" if drafter is None else started.drafter.upper(),
+        "--speculative-draft-model-path": drafter,
+        "--speculative-num-steps": started.n_drafted,
+        "--speculative-eagle-topk": 1,
+        "--speculative-num-draft-tokens": started.n_drafted + 1,
+    }
+
+
+def _n_nodes(started: Started, n_ranks: int) -> int:
+    group = started.n_tensor * n_ranks
+    if group > started.n_per_node:
+        return n_nodes_of(group * started.n_stages, 1, started.n_per_node)
+    return n_nodes_of(started.n_stages, group, started.n_per_node)
+
+
+def _between(n_nodes: int) -> dict[str, object]:
+    if n_nodes == 1:
+        return {}
+    return {
+        "--nnodes": n_nodes,
+        "--node-rank": f"${NODE_RANK}",
+        "--dist-init-addr": f"${HEAD}:{_PORT}",
+    }

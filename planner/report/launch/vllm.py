@@ -1,0 +1,94 @@
+"""How vLLM is started. Flags of vLLM 0.33.0, `vllm serve --help=all`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.predictions import Launch
+from planner.report.launch.nodes import n_nodes_of, spread_remark
+from planner.report.launch.words import (
+    HEAD,
+    NODE_RANK,
+    Started,
+    checkpoint,
+    command,
+    decimal,
+    drafting,
+    made,
+)
+
+VERSION = "vLLM 0.33.0"
+
+CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8"}
+"""`--kv-cache-dtype` by format (vllm.config.cache: CacheDType)."""
+
+_RPC_PORT = 13345
+"""Of data parallelism over nodes, as the documentation's example has it."""
+
+
+def launch(started: Started) -> Launch:
+    """`vllm serve`: its batch and its chunk are of one attention rank."""
+    model, variables = checkpoint(started, casts=True)
+    drafter, drafts = drafting(started)
+    n_nodes, between = _nodes(started)
+    options: dict[str, object] = {
+        "--tensor-parallel-size": started.n_tensor,
+        "--pipeline-parallel-size": started.n_stages if started.n_stages > 1 else None,
+        "--data-parallel-size": started.n_data if started.n_data > 1 else None,
+        "--enable-expert-parallel": started.n_expert_parallel > 1,
+        "--all2all-backend": "deepep_low_latency" if started.exchanges else None,
+        "--enable-dbo": started.overlaps,
+        "--quantization": "fp8" if started.is_cast and not started.is_published else None,
+        "--kv-cache-dtype": CACHES[started.formats.cache],
+        "--max-num-seqs": started.batch,
+        "--max-num-batched-tokens": started.chunk_tokens,
+        "--max-model-len": started.n_tokens,
+        "--gpu-memory-utilization": decimal(started.memory_fraction),
+        "--enable-prefix-caching": started.hit_fraction > 0,
+        "--spec-method": started.drafter or None,
+        "--spec-model": drafter,
+        "--spec-tokens": started.n_drafted or None,
+        **between,
+    }
+    line = command(("vllm", "serve", model), options)
+    n_devices = started.n_group * started.n_stages
+    remarks = list(spread_remark(n_nodes, n_devices, started.n_per_node))
+    if started.exchanges:
+        remarks.append(
+            "prompts are timed with DeepEP's normal kernels, decodes with those of low latency; "
+            "vLLM takes one of the two: `deepep_high_throughput` where prompts weigh more"
+        )
+    return made(VERSION, line, n_nodes=n_nodes, variables=variables | drafts, remarks=remarks)
+
+
+def _nodes(started: Started) -> tuple[int, dict[str, object]]:
+    """Nodes of the server, and the flags that join them.
+
+    Whole ranks are dealt to nodes (documentation, data parallel deployment); a rank that spans
+    nodes is one of several nodes itself (documentation, parallelism and scaling).
+    """
+    rank = started.n_tensor * started.n_stages
+    joined = f'$([ "${NODE_RANK}" = 0 ] || echo --headless)'
+    if started.n_data > 1 and rank <= started.n_per_node:
+        n_nodes = n_nodes_of(started.n_data, rank, started.n_per_node)
+        here = started.n_data // n_nodes
+        flags: dict[str, object] = {
+            "--data-parallel-size-local": here,
+            "--data-parallel-start-rank": f"$(({here} * {NODE_RANK}))",
+            "--data-parallel-address": f"${HEAD}",
+            "--data-parallel-rpc-port": _RPC_PORT,
+            joined: True,
+        }
+        return n_nodes, flags if n_nodes > 1 else {}
+    if rank <= started.n_per_node:
+        return 1, {}
+    n_parts, size = started.n_stages, started.n_tensor
+    if size > started.n_per_node:
+        n_parts, size = n_parts * size, 1
+    n_nodes = started.n_data * n_nodes_of(n_parts, size, started.n_per_node)
+    return n_nodes, {
+        "--nnodes": n_nodes,
+        "--node-rank": f"${NODE_RANK}",
+        "--master-addr": f"${HEAD}",
+        joined: True,
+    }

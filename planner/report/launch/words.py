@@ -1,0 +1,175 @@
+"""What an engine is started for, and the words of its command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from planner.predictions import Launch
+from planner.specs.served_formats import ServedFormats
+
+_SHELL = re.compile(r"\$[A-Z_]+(:\d+)?|\$\(.*\)")
+"""Words that a shell has to read: a variable, what a command says or a sum."""
+
+_STATIC = "_static"
+
+CHECKPOINT, DRAFTER = "CHECKPOINT", "DRAFTER"
+NODE_RANK, HEAD = "NODE_RANK", "HEAD"
+
+_SAVED_AS: Mapping[str, str] = {
+    "bf16": "in 16 bits",
+    "fp16": "in 16 bits",
+    "fp8": "in fp8",
+    "fp8_block": "in fp8 with a scale for each block of 128 × 128",
+    "int8": "in int8 (W8A8)",
+    "int4": "in int4 (AWQ or GPTQ)",
+    "fp4": "in nvfp4",
+    "nvfp4": "in nvfp4",
+    "mxfp4": "in mxfp4",
+}
+"""What checkpoints of a number format are called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What an engine is started for.
+
+    Args:
+        model: repository or folder of the model, or its name where neither is known.
+        published: format of its weights there; empty where nobody says.
+        has_experts: any layer routes tokens to experts.
+        n_context_tokens: longest context that the model was made for.
+        n_per_node: devices of one node.
+        n_tokens: input and output of one request.
+        memory_fraction: share of a device's memory that the engine may take.
+        exchanges: tokens are sent to their experts.
+        overlaps: two micro-batches hide each other's messages.
+        drafter: what drafts `n_drafted` tokens; empty without drafts.
+    """
+
+    model: str
+    published: str
+    has_experts: bool
+    n_context_tokens: int | None
+    n_per_node: int
+    formats: ServedFormats
+    n_tensor: int
+    n_data: int
+    n_stages: int
+    n_expert_parallel: int
+    batch: int
+    chunk_tokens: int
+    n_tokens: int
+    hit_fraction: float
+    memory_fraction: float
+    exchanges: bool
+    overlaps: bool
+    drafter: str
+    n_drafted: int
+
+    @property
+    def n_group(self) -> int:
+        """Devices of one stage."""
+        return self.n_tensor * self.n_data
+
+    @property
+    def weights(self) -> str:
+        """The format of the weights, whoever scales their inputs."""
+        return self.formats.weights.removesuffix(_STATIC)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the model's own checkpoint is in the formats that are served."""
+        formats = self.formats
+        saved = _sixteen(self.published or "bf16")
+        wanted = {_sixteen(one.removesuffix(_STATIC)) for one in (formats.weights, formats.experts)}
+        is_plain = not formats.weights.endswith(_STATIC)
+        return is_plain and all(one in (saved, saved.partition("_")[0]) for one in wanted)
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether weights of 16 bits are served in 8 bits that an engine can make by itself."""
+        formats = self.formats
+        saved = _sixteen(self.published or "bf16")
+        return saved == "16 bits" and formats.weights == formats.experts == "fp8"
+
+    @property
+    def saved_as(self) -> str:
+        """What a checkpoint of the formats is called."""
+        formats = self.formats
+        words = _SAVED_AS.get(self.weights, f"in {self.weights}")
+        if formats.weights.endswith(_STATIC):
+            words += " with scales of its inputs in it"
+        if self.has_experts and formats.experts != formats.weights:
+            experts = formats.experts.removesuffix(_STATIC)
+            words += f", experts {_SAVED_AS.get(experts, f'in {experts}')}"
+        return words
+
+
+def _sixteen(number_format: str) -> str:
+    return "16 bits" if number_format in ("bf16", "fp16") else number_format
+
+
+def checkpoint(started: Started, *, casts: bool) -> tuple[str, dict[str, str]]:
+    """The word for what is loaded, and what it stands for where the user has to say.
+
+    Args:
+        casts: the engine makes 8 bits of 16 by itself.
+    """
+    if started.is_published or (casts and started.is_cast):
+        return started.model, {}
+    return f"${CHECKPOINT}", {CHECKPOINT: f"a checkpoint of {started.model} {started.saved_as}"}
+
+
+def drafting(started: Started) -> tuple[str | None, dict[str, str]]:
+    """The word for what drafts, unless the model does so itself, and what it stands for."""
+    if started.drafter in ("", "mtp"):
+        return None, {}
+    what = f"a checkpoint of {started.drafter} heads trained for {started.model}"
+    return f"${DRAFTER}", {DRAFTER: what}
+
+
+def command(words: Iterable[str], options: Mapping[str, object]) -> str:
+    """One line: flags of `True` stand alone, what is None or `False` is left out."""
+    said = list(words)
+    for flag, value in options.items():
+        if value is None or value is False:
+            continue
+        said += [flag] if value is True else [flag, str(value)]
+    return " ".join(word if _SHELL.fullmatch(word) else shlex.quote(word) for word in said)
+
+
+def decimal(fraction: float) -> str:
+    """A share as flags take it.
+
+    >>> decimal(0.9), decimal(0.88)
+    ('0.9', '0.88')
+    """
+    return f"{fraction:.4g}"
+
+
+def made(
+    version: str,
+    line: str,
+    *,
+    n_nodes: int = 1,
+    n_servers: int = 1,
+    variables: Mapping[str, str],
+    remarks: Iterable[str] = (),
+) -> Launch:
+    """The record, with the variables of several nodes explained."""
+    said = dict(variables)
+    if NODE_RANK in line:
+        said[NODE_RANK] = f"0 on the first of {n_nodes} nodes, to {n_nodes - 1} on the last"
+    if HEAD in line:
+        said[HEAD] = "address of the first node"
+    return Launch(
+        command=line,
+        version=version,
+        n_nodes=n_nodes,
+        n_servers=n_servers,
+        variables=said,
+        remarks=tuple(remarks),
+    )
