@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
-from planner.placing.clusters import Ground
+from planner.placing.fabrics.site import Fabric, graph_in
+from planner.placing.sites import Site
+from planner.placing.tori.site import Torus
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
     BATCHES,
@@ -29,43 +30,21 @@ from planner.specs.records import (
     ClusterSpec,
     DeviceSpec,
     ModelSpec,
-    NodesFabric,
     TorusFabric,
     Workload,
 )
 from planner.specs.request import DEFAULT_WORKLOAD, Request, SolverOptions, Targets
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
-from planner.topology.costs import CostTable, GroupCosts, recosted
+from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph
-from planner.topology.graph import device_names, graph_of, spec_of
-from planner.topology.inventory import Inventory, Kind, inventory
-from planner.topology.pools import pool_graph, with_state
+from planner.topology.graph import device_names, spec_of
 
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DEVICES = 64
-"""Of one replica, where nothing else is asked."""
-
 AnySite = SiteSpec | Any
 """A cluster, a pool, a graph's record, or a `networkx` graph."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """A cluster as it is.
-
-    Args:
-        name, title: of the cluster.
-        graph: in its state.
-        ground: what is free of it, and what kinds there are.
-    """
-
-    name: str
-    title: str
-    graph: nx.Graph[Any]
-    ground: Ground
 
 
 def placement_request(
@@ -177,7 +156,7 @@ def site_spec(cluster: AnySite, devices: Mapping[str, DeviceSpec]) -> SiteSpec:
 
 
 def site_of(request: PlacementRequest, costs: GroupCosts | CostTable | None = None) -> Site:
-    """The cluster of a request with what is free of it; it is no torus.
+    """The cluster of a request with what is free of it.
 
     Args:
         costs: what groups get, in place of what the graph says.
@@ -185,35 +164,10 @@ def site_of(request: PlacementRequest, costs: GroupCosts | CostTable | None = No
     Raises:
         RequestError: a state does not fit it, or nothing is free.
     """
-    cluster = request.site
-    assert not isinstance(cluster, ClusterSpec)
-    if isinstance(cluster, PoolSpec):
-        graph, title = pool_graph(cluster), cluster.title
-    else:
-        graph, title = graph_of(cluster), cluster.name
-    graph = with_state(graph, request.state)
-    found = _free(inventory(graph), cluster.name)
-    if costs is not None:
-        found = recosted(found, costs)
-    if isinstance(cluster, PoolSpec):
-        of_group = {group.name: group.cluster for group in cluster.groups}
-        bases = {kind: of_group[kind.group] for kind in found.kinds}
-    else:
-        bases = {
-            kind: _base(kind, cluster.devices[kind.device], found, cluster.name)
-            for kind in found.kinds
-        }
-    most_devices = request.most_devices or MOST_DEVICES
-    ground = Ground(inventory=found, bases=bases, most_devices=most_devices)
-    return Site(name=cluster.name, title=title, graph=graph, ground=ground)
-
-
-def _free(found: Inventory, name: str) -> Inventory:
-    if found.n_free:
-        return found
-    remedy = "free some, or leave them out of the state"
-    fact = f"has no free device: all {found.n_devices} are taken"
-    raise RequestError([Problem(where=name, fact=fact, remedy=remedy)])
+    spec, state, most_devices = request.site, request.state, request.most_devices
+    if isinstance(spec, ClusterSpec):
+        return Torus(spec, state, aligned=request.aligned, most_devices=most_devices)
+    return Fabric(spec, graph_in(spec, state), most_devices=most_devices, costs=costs)
 
 
 def _known_devices(
@@ -271,39 +225,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> ClusterSpec:
-    """The cluster of a kind of a graph: what its edges say is attained."""
-    able = [one for node in found.nodes if node.kind == kind for _, one in node.free]
-    finite = [one.scale_up_bytes_per_s for one in able if one.scale_up_bytes_per_s < float("inf")]
-    widest = max(finite, default=1.0)
-    if kind.hbm_bytes:
-        device = replace(device, hbm_bytes=kind.hbm_bytes)
-    fabric = NodesFabric(
-        n_nodes=1,
-        n_devices_per_node=max(n.n_devices for n in found.nodes if n.kind == kind),
-        scale_up_bytes_per_s=widest,
-        scale_up_latency_s=found.scale_up_s.get(kind, 0.0),
-        scale_up_fraction=1.0,
-        scale_out_bytes_per_s=max((one.nic_bytes_per_s for one in able), default=0.0) or widest,
-        scale_out_latency_s=found.scale_out_s.get(kind, 0.0),
-        scale_out_fraction=1.0,
-        activation_network="tree",
-        bulk_network="tree",
-    )
-    return ClusterSpec(
-        name=name, title=name, device=device, fabric=fabric, usd_per_hour=device.usd_per_hour
-    )
-
-
-def requests_of(request: PlacementRequest, site: Site | ClusterSpec) -> list[Request]:
-    """The layout requests of the models, one each; on the first kind's cluster, as a stand-in.
+def requests_of(request: PlacementRequest, cluster: ClusterSpec) -> list[Request]:
+    """The layout requests of the models, one each; on a cluster that stands in for all there are.
 
     Raises:
         RequestError: with every problem, not only the first.
     """
     problems = list(_problems(request.models, request.targets, objective=request.objective))
     requests = []
-    cluster = site if isinstance(site, ClusterSpec) else next(iter(site.ground.bases.values()))
     for one in request.models:
         try:
             requests.append(layout_request(request, one, cluster))

@@ -5,28 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from dataclasses import replace
 
-from planner.deadlines import solver_limit_s
+import numpy as np
+
 from planner.errors import OutOfTimeError
 from planner.explain import UNEXPLAINED
 from planner.placement_results import PlacementConflict
-from planner.placing.searching import Asked, Search, pose_asked
+from planner.placing.configurations import AnyConfiguration
+from planner.placing.searching import Asked, Search, solved
 from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.results import Obstacle
-from planner.solvers.placement import solve_placement
 from planner.solvers.placement.answers import PlacementSolution
-from planner.solvers.solution import Effort, Status
+from planner.solvers.solution import Status
 from planner.specs.placement_request import Serve
-
-
-class AnyWay(Protocol):
-    """What a replica costs, whatever the fabric."""
-
-    @property
-    def usd_per_hour(self) -> float: ...
-    @property
-    def n_devices(self) -> int: ...
 
 
 def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
@@ -42,37 +34,27 @@ def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
 
 def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
     """The irreducible set of wishes that no placement grants together, by a deletion filter."""
-    found = asked.site.ground.inventory
-    unlimited = pose_asked(asked, search.kept, without=_wishes(asked))
-    fits = most_copies(unlimited.program) > 0
-    able = {int(m) for m in unlimited.program.column_model[fits]}
-    obstacles = [_hopeless(asked, search, m, able) for m in range(len(asked.wanted))]
-    none = [one for one in obstacles if one is not None]
-    if not none and search.solution.answer is not None:
-        n_before = len(unlimited.given) + len(unlimited.staged)
-        fitting = zip(unlimited.taken, fits[n_before:], strict=True)
-        none = narrow_limits(asked.limits, [way for (way, _), can in fitting if can])
-    if not none:
+    posed = search.offered.posed(asked.aim(without=asked.wishes))
+    fits = most_copies(posed.program)[posed.columns.n_parts :] > 0
+    fitting = [
+        posed.columns.configurations[number] for number in np.unique(posed.columns.which[fits])
+    ]
+    able = {one.model for one in fitting}
+    hopeless = [_hopeless(asked, search, m) for m in range(len(asked.wanted)) if m not in able]
+    obstacles = [one for one in hopeless if one is not None]
+    if not obstacles and search.solution.answer is not None:
+        obstacles = narrow_limits(asked.request.limits, fitting)
+    if not obstacles:
         with suppress(OutOfTimeError):
             names = _irreducible(asked, search)
-            none = [_obstacle(asked, search, name, names) for name in names]
+            obstacles = [_obstacle(asked, search, name, names) for name in names]
     return PlacementConflict(
         pool=asked.site.name,
-        n_free=found.n_free,
-        n_devices=found.n_devices,
-        obstacles=tuple(none),
-        verified=(*who_finds_none(search.solution), *(() if none else UNEXPLAINED)),
+        n_free=asked.site.n_free,
+        n_devices=asked.site.n_devices,
+        obstacles=tuple(obstacles),
+        verified=(*who_finds_none(search.solution), *(() if obstacles else UNEXPLAINED)),
     )
-
-
-def _wishes(asked: Asked) -> list[str]:
-    wished = []
-    for one in asked.wanted:
-        if one.demand_tokens_per_s is not None and asked.objective != "share":
-            wished.append(f"demand {one.model.name}")
-        if one.replicas is not None:
-            wished.append(f"replicas {one.model.name}")
-    return [*wished, *asked.limits]
 
 
 def is_wanted(wish: Serve, solution: PlacementSolution) -> bool:
@@ -80,16 +62,18 @@ def is_wanted(wish: Serve, solution: PlacementSolution) -> bool:
     return solution.answer is not None or bool(wish.replicas or wish.demand_tokens_per_s)
 
 
-def narrow_limits(limits: Mapping[str, float], ways: Sequence[AnyWay]) -> list[Obstacle]:
+def narrow_limits(
+    limits: Mapping[str, float], configurations: Sequence[AnyConfiguration]
+) -> list[Obstacle]:
     """Limits that leave room for no replica at all, where nothing else forbids one.
 
     Args:
         limits: most `rent` [USD/h] and `devices` of all replicas.
-        ways: that fit what is free and meet the targets.
+        configurations: that fit what is free and meet the targets.
     """
     least = {
-        "rent": min((way.usd_per_hour for way in ways), default=math.inf),
-        "devices": float(min((way.n_devices for way in ways), default=0)),
+        "rent": min((one.usd_per_hour for one in configurations), default=math.inf),
+        "devices": float(min((one.n_devices for one in configurations), default=0)),
     }
     together = all(least[name] <= most for name, most in limits.items())
     return [
@@ -105,22 +89,20 @@ def narrow_limits(limits: Mapping[str, float], ways: Sequence[AnyWay]) -> list[O
     ]
 
 
-def _hopeless(asked: Asked, search: Search, m: int, able: set[int]) -> Obstacle | None:
+def _hopeless(asked: Asked, search: Search, m: int) -> Obstacle | None:
     """A model of which no replica fits what is free, within its targets and without limits.
 
     Where all wishes are granted by nothing at all, none of the models has one that fits.
     """
     wish = asked.wanted[m]
-    if not is_wanted(wish, search.solution) or m in able:
+    if not is_wanted(wish, search.solution):
         return None
-    free = asked.site.ground.inventory.n_free
     return Obstacle(
         name=f"targets {wish.model.name}",
         asked=1.0,
         reachable=0.0,
         dimension="1",
-        reason=f"no layout of one replica meets the targets and fits any of the {free} free "
-        f"devices that can work together, at most {asked.site.ground.most_devices} of them",
+        reason=asked.site.reach,
     )
 
 
@@ -136,23 +118,22 @@ def settled(solution: PlacementSolution) -> PlacementSolution:
     return solution
 
 
-def _solved(program: PlacementProgram) -> PlacementSolution:
+def _solved(asked: Asked, program: PlacementProgram) -> PlacementSolution:
     """Solved to the proof.
 
     Raises:
         OutOfTimeError: time ended before it.
     """
-    effort = Effort(time_limit_s=solver_limit_s())
-    return settled(solve_placement(program, solver="highs", effort=effort))
+    return settled(solved(program, replace(asked.options, gap=0.0)))
 
 
 def _irreducible(asked: Asked, search: Search) -> list[str]:
     """Wishes none of which can be left out without making a placement possible."""
-    kept = _wishes(asked)
+    kept = asked.wishes
     dropped: list[str] = []
     for name in list(kept):
-        posed = pose_asked(asked, search.kept, without=[*dropped, name])
-        if _solved(posed.program).status is Status.INFEASIBLE:
+        posed = search.offered.posed(asked.aim(without=[*dropped, name]))
+        if _solved(asked, posed.program).status is Status.INFEASIBLE:
             dropped.append(name)
             kept.remove(name)
     return kept
@@ -160,44 +141,42 @@ def _irreducible(asked: Asked, search: Search) -> list[str]:
 
 def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> Obstacle:
     """What one wish could be, if the others of its conflict hold."""
-    others = [wish for wish in _wishes(asked) if wish not in names]
+    without = [*(wish for wish in asked.wishes if wish not in names), name]
     what, _, model = name.partition(" ")
-    objective = {"demand": "throughput", "replicas": "devices"}.get(what, what)
-    posed = pose_asked(asked, search.kept, without=[*others, name], objective=objective)
-    solution = _solved(posed.program)
-    reason = "with the others kept"
-    if what in ("rent", "devices"):
-        asked_for, unit = asked.limits[what], {"rent": "USD/h"}.get(what, "1")
-        reach = solution.objective if solution.answer is not None else math.inf
-        reason = f"the least {what} of what is asked for"
-    else:
-        m = [one.model.name for one in asked.wanted].index(model)
-        asked_for, unit, reach = _most_of(asked, search, (what, m), [*others, name])
-    return Obstacle(name=name, asked=asked_for, reachable=reach, dimension=unit, reason=reason)
+    limits = asked.request.limits
+    if what in limits:
+        posed = search.offered.posed(asked.aim(without=without, objective=what))
+        solution = _solved(asked, posed.program)
+        return Obstacle(
+            name=name,
+            asked=limits[what],
+            reachable=solution.objective if solution.answer is not None else math.inf,
+            dimension={"rent": "USD/h"}.get(what, "1"),
+            reason=f"the least {what} of what is asked for",
+        )
+    m = [one.model.name for one in asked.wanted].index(model)
+    wish, posed = asked.wanted[m], search.offered.posed(asked.aim(without=without))
+    is_demand = what == "demand"
+    return Obstacle(
+        name=name,
+        asked=float((wish.demand_tokens_per_s if is_demand else wish.replicas) or 0.0),
+        reachable=_most_of(asked, posed.program, m, is_demand=is_demand),
+        dimension="token/s" if is_demand else "1",
+        reason="with the others kept",
+    )
 
 
-def _most_of(
-    asked: Asked, search: Search, wish: tuple[str, int], without: Sequence[str]
-) -> tuple[float, str, float]:
-    """What was asked of a model, its unit, and the most that it could have."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    what, m = wish
-    posed = pose_asked(asked, search.kept, without=without, objective="throughput")
-    program = posed.program
+def _most_of(asked: Asked, program: PlacementProgram, m: int, *, is_demand: bool) -> float:
+    """The most that a model could have, of tokens a second or of replicas."""
     mine = program.column_model == m
-    wanted = asked.wanted[m]
-    if what == "demand":
-        best = _solved(replace(program, objective=np.where(mine, -program.rate, 0.0), ties=()))
-        reach = 0.0 if best.answer is None else float(served(program, best.answer)[m]) * 1e3
-        return float(wanted.demand_tokens_per_s or 0.0), "token/s", reach
-    unlimited = replace(
+    gain = program.rate if is_demand else np.ones(program.n_columns)
+    alone = replace(
         program,
-        objective=np.where(mine, -1.0, 0.0),
-        most=np.where(np.arange(len(program.most)) == m, 1 << 40, program.most),
+        objective=np.where(mine, -gain, 0.0),
+        is_for_share=False,
         ties=(),
     )
-    most = _solved(unlimited)
-    return float(wanted.replicas or 0), "1", 0.0 if most.answer is None else -most.objective
+    most = _solved(asked, alone)
+    if most.answer is None:
+        return 0.0
+    return float(served(program, most.answer)[m]) * 1e3 if is_demand else -most.objective

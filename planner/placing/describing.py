@@ -5,113 +5,99 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from planner.certificates import Certificate
 from planner.certify import certified, screens_of
-from planner.describe import describe
-from planner.placement_results import KindUse, Placement, Rank, Recipe, Replica, Served
-from planner.placing.channels import Channels
-from planner.placing.columns import Way
-from planner.placing.decoding import Located
+from planner.placement_results import Placement, Recipe, Replica, Served
 from planner.placing.searching import Asked, Search
-from planner.placing.tori import TorusWay
+from planner.placing.sites import Considered, Located
 from planner.placing.totals import UNITS, in_si
-from planner.results import Deployment
-from planner.topology.costs import CostTable, GroupCosts, as_callable
-from planner.topology.graph import DEVICE
-from planner.verifier.fabrics import FabricStand
+from planner.solvers.placement import PlacementSolution
 
 
-def placement_of(
-    asked: Asked,
-    search: Search,
-    located: Sequence[Located],
-    *,
-    began_s: float,
-    costs: GroupCosts | CostTable | None,
-) -> Placement:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What was chosen, of what, and how that is proved.
+
+    Args:
+        n_solved: columns that a solver saw.
+    """
+
+    located: Sequence[Located]
+    solution: PlacementSolution
+    considered: Considered
+    n_solved: int
+
+
+def chosen_of(search: Search) -> Chosen:
+    """What a search found; it found something."""
+    assert search.solution.answer is not None
+    n_columns = search.posed.program.n_columns
+    return Chosen(
+        located=search.posed.located(search.solution.answer),
+        solution=search.solution,
+        considered=search.offered.considered(n_columns),
+        n_solved=n_columns,
+    )
+
+
+def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
     """Describe and certify; who asked for it has it judged."""
-    site = asked.site
-    ways = list(dict.fromkeys(one.way for one in located))
+    site, located = asked.site, chosen.located
+    configurations = list(dict.fromkeys(one.configuration for one in located))
     recipes = tuple(
         Recipe(
-            model=asked.wanted[way.model].model.name,
-            kind=way.kind.name,
-            span=way.span,
-            speed_fraction=way.need.speed_fraction,
-            counted_bytes_per_s={
-                "scale_up": way.need.scale_up_bytes_per_s,
-                "nic": way.need.nic_bytes_per_s,
-                "spine": way.need.spine_bytes_per_s,
-            },
-            deployment=deployment_of(way, sum(one.way is way for one in located)),
+            model=asked.wanted[one.model].model.name,
+            kind=one.pattern.kind_name,
+            span=one.pattern.span,
+            speed_fraction=one.pattern.speed_fraction,
+            counted_bytes_per_s=one.pattern.counted_bytes_per_s,
+            deployment=one.deployment(sum(it.configuration is one for it in located)),
         )
-        for way in ways
+        for one in configurations
     )
-    links = Channels(site.graph, as_callable(site.ground.inventory, costs))
-    numbers = [0] * len(asked.wanted)
-    replicas = []
-    for one in located:
-        model = one.way.model
-        name = f"{asked.wanted[model].model.name}/{numbers[model]}"
-        numbers[model] += 1
-        replicas.append(_replica(asked, one, ways.index(one.way), (name, links)))
-    served = _served(asked, recipes, replicas)
+    replicas = _replicas(asked, located, [configurations.index(it.configuration) for it in located])
+    provenance = (
+        *site.provenance,
+        *(value for one in asked.wanted for value in one.model.provenance),
+    )
     return Placement(
         request=asked.request,
         pool=site.name,
         title=site.title,
         recipes=recipes,
-        replicas=tuple(replicas),
-        served=served,
-        kinds=tuple(_kinds(asked, located)),
-        certificate=_certificate(asked, search, began_s),
-        provenance=_provenance(asked),
+        replicas=replicas,
+        served=_served(asked, recipes, replicas),
+        kinds=tuple(site.kinds(located)),
+        certificate=_certificate(asked, chosen, began_s),
+        provenance=tuple(dict.fromkeys(provenance)),
     )
 
 
-def deployment_of(way: Way | TorusWay, n_alike: int) -> Deployment:
-    """The deployment of a way that so many replicas have."""
-    it = way.evaluated
-    found = describe(it.table, it.posed, it.request, way.assignment)
-    return replace(found, mesh=replace(found.mesh, n_positions=n_alike))
-
-
-def _replica(asked: Asked, one: Located, recipe: int, named: tuple[str, Channels]) -> Replica:
-    leaf_names, grid = asked.site.ground.inventory.leaf_names, one.grid
-    home = {name: part.node for part in one.parts for name in part.devices}
-    vertices = asked.site.graph.nodes
-    places = [
-        (name, stage, (inside, across))
-        for stage, rows in enumerate(grid)
-        for across, row in enumerate(rows)
-        for inside, name in enumerate(row)
-    ]
-    ranks = tuple(
-        Rank(
-            rank=rank,
-            device=name,
-            node=home[name].name,
-            leaf=leaf if vertices.get(leaf, {}).get("kind") != DEVICE else "",
-            stage=stage,
-            axes=axes,
+def _replicas(
+    asked: Asked, located: Sequence[Located], recipes: Sequence[int]
+) -> tuple[Replica, ...]:
+    """Each replica where it lies; names count the replicas of a model."""
+    numbers = [0] * len(asked.wanted)
+    found = []
+    for one, recipe in zip(located, recipes, strict=True):
+        model = one.configuration.model
+        laid, name = asked.site.laid(one), asked.wanted[model].model.name
+        found.append(
+            Replica(
+                name=f"{name}/{numbers[model]}",
+                model=name,
+                recipe=recipe,
+                nodes=laid.nodes,
+                leaves=laid.leaves,
+                ranks=laid.ranks,
+                channels=laid.channels,
+            )
         )
-        for rank, (name, stage, axes) in enumerate(places)
-        for leaf in (leaf_names[home[name].leaf],)
-    )
-    name, links = named
-    return Replica(
-        name=name,
-        model=asked.wanted[one.way.model].model.name,
-        recipe=recipe,
-        nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
-        leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
-        ranks=ranks,
-        channels=links.of(one),
-    )
+        numbers[model] += 1
+    return tuple(found)
 
 
 def _served(
@@ -134,57 +120,18 @@ def _served(
     return tuple(found)
 
 
-def _kinds(asked: Asked, located: Sequence[Located]) -> list[KindUse]:
-    found = asked.site.ground.inventory
-    used: dict[Any, int] = {}
-    for one in located:
-        used[one.way.kind] = used.get(one.way.kind, 0) + one.way.n_devices
-    return [
-        KindUse(
-            kind=kind.name,
-            device=kind.device,
-            n_devices=sum(n.n_devices for n in found.nodes if n.kind == kind),
-            n_free=sum(len(n.free) for n in found.nodes if n.kind == kind),
-            n_used=used.get(kind, 0),
-        )
-        for kind in found.kinds
-    ]
-
-
-def _certificate(asked: Asked, search: Search, began_s: float) -> Certificate:
+def _certificate(asked: Asked, chosen: Chosen, began_s: float) -> Certificate:
     """The proof in numbers, in SI units."""
-    solution, name = search.solution, asked.objective
-    evaluated = {id(way.evaluated): way.evaluated for way in search.ways}.values()
-    n_layouts = sum(it.n_candidates for it in evaluated)
-    rejected = {
-        "layouts": n_layouts - len(search.ways),
-        "ways": len(search.ways) - len(search.kept),
-    }
+    name, considered = asked.request.objective, chosen.considered
     return certified(
-        solution,
+        chosen.solution,
         objective_name=name,
         to_si=partial(in_si, name),
         dimension=UNITS[name][1],
-        n_candidates=n_layouts,
-        n_contexts=len(search.ways),
-        screens=screens_of(rejected, _REASONS),
-        n_solved=search.posed.program.n_columns,
-        verified=FabricStand.checks,
+        n_candidates=considered.n_candidates,
+        n_contexts=considered.n_contexts,
+        screens=screens_of(considered.rejected, considered.reasons),
+        n_solved=chosen.n_solved,
+        verified=asked.site.checks,
         wall_s=time.perf_counter() - began_s,
     )
-
-
-_REASONS = {
-    "layouts": "others are better on the same devices",
-    "ways": "others fit wherever they do and serve more",
-}
-
-
-def _provenance(asked: Asked) -> tuple[Any, ...]:
-    bases = asked.site.ground.bases.values()
-    lists = [
-        *(base.provenance for base in bases),
-        *(base.device.provenance for base in bases),
-        *(one.model.provenance for one in asked.wanted),
-    ]
-    return tuple(dict.fromkeys(value for values in lists for value in values))

@@ -12,11 +12,9 @@ from planner.errors import NoPlanError, Problem, RequestError
 from planner.placement_results import Placement
 from planner.placing.asking import placement_request, requests_of, site_of
 from planner.placing.conflicts import conflict_of
-from planner.placing.decoding import locate
-from planner.placing.describing import placement_of
-from planner.placing.searching import Asked, chosen_first, searched
-from planner.placing.slicing import AskedTorus, place_slices
-from planner.placing.totals import in_si
+from planner.placing.describing import chosen_of, placement_of
+from planner.placing.runtimes import Roofline
+from planner.placing.searching import Asked, Search, chosen_first, searched, unsettled
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
 from planner.specs.graphs import GraphSpec
@@ -106,27 +104,14 @@ def place(
         costs=group_costs,
         options=options,
     )
-    if isinstance(request.site, ClusterSpec):
-        requests = tuple(requests_of(request, request.site))
-        found = place_slices(AskedTorus(request=request, requests=requests))
-        refuse(judge_placement(found)[1])
-        return found
     costs = recorded or group_costs or None  # a table that names no group says nothing
     asked = asked_of(request, costs)
     if layout_first:
-        well = site_of(replace(request, site=_well(request.site), state=None), costs)
-        asked = replace(asked, shapes=chosen_first(replace(asked, site=well)))
+        well = site_of(_well(request), costs)
+        asked = replace(asked, sorts=chosen_first(replace(asked, site=well)))
     search = searched(asked)
-    counts = search.solution.answer
-    n_before = len(search.posed.given) + len(search.posed.staged)
-    nothing = counts is not None and not any(counts.copies[n_before:])
-    if search.solution.status is Status.INFEASIBLE or nothing:
-        raise out_of_time() if search.is_cut else NoPlanError(conflict_of(asked, search))
-    if counts is None:
-        bound = in_si(request.objective, search.solution.bound)
-        raise out_of_time(bound) if search.is_cut else search.solution.unsettled(bound)
-    located = locate(search.posed, counts)
-    found = placement_of(asked, search, located, began_s=began_s, costs=costs)
+    refuse_none(asked, search)
+    found = placement_of(asked, chosen_of(search), began_s=began_s)
     if recorded is not None:
         found = replace(found, request=replace(request, costs=recorded.asked))
     refuse(judge_placement(found)[1])
@@ -134,13 +119,31 @@ def place(
 
 
 def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:
-    """A request with what is free of its cluster, and what is asked of each model's layout.
+    """A request with what is free of its cluster, and who times each model's deployments.
 
     Raises:
         RequestError: it cannot be; every problem is listed.
     """
     site = site_of(request, costs)
-    return Asked(request=request, site=site, requests=tuple(requests_of(request, site)))
+    requests = requests_of(request, site.cluster)
+    return Asked(
+        request=request, site=site, runtimes=tuple((Roofline(request=one),) for one in requests)
+    )
+
+
+def refuse_none(asked: Asked, search: Search) -> None:
+    """Raise what is said where there is no placement.
+
+    Raises:
+        NoPlanError: nothing satisfies the request; the conflict is a `PlacementConflict`.
+        OutOfTimeError: the time limit ended before a first placement.
+    """
+    if search.solution.status is Status.INFEASIBLE or search.is_nothing:
+        if search.offered.is_cut:
+            raise out_of_time()
+        raise NoPlanError(conflict_of(asked, search))
+    if search.solution.answer is None:
+        raise unsettled(asked, search)
 
 
 class Recorder:
@@ -177,9 +180,10 @@ class Recorder:
         )
 
 
-def _well(site: SiteSpec) -> SiteSpec:
-    """The cluster as if all were free and fast; links stay as a graph has them."""
-    if not isinstance(site, GraphSpec):
-        return site
-    vertices = (replace(one, state=None, speed_fraction=None) for one in site.vertices)
-    return replace(site, vertices=tuple(vertices))
+def _well(request: PlacementRequest) -> PlacementRequest:
+    """The request as if all of its cluster were free and fast; links stay as a graph has them."""
+    site = request.site
+    if isinstance(site, GraphSpec):
+        vertices = (replace(one, state=None, speed_fraction=None) for one in site.vertices)
+        site = replace(site, vertices=tuple(vertices))
+    return replace(request, site=site, state=None, aligned=isinstance(site, ClusterSpec))

@@ -4,47 +4,34 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from planner.certificates import LEAST_MOVED, UNCONFIRMED
 from planner.certify import proofs_in_si
 from planner.deadlines import out_of_time, timed
-from planner.describe import describe
-from planner.errors import NoPlanError, Problem, RequestError, SolverError
+from planner.errors import Problem, RequestError, SolverError
 from planner.placement_results import Placement
-from planner.placing.asking import requests_of
-from planner.placing.columns import Way
-from planner.placing.conflicts import conflict_of
-from planner.placing.describing import placement_of
-from planner.placing.dominance import undominated
+from planner.placing.describing import Chosen, placement_of
 from planner.placing.inheriting import costs_of, repair_request
 from planner.placing.moving import changes_of, load_s
-from planner.placing.planning import Recorder, asked_of
-from planner.placing.repair_fabric import Offer, locate_repair, pose_repair
-from planner.placing.repair_torus import locate_torus_repair, pose_torus_repair
-from planner.placing.searching import Asked, all_ways, searched
-from planner.placing.slicing import AskedTorus, ground_of, place_slices
-from planner.placing.slicing import placement_of as torus_placement_of
-from planner.placing.standing import Sharding, Standing, sharding_of, standing_of
-from planner.placing.tori import TorusWay
+from planner.placing.planning import Recorder, asked_of, refuse_none
+from planner.placing.searching import Asked, offered, searched, solved
+from planner.placing.sites import PosedRepair
+from planner.placing.standing import standing_of
 from planner.placing.totals import UNITS, in_si
-from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.repair_results import Repair, RepairPoint, RepairRequest
-from planner.solvers.placement import PlacementSolution, solve_placement
-from planner.solvers.solution import Status, effort_of, relative_gap
+from planner.solvers.placement import PlacementSolution
+from planner.solvers.solution import Status, relative_gap
 from planner.specs.arguments import arguments_checked
 from planner.specs.placement_request import Serve, SiteSpec, inherited_and_changed
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
+from planner.specs.records import DeviceSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
-from planner.topology.slices import torus_device
 from planner.verifier.findings import refuse
 from planner.verifier.placements import judge_placement
 from planner.verifier.repairs import judge_repair
@@ -127,18 +114,9 @@ def repair(
         devices=devices,
     )
     wanted = request.wanted
-    if isinstance(wanted.site, ClusterSpec):
-        requests = tuple(requests_of(wanted, wanted.site))
-        asked_torus = AskedTorus(request=wanted, requests=requests)
-        everywhere = np.ndindex(asked_torus.fabric.shape)
-        _check_known(placement, {torus_device(*at) for at in everywhere})
-        posed = _on_torus(asked_torus, placement)
-    else:
-        costs = recorded or costs_of(wanted)
-        asked = asked_of(wanted, costs)
-        _check_known(placement, asked.site.graph)
-        posed = _on_nodes(asked, placement, costs)
-    found = _repaired(posed, request, began_s)
+    asked = asked_of(wanted, recorded or costs_of(wanted))
+    _check_known(placement, asked.site.graph)
+    found = _repaired(asked, request, began_s)
     if recorded is not None:
         wanted = replace(wanted, costs=recorded.asked)
         inherited, changed = inherited_and_changed(placement.request, wanted)
@@ -182,81 +160,120 @@ def _check_known(before: Placement, known: Container[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Posed:
-    """A repair, whatever the fabric.
+class _Found:
+    """The points of a repair between bytes and objective.
 
     Args:
-        moved: GiB of each column.
-        placed: a placement record of counts, given its solution and when it all began.
-        refuse: raises what `place` raises where nothing can be.
-        width: bytes a second that a device loads over its own link, by its name.
+        best: with the best objective, and of those the fewest bytes; `chosen` with the fewest
+            bytes within the loss.
+        of_best, of_bytes: what solvers said of the best objective, and of the fewest bytes.
+        points: of the frontier, by bytes.
     """
 
-    program: PlacementProgram
-    moved: FloatArray
-    placed: Callable[[PlacementSolution, float], Placement]
-    refuse: Callable[[], None]
-    width: Callable[[str], float]
+    best: Point
+    chosen: Point
+    of_best: PlacementSolution
+    of_bytes: PlacementSolution
+    points: Sequence[Point]
+    is_whole: bool
 
 
-def _repaired(posed: _Posed, request: RepairRequest, began_s: float) -> Repair:
-    objective, options = request.wanted.objective, request.wanted.options
-    loss, before = request.loss_fraction, request.before
-    solved: list[PlacementSolution] = []
-
-    def solve(program: PlacementProgram) -> Counts | None:
-        solved.append(_solved(program, options))
-        return solved[-1].answer
-
-    best = best_of(posed.program, posed.moved, solve)
-    if best is None:
-        posed.refuse()
-        raise SolverError("a repair is infeasible where a placement is not")
-    at_most = best.objective + loss * abs(best.objective)
-    n_before = len(solved)
-    chosen = best if loss == 0 else least_moved(posed.program, posed.moved, solve, at_most=at_most)
-    assert chosen is not None
-    of_best, of_bytes = solved[0], solved[1 if loss == 0 else n_before]
-    points, is_whole = frontier(
-        posed.program, posed.moved, solve, best=best, most_points=request.most_points
-    )
-    kept = _undominated([*points, chosen])
-    solution = replace(of_best, answer=chosen.counts, objective=chosen.objective)
-    placed = posed.placed(solution, began_s)
-    if not placed.replicas:
-        posed.refuse()
-        raise SolverError("a repair places nothing where a placement places replicas")
-    if not _is_best(chosen, best):
-        is_proved = Status.OPTIMAL is of_best.status is of_bytes.status
+def _repaired(asked: Asked, request: RepairRequest, began_s: float) -> Repair:
+    standing = standing_of(request.before)
+    whole = offered(asked, whole=True)
+    if whole.is_cut:
+        raise out_of_time()
+    posed = whole.repaired(standing, asked.aim())
+    found = _pointed(asked, posed, request)
+    solution = replace(found.of_best, answer=found.chosen.counts, objective=found.chosen.objective)
+    placed = _placed(asked, posed, solution, began_s)
+    if not _is_best(found.chosen, found.best):
+        is_proved = Status.OPTIMAL is found.of_best.status is found.of_bytes.status
         status = LEAST_MOVED if is_proved else UNCONFIRMED
         placed = replace(placed, certificate=replace(placed.certificate, status=status))
-    changes, moves, dropped = changes_of(placed, standing_of(before))
+    changes, moves, dropped = changes_of(placed, standing)
     moved_bytes = sum(move.n_bytes for move in moves)
-    counted = chosen.moved * BYTES_OF_GIB
+    counted = found.chosen.moved * BYTES_OF_GIB
     if not math.isclose(moved_bytes, counted, rel_tol=1e-6, abs_tol=1.0):
         raise SolverError(f"{counted!r} bytes are counted on and {moved_bytes!r} move")
+    objective, of_bytes = request.wanted.objective, found.of_bytes
     return Repair(
         request=request,
         placement=placed,
-        before=before.certificate.objective,
-        best=in_si(objective, best.objective),
+        before=request.before.certificate.objective,
+        best=in_si(objective, found.best.objective),
         dimension=UNITS[objective][1],
         changes=changes,
         dropped=dropped,
         moves=moves,
-        frontier=tuple(
-            RepairPoint(
-                moved_bytes=point.moved * BYTES_OF_GIB,
-                objective=in_si(objective, point.objective),
-                loss_fraction=abs(relative_gap(best.objective, point.objective)),
-                is_chosen=point is chosen or _same(point, chosen),
-            )
-            for point in kept
-        ),
-        is_whole=is_whole,
+        frontier=tuple(_point(objective, point, found) for point in found.points),
+        is_whole=found.is_whole,
         moved_proofs=proofs_in_si(of_bytes.vouched.proofs, lambda gib: gib * BYTES_OF_GIB),
         moved_vouched_by=of_bytes.vouched.by if of_bytes.status is Status.OPTIMAL else (),
-        load_s=load_s(moves, posed.width),
+        load_s=load_s(moves, asked.site.loads_bytes_per_s),
+    )
+
+
+def _pointed(asked: Asked, posed: PosedRepair, request: RepairRequest) -> _Found:
+    """The best, the one with the fewest bytes within the loss, and those between."""
+    solved_all: list[PlacementSolution] = []
+
+    def solve(program: PlacementProgram) -> Counts | None:
+        solved_all.append(_solved(program, request.wanted.options))
+        return solved_all[-1].answer
+
+    best = best_of(posed.program, posed.moved, solve)
+    if best is None:
+        refuse_none(asked, searched(asked))
+        raise SolverError("a repair is infeasible where a placement is not")
+    loss, n_before = request.loss_fraction, len(solved_all)
+    at_most = best.objective + loss * abs(best.objective)
+    chosen = best if loss == 0 else least_moved(posed.program, posed.moved, solve, at_most=at_most)
+    assert chosen is not None
+    of_best, of_bytes = solved_all[0], solved_all[1 if loss == 0 else n_before]
+    points, is_whole = frontier(
+        posed.program, posed.moved, solve, best=best, most_points=request.most_points
+    )
+    return _Found(
+        best=best,
+        chosen=chosen,
+        of_best=of_best,
+        of_bytes=of_bytes,
+        points=_undominated([*points, chosen]),
+        is_whole=is_whole,
+    )
+
+
+def _placed(
+    asked: Asked, posed: PosedRepair, solution: PlacementSolution, began_s: float
+) -> Placement:
+    """The repaired placement, described.
+
+    Raises:
+        NoPlanError: it is no replica at all.
+    """
+    assert solution.answer is not None
+    n_columns = posed.program.n_columns
+    chosen = Chosen(
+        located=posed.located(solution.answer),
+        solution=solution,
+        considered=offered(asked).considered(n_columns),
+        n_solved=n_columns,
+    )
+    placed = placement_of(asked, chosen, began_s=began_s)
+    if not placed.replicas:
+        refuse_none(asked, searched(asked))
+        raise SolverError("a repair places nothing where a placement places replicas")
+    return placed
+
+
+def _point(objective: str, point: Point, found: _Found) -> RepairPoint:
+    best, chosen = found.best, found.chosen
+    return RepairPoint(
+        moved_bytes=point.moved * BYTES_OF_GIB,
+        objective=in_si(objective, point.objective),
+        loss_fraction=abs(relative_gap(best.objective, point.objective)),
+        is_chosen=point is chosen or _same(point, chosen),
     )
 
 
@@ -286,113 +303,7 @@ def _solved(program: PlacementProgram, options: SolverOptions) -> PlacementSolut
         OutOfTimeError: the time ended before it.
         UnsettledError: the provers do not agree on it.
     """
-    effort = replace(effort_of(options), gap=0.0)
-    is_packing = bool((program.uses.amount > 0).all()) and program.n_columns > MOST_DIRECT
-    solver = "narrowing" if is_packing else options.solver
-    solution = solve_placement(program, solver=solver, effort=effort, proof=options.proof)
+    solution = solved(program, replace(options, gap=0.0), most_direct=MOST_DIRECT)
     if not solution.status.is_final:
         raise solution.unsettled(solution.bound)
     return solution
-
-
-def _on_nodes(asked: Asked, before: Placement, costs: GroupCosts | CostTable | None) -> _Posed:
-    search, standing = searched(asked), standing_of(before)
-    offers = offers_of(asked, standing)
-    posed = pose_repair(asked, offers, standing)
-
-    def placed(solution: PlacementSolution, began_s: float) -> Placement:
-        assert solution.answer is not None
-        located = locate_repair(asked, posed, solution.answer, standing)
-        n_pieces = len(posed.pieces)
-        taken = tuple((offers[b.offer].way, b.leaf) for b in posed.taken)
-        counts = Counts(copies=solution.answer.copies[n_pieces:])
-        described = replace(
-            search,
-            posed=replace(search.posed, program=posed.program, given=(), staged=(), taken=taken),
-            solution=replace(solution, answer=counts),
-        )
-        return placement_of(asked, described, located, began_s=began_s, costs=costs)
-
-    def refuse() -> None:
-        counts = search.solution.answer
-        n_before = len(search.posed.given) + len(search.posed.staged)
-        if counts is None or not any(counts.copies[n_before:]):
-            raise NoPlanError(conflict_of(asked, search))
-
-    able = {
-        name: max(ability.nic_bytes_per_s, 0.0)
-        for node in asked.site.ground.inventory.nodes
-        for name, ability in node.free
-    }
-    return _Posed(
-        program=posed.program,
-        moved=posed.moved,
-        placed=placed,
-        refuse=refuse,
-        width=lambda name: able.get(name, 0.0),
-    )
-
-
-def offers_of(asked: Asked, before: Sequence[Standing]) -> list[Offer]:
-    """Ways that may be loaded anew, and those whose weights stand already."""
-    by_latency = asked.objective == "latency"
-    several = np.array([one.replicas is None for one in asked.wanted])
-    ways, is_cut = all_ways(asked)
-    if is_cut:
-        raise out_of_time()
-    new = {id(way) for way in undominated(ways, several=several, by_latency=by_latency)}
-    standing = {one.sharding for one in before}
-    offers = []
-    for way in ways:
-        offer = _offer(asked, way, is_new=id(way) in new and way.span != "stage")
-        if offer.is_new or offer.sharding in standing:
-            offers.append(offer)
-    return offers
-
-
-def _offer(asked: Asked, way: Way, *, is_new: bool) -> Offer:
-    it = way.evaluated
-    deployment = describe(it.table, it.posed, it.request, way.assignment)
-    return Offer(
-        way=way,
-        sharding=sharding_of(asked.wanted[way.model].model.name, deployment),
-        shard_bytes=deployment.memory.weights_bytes,
-        is_new=is_new,
-    )
-
-
-def _on_torus(asked: AskedTorus, before: Placement) -> _Posed:
-    ground, stands_there = ground_of(asked), standing_of(before)
-    if ground.is_cut:
-        raise out_of_time()
-    standing = {one.sharding for one in stands_there}
-    shardings: dict[int, tuple[Sharding, float]] = {}
-    offered: list[tuple[list[TorusWay], IntArray]] = []
-    for (ways, of_opening), (_, kept) in zip(ground.offered, ground.kept, strict=True):
-        stands = np.zeros(len(ways) + 1, np.bool_)
-        for w, way in enumerate(ways):
-            it = way.evaluated
-            deployment = describe(it.table, it.posed, it.request, way.assignment)
-            name = asked.wanted[way.model].model.name
-            shardings[id(way)] = sharding_of(name, deployment), deployment.memory.weights_bytes
-            stands[w] = shardings[id(way)][0] in standing
-        # slices that smaller ones fill are no use but to those who stand there
-        offered.append((ways, np.where((kept >= 0) | stands[of_opening], of_opening, -1)))
-    posed = pose_torus_repair(asked, ground, offered, shardings, stands_there)
-
-    def placed(solution: PlacementSolution, began_s: float) -> Placement:
-        assert solution.answer is not None
-        located = [one for one, _ in locate_torus_repair(posed, solution.answer)]
-        base = replace(posed.base, program=posed.program)
-        return torus_placement_of(asked, ground, (base, solution, located), began_s=began_s)
-
-    def refuse() -> None:
-        place_slices(asked)
-
-    return _Posed(
-        program=posed.program,
-        moved=posed.moved,
-        placed=placed,
-        refuse=refuse,
-        width=lambda name: asked.fabric.link_bytes_per_s,
-    )

@@ -1,134 +1,136 @@
-"""What a placement is chosen from, and the choice: ways, program, solution."""
+"""What a placement is chosen from, and the choice: configurations, program, solution."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from planner.deadlines import is_over, share
-from planner.placing.asking import Site
-from planner.placing.columns import Way, ways_of
-from planner.placing.dominance import undominated
-from planner.placing.posing import Posed, Wanted, pose_placement
+from planner.deadlines import out_of_time, share
+from planner.placing.configurations import AnyConfiguration
+from planner.placing.program import Aim, Wanted, is_nothing
+from planner.placing.runtimes import Runtime
+from planner.placing.sites import Offered, Posed, Served, Site, Sort, sort_of
+from planner.placing.totals import in_si
 from planner.programs.placement import PlacementProgram
 from planner.programs.proofs import Vouched
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.request import Request, SolverOptions
-from planner.topology.inventory import Kind
+from planner.specs.request import SolverOptions
 
-WAYS_SHARE = 0.6
-"""Of the time, that making the ways may take: what is left is for placing them."""
+CONFIGURATIONS_SHARE = 0.6
+"""Of the time, that making configurations may take: what is left is for placing them."""
+
+MOST_DIRECT = 100
+"""Columns up to which the backend that was asked for sees all of a packing at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request for a placement, with what is free and what is asked of each model's layout.
+    """A request for a placement, with what is free and who times each model's deployments.
 
     Args:
-        shapes: model, kind and shape of the ways that may be taken; None for all.
+        runtimes: by model.
+        sorts: of the configurations that may be taken; None for all.
     """
 
     request: PlacementRequest
     site: Site
-    requests: tuple[Request, ...]
-    shapes: frozenset[Sort] | None = None
+    runtimes: tuple[tuple[Runtime, ...], ...]
+    sorts: frozenset[Sort] | None = None
 
     @property
     def wanted(self) -> tuple[Serve, ...]:
         return self.request.models
 
     @property
-    def objective(self) -> str:
-        return self.request.objective
-
-    @property
-    def limits(self) -> Mapping[str, float]:
-        return self.request.limits
-
-    @property
     def options(self) -> SolverOptions:
         return self.request.options
+
+    @property
+    def served(self) -> tuple[Served, ...]:
+        return tuple(
+            Served(runtimes=timers, several=one.replicas is None)
+            for timers, one in zip(self.runtimes, self.wanted, strict=True)
+        )
+
+    @property
+    def wishes(self) -> list[str]:
+        """What is asked of all replicas together, by name: `demand x`, `replicas x`, limits."""
+        wished = []
+        for one in self.wanted:
+            if one.demand_tokens_per_s is not None and self.request.objective != "share":
+                wished.append(f"demand {one.model.name}")
+            if one.replicas is not None:
+                wished.append(f"replicas {one.model.name}")
+        return [*wished, *self.request.limits]
+
+    def aim(self, *, without: Sequence[str] = (), objective: str | None = None) -> Aim:
+        """What is asked of all replicas together, without some of it."""
+        return Aim(
+            wanted=tuple(_wanted(one, without) for one in self.wanted),
+            objective=objective or self.request.objective,
+            limits={name: v for name, v in self.request.limits.items() if name not in without},
+        )
+
+
+def _wanted(one: Serve, without: Sequence[str]) -> Wanted:
+    name = one.model.name
+    replicas = None if f"replicas {name}" in without else one.replicas
+    return Wanted(
+        name=name,
+        demand_tokens_per_s=None if f"demand {name}" in without else one.demand_tokens_per_s,
+        least=replicas or 0,
+        most=replicas,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What there was to choose from, and what was chosen.
+    """What there was to choose from, and what was chosen."""
 
-    Args:
-        ways: all of them; `kept` those that no other stands for.
-        is_cut: whether time ended before they were all made.
-    """
-
-    ways: tuple[Way, ...]
-    kept: tuple[Way, ...]
+    offered: Offered
     posed: Posed
     solution: PlacementSolution
-    is_cut: bool
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether what was chosen is no replica at all."""
+        counts = self.solution.answer
+        return counts is not None and is_nothing(counts, self.posed.columns)
 
 
-Sort = tuple[int, Kind, tuple[int, int, int]]
+def offered(asked: Asked, *, whole: bool = False) -> Offered:
+    """The configurations of a request that fit its site.
 
-
-def sort_of(way: Way) -> Sort:
-    return way.model, way.kind, (way.n_inside, way.n_across, way.n_stages)
-
-
-def chosen_first(asked: Asked) -> frozenset[Sort]:
-    """The shape that each model would have on each kind by itself: the most of one device.
-
-    With `latency` for an objective, the quickest. It is what a planner chooses that does not
-    know what is free; the site of the request is then one where all is.
+    Args:
+        whole: also those that copies of others outdo, on which replicas may stand.
     """
-    by_latency = asked.objective == "latency"
-    best: dict[tuple[int, Kind], Way] = {}
-    for way in all_ways(asked)[0]:
-        key = (way.model, way.kind)
-        if key not in best or _worth(way, by_latency) > _worth(best[key], by_latency):
-            best[key] = way
-    return frozenset(map(sort_of, best.values()))
-
-
-def _worth(way: Way, by_latency: bool) -> float:
-    return -way.tpot_s if by_latency else way.output_tokens_per_s / way.n_devices
-
-
-def all_ways(asked: Asked, *, several: Sequence[bool] | None = None) -> tuple[list[Way], bool]:
-    """The ways of all models on all kinds, and whether time ended before they were all made."""
-    ground = asked.site.ground
-    several = several or [False] * len(asked.wanted)
-    with share(WAYS_SHARE):
-        ways = [
-            way
-            for model, request in enumerate(asked.requests)
-            for kind in ground.inventory.kinds
-            for way in ways_of(request, model, kind, ground, several=several[model])
-        ]
-        return ways, is_over()
+    by_latency = asked.request.objective == "latency"
+    whole = whole or asked.sorts is not None
+    with share(CONFIGURATIONS_SHARE):
+        found = asked.site.offered(asked.served, by_latency=by_latency, whole=whole)
+    return found if asked.sorts is None else found.only(asked.sorts)
 
 
 def searched(asked: Asked) -> Search:
-    """Evaluate the ways, pose the placement, solve it."""
-    by_latency = asked.objective == "latency"
-    several = [one.replicas is None and not by_latency for one in asked.wanted]
-    if asked.shapes is None:
-        ways, is_cut = all_ways(asked, several=several)
-    else:
-        ways, is_cut = all_ways(asked)
-        ways = [way for way in ways if sort_of(way) in asked.shapes]
-    kept = undominated(ways, several=np.array(several), by_latency=by_latency)
-    posed = pose_asked(asked, kept)
-    options = asked.options
-    solution = solve_placement(
-        posed.program, solver=options.solver, effort=effort_of(options), proof=options.proof
-    )
-    if is_cut:
+    """Make the configurations, pose the placement, solve it."""
+    found = offered(asked)
+    posed = found.posed(asked.aim())
+    solution = solved(posed.program, asked.options)
+    if found.is_cut:
         solution = unproved(solution, posed.program)
-    return Search(ways=tuple(ways), kept=tuple(kept), posed=posed, solution=solution, is_cut=is_cut)
+    return Search(offered=found, posed=posed, solution=solution)
+
+
+def solved(
+    program: PlacementProgram, options: SolverOptions, *, most_direct: int = MOST_DIRECT
+) -> PlacementSolution:
+    """Solve; large packings are narrowed whatever the backend."""
+    is_packing = bool((program.uses.amount > 0).all()) and not program.ties
+    solver = "narrowing" if is_packing and program.n_columns > most_direct else options.solver
+    return solve_placement(program, solver=solver, effort=effort_of(options), proof=options.proof)
 
 
 def unproved(solution: PlacementSolution, program: PlacementProgram) -> PlacementSolution:
@@ -143,29 +145,26 @@ def unproved(solution: PlacementSolution, program: PlacementProgram) -> Placemen
     return replace(solution, status=status, vouched=nobody)
 
 
-def pose_asked(
-    asked: Asked,
-    ways: Sequence[Way],
-    *,
-    without: Sequence[str] = (),
-    objective: str | None = None,
-) -> Posed:
-    """The program of a request, without some of its wishes: `demand x`, `replicas x`, limits."""
-    wanted = [
-        Wanted(
-            name=one.model.name,
-            demand_tokens_per_s=(
-                None if f"demand {one.model.name}" in without else one.demand_tokens_per_s
-            ),
-            least=0 if f"replicas {one.model.name}" in without else one.replicas or 0,
-            most=one.replicas,
-        )
-        for one in asked.wanted
-    ]
-    return pose_placement(
-        ways,
-        asked.site.ground.inventory,
-        wanted,
-        objective=objective or asked.objective,
-        limits={name: value for name, value in asked.limits.items() if name not in without},
-    )
+def unsettled(asked: Asked, search: Search) -> BaseException:
+    """What is raised where time ended before a first placement."""
+    bound = in_si(asked.request.objective, search.solution.bound)
+    return out_of_time(bound) if search.offered.is_cut else search.solution.unsettled(bound)
+
+
+def chosen_first(asked: Asked) -> frozenset[Sort]:
+    """The shape that each model would have on each kind by itself: the most of one device.
+
+    With `latency` for an objective, the quickest. It is what a planner chooses that does not
+    know what is free; the site of the request is then one where all is.
+    """
+    by_latency = asked.request.objective == "latency"
+    best: dict[tuple[int, str], AnyConfiguration] = {}
+    for one in offered(asked, whole=True).configurations:
+        key = (one.model, one.pattern.kind_name)
+        if key not in best or _worth(one, by_latency) > _worth(best[key], by_latency):
+            best[key] = one
+    return frozenset(map(sort_of, best.values()))
+
+
+def _worth(one: AnyConfiguration, by_latency: bool) -> float:
+    return -one.tpot_s if by_latency else one.output_tokens_per_s / one.n_devices

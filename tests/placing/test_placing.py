@@ -8,9 +8,10 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, RequestError, SpecError
-from planner.placing.asking import Site, requests_of
-from planner.placing.clusters import Ground
+from planner.placing.asking import requests_of
+from planner.placing.fabrics.site import Fabric
 from planner.placing.planning import place
+from planner.placing.runtimes import Roofline
 from planner.placing.searching import Asked, Search, searched
 from planner.solvers.placement import solve_placement
 from planner.specs.placement_request import PlacementRequest, Serve
@@ -18,7 +19,6 @@ from planner.specs.pools import GroupSpec, PoolSpec, load_pool, pool_of
 from planner.specs.reading import load_model
 from planner.specs.request import Targets
 from planner.specs.state import LinkState, SlowDevices, State
-from planner.topology.inventory import inventory
 from tests.placing.enumeration import (
     BATCHES,
     WORKLOAD,
@@ -34,15 +34,11 @@ FREE = Targets()
 
 
 def _searched(pool: PoolSpec, graph: nx.Graph, replicas: int | None) -> Search:
-    found = inventory(graph)
-    of_group = {group.name: group.cluster for group in pool.groups}
-    bases = {kind: of_group[kind.group] for kind in found.kinds}
-    ground = Ground(inventory=found, bases=bases, most_devices=64)
-    site = Site(name="tiny", title="tiny", graph=graph, ground=ground)
+    site = Fabric(pool, graph)
     wanted = (Serve(model=tiny_model(), replicas=replicas, weights_formats=["bf16"]),)
     request = PlacementRequest(site=pool, models=wanted, workload=WORKLOAD, batches=BATCHES)
-    requests = tuple(requests_of(request, site))
-    return searched(Asked(request=request, site=site, requests=requests))
+    runtimes = tuple((Roofline(request=one),) for one in requests_of(request, site.cluster))
+    return searched(Asked(request=request, site=site, runtimes=runtimes))
 
 
 def compare(seed: int, replicas: int | None) -> tuple[float, float, float]:

@@ -11,9 +11,10 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
+from planner.placing.fabrics.repairing import ANYWHERE, Offer
 from planner.placing.planning import asked_of, place
-from planner.placing.repair_fabric import ANYWHERE, Offer
-from planner.placing.repairing import offers_of, repair
+from planner.placing.repairing import repair
+from planner.placing.searching import offered
 from planner.placing.standing import sharding_of, standing_of
 from planner.report.as_json import answer_json, dumps
 from planner.report.repair import repair_line, repair_text
@@ -69,10 +70,11 @@ def _on_nodes(
     stands = defaultdict(list)  # (sharding, place, node) -> devices that are gone, per piece
 
     def lost(offer: Offer, place: int, node: int) -> list[int]:
-        key = (offer.sharding, place, node, offer.way.piece)
+        size = offer.pattern.pieces[place]
+        key = (offer.sharding, place, node, size)
         if key not in stands:
             for one in standing:
-                names = one.devices[place * offer.way.piece : (place + 1) * offer.way.piece]
+                names = one.devices[place * size : (place + 1) * size]
                 left = [name for name in names if name in free[node]]
                 if one.sharding == offer.sharding and left:
                     stands[key].append(len(names) - len(left))
@@ -84,7 +86,7 @@ def _on_nodes(
         for (k, part, node), n in pieces.items():
             offer = offers[k]
             gone = lost(offer, part, node)[:n]
-            n_ranks = sum(gone) + (n - len(gone)) * offer.way.piece
+            n_ranks = sum(gone) + (n - len(gone)) * offer.pattern.pieces[part]
             total += n_ranks * offer.shard_bytes
         return total
 
@@ -93,15 +95,15 @@ def _on_nodes(
     ) -> Iterator[tuple[float, float]]:
         yield moved(pieces), value
         for k in range(first, len(offers)):
-            way = offers[k].way
-            for where in product(range(len(room)), repeat=way.n_pieces):
+            one, pattern = offers[k].configuration, offers[k].pattern
+            for where in product(range(len(room)), repeat=len(pattern.pieces)):
                 left = list(room)
-                for node in where:
-                    left[node] -= way.piece
-                if min(left) < 0 or (way.span == "leaf" and len({leaf[n] for n in where}) > 1):
+                for node, size in zip(where, pattern.pieces, strict=True):
+                    left[node] -= size
+                if min(left) < 0 or (pattern.span == "leaf" and len({leaf[n] for n in where}) > 1):
                     continue
                 more = pieces + Counter((k, place, node) for place, node in enumerate(where))
-                yield from walk(k, tuple(left), more, value + way.output_tokens_per_s)
+                yield from walk(k, tuple(left), more, value + one.output_tokens_per_s)
 
     yield from walk(0, tuple(len(one) for one in free), Counter(), 0.0)
 
@@ -124,7 +126,7 @@ def test_the_frontier_on_nodes_is_that_of_all_ways_to_put_replicas(size, failed,
     found = repair(before, cluster, wanted, state=state, loss=0.3, **ASKING)
     asked = asked_of(found.request.wanted, None)
     standing = standing_of(before)
-    offers = offers_of(asked, standing)
+    offers = offered(asked, whole=True).offers(standing, asked.aim())
     inventory = asked.site.ground.inventory
     free = [{name for name, _ in node.free} for node in inventory.nodes]
     leaf = [node.leaf for node in inventory.nodes]

@@ -11,15 +11,15 @@ from planner.errors import NoPlanError, RequestError, SpecError
 from planner.placing.asking import requests_of
 from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import place
-from planner.placing.posing import Wanted
-from planner.placing.tori import (
+from planner.placing.program import Aim, Wanted
+from planner.placing.tori.slices import (
     locate_slices,
-    pose_torus,
+    pose_on_torus,
+    slice_configurations,
     torus_state,
-    torus_ways,
     without_tiled,
 )
-from planner.placing.walking import walked
+from planner.placing.tori.walking import walked
 from planner.programs.deployment import Posing
 from planner.programs.posed import InMemory
 from planner.search import optimum
@@ -55,37 +55,37 @@ def _posed(state: State):
     graph = with_state(build_graph(cluster), state)
     found = openings(cluster.fabric, torus_state(cluster.fabric, graph))
     found = found.take(np.flatnonzero(found.n_devices >= 8))
-    offered = torus_ways(request, 0, found)
-    wanted = [Wanted(name=MODEL, least=2, most=2)]
-    return graph, pose_torus(found, [offered], wanted, objective="throughput", limits={})
+    offered = slice_configurations(request, 0, found)
+    aim = Aim(wanted=(Wanted(name=MODEL, least=2, most=2),), objective="throughput")
+    return graph, pose_on_torus(found, [offered], aim)
 
 
 def test_each_mesh_has_the_layout_that_the_layout_program_finds_best_for_it():
     _, posed = _posed(State(failed=("0,0,0",)))
-    assert len(posed.ways) > 8
-    for way in posed.ways:
-        it = way.evaluated
-        row = it.table.contexts.mesh[it.posed.number[way.assignment.context]]
+    assert len(posed.configurations) > 8
+    for one in posed.configurations:
+        it = one.source
+        row = it.table.contexts.mesh[it.posed.number[one.choice.context]]
         contexts = np.flatnonzero(it.table.contexts.mesh == row)
         posing = Posing(it.table, it.request, objective="throughput")
         best = optimum(InMemory(posing.of(0, contexts)), OPTIONS)
-        assert way.output_tokens_per_s == pytest.approx(1e3 / best.objective, rel=1e-9)
+        assert one.output_tokens_per_s == pytest.approx(1e3 / best.objective, rel=1e-9)
 
 
 def test_rings_serve_more_than_lines():
     _, posed = _posed(State())
-    rate = {way.label: way.output_tokens_per_s for way in posed.ways}
+    rate = {one.pattern.label: one.output_tokens_per_s for one in posed.configurations}
     assert rate["4×4×4"] > rate["4×4×4 closed along 4, 4"]
 
 
 def test_slices_that_smaller_ones_fill_are_left_out_without_loss():
     _, posed = _posed(State(busy=("*,*,4", "*,*,5", "*,*,6", "*,*,7"), failed=("1,1,1",)))
     several = replace(posed.program, least=np.array([0]))
-    offered = (list(posed.ways), np.full(len(posed.openings), -1))
-    offered[1][posed.opening] = posed.way
+    offered = (list(posed.configurations), np.full(len(posed.openings), -1))
+    offered[1][posed.opening] = posed.which
     kept = without_tiled(offered, several=True)
-    wanted = [Wanted(name=MODEL)]
-    fewer = pose_torus(posed.openings, [kept], wanted, objective="throughput", limits={})
+    aim = Aim(wanted=(Wanted(name=MODEL),), objective="throughput")
+    fewer = pose_on_torus(posed.openings, [kept], aim)
     assert fewer.program.n_columns < posed.program.n_columns
     everything = solve_placement(replace(several, most=np.array([1 << 40])), solver="narrowing")
     left = solve_placement(replace(fewer.program, most=np.array([1 << 40])), solver="narrowing")
@@ -120,14 +120,16 @@ def test_a_ring_whose_link_failed_is_a_line_that_begins_behind_it():
         State(links=(LinkState(part="between", names=("0,0,2", "0,0,3"), bandwidth_fraction=0.0),))
     )
     whole = [
-        j for j in range(posed.program.n_columns) if posed.ways[posed.way[j]].shape == (4, 4, 8)
+        j
+        for j in range(posed.program.n_columns)
+        if posed.configurations[posed.which[j]].pattern.dimensions == (4, 4, 8)
     ]
     (column,) = whole
     copies = np.zeros(posed.program.n_columns, int)
     copies[column] = 1
     counts = solve_placement(replace(posed.program, least=np.array([0]))).answer
     (one,) = locate_slices(posed, replace(counts, copies=tuple(copies.tolist())))
-    assert one.way.label == "4×4×8 closed along 4, 4"
+    assert one.configuration.pattern.label == "4×4×8 closed along 4, 4"
     assert one.devices[:8] == tuple(f"0,0,{(3 + i) % 8}" for i in range(8))
     assert len(walked(graph, _pool().fabric, one)) == 3
 
@@ -147,8 +149,8 @@ def test_one_replica_of_least_latency_is_the_best_opening():
     (request,) = requests_of(asked, cluster)
     graph = with_state(build_graph(cluster), State(busy=("0,0,0", "3,3,7")))
     places = openings(cluster.fabric, torus_state(cluster.fabric, graph))
-    ways, of_opening = torus_ways(request, 0, places)
-    least = min(ways[w].tpot_s for w in of_opening[of_opening >= 0])
+    found_ways, of_opening = slice_configurations(request, 0, places)
+    least = min(found_ways[w].tpot_s for w in of_opening[of_opening >= 0])
     assert found.certificate.objective == pytest.approx(least)
     assert found.certificate.gap == 0
 

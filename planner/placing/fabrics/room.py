@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from planner.placing.clusters import LEAF, STAGE
-from planner.placing.columns import Way, piece_sizes
+from planner.placing.fabrics.domains import piece_sizes
+from planner.placing.fabrics.patterns import LEAF, STAGE, NodeConfiguration, NodePattern
 from planner.topology.inventory import Ability, Inventory, Kind, Node
 
 ANYWHERE = -1
@@ -77,8 +77,12 @@ def meeting(node: Node, need: Ability) -> int:
     return sum(ability.meets(need) for _, ability in node.free)
 
 
-def piece_of(way: Way, leaf: int) -> Piece:
-    return Piece(kind=way.kind, need=way.need, size=way.piece, leaf=leaf)
+def pieces_of(pattern: NodePattern, leaf: int) -> dict[Piece, int]:
+    """The pieces of a replica that is bound to a leaf, or lies anywhere, with how many of each."""
+    return {
+        Piece(kind=pattern.kind, need=pattern.need, size=size, leaf=leaf): n
+        for size, n in pattern.sizes.items()
+    }
 
 
 class Room:
@@ -88,22 +92,27 @@ class Room:
         self._inventory = inventory
         self._meeting: dict[tuple[Kind, Ability], list[tuple[int, int]]] = {}
 
-    def leaves(self, way: Way) -> list[int]:
-        """Leaves that a way, or each of its stages, may be bound to; `ANYWHERE` of others."""
-        if way.span not in (LEAF, STAGE):
+    def leaves(self, pattern: NodePattern) -> list[int]:
+        """Leaves that a replica, or each of its stages, may be bound to; `ANYWHERE` of others."""
+        if pattern.span not in (LEAF, STAGE):
             return [ANYWHERE]
-        n_together = way.n_across if way.span == STAGE else way.n_pieces
-        key = (way.kind, way.need)
+        key = (pattern.kind, pattern.need)
         if key not in self._meeting:
             self._meeting[key] = [
-                (node.leaf, meeting(node, way.need))
+                (node.leaf, meeting(node, pattern.need))
                 for node in self._inventory.nodes
-                if node.kind == way.kind
+                if node.kind == pattern.kind
             ]
-        room: Counter[int] = Counter()
-        for leaf, n_devices in self._meeting[key]:
-            room[leaf] += n_devices // way.piece
-        return [leaf for leaf in sorted(room) if room[leaf] >= n_together]
+        together = Counter(pattern.pieces_together)
+        leaves = sorted({leaf for leaf, _ in self._meeting[key]})
+        return [
+            leaf
+            for leaf in leaves
+            if all(self._n_pieces(key, leaf, size) >= n for size, n in together.items())
+        ]
+
+    def _n_pieces(self, key: tuple[Kind, Ability], leaf: int, size: int) -> int:
+        return sum(n // size for other, n in self._meeting[key] if other == leaf)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,11 +156,12 @@ class Rows:
             self._pools[piece] = self.add(name, 0)
         return self._pools[piece]
 
-    def stages(self, way: Way) -> int:
-        """The row that says that no more stages of a way are taken than leaves hold."""
-        if id(way) not in self._stages:
-            self._stages[id(way)] = self.add(f"stages {len(self._stages)} of {way.kind.name}", 0)
-        return self._stages[id(way)]
+    def stages(self, one: NodeConfiguration) -> int:
+        """The row that says that no more stages of a replica are taken than leaves hold."""
+        if id(one) not in self._stages:
+            name = f"stages {len(self._stages)} of {one.pattern.kind_name}"
+            self._stages[id(one)] = self.add(name, 0)
+        return self._stages[id(one)]
 
     def add_units(self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]) -> None:
         """The rows of each unit, for the pieces that it may give."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import SolverError
 from planner.placement_results import Channel
-from planner.placing.tori import LocatedSlice
+from planner.placing.tori.slices import LocatedSlice
 from planner.specs.records import TorusFabric
 from planner.topology.meshes import AXES
 from planner.topology.slices import torus_device
@@ -33,7 +33,11 @@ def walked(graph: nx.Graph[str], fabric: TorusFabric, one: LocatedSlice) -> tupl
     at = _Slice(
         one=one, fabric=fabric, fills=tuple(_fills_cubes(fabric, one, axis) for axis in range(3))
     )
-    return tuple(_channel(graph, at, axis) for axis in range(3) if one.way.shape[axis] > 1)
+    return tuple(
+        _channel(graph, at, axis)
+        for axis in range(3)
+        if one.configuration.pattern.dimensions[axis] > 1
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,8 @@ class _Slice:
 
 
 def _channel(graph: nx.Graph[str], at: _Slice, axis: int) -> Channel:
-    one = at.one
-    counted, is_ring = one.way.link_bytes_per_s[axis], one.way.closes[axis]
+    one, pattern = at.one, at.one.configuration.pattern
+    counted, is_ring = pattern.link_bytes_per_s[axis], pattern.closes[axis]
     lines = list(_lines(one, axis))
     narrowest = (float("inf"), ("", ""), lines[0])
     for line in lines:
@@ -73,11 +77,12 @@ def _channel(graph: nx.Graph[str], at: _Slice, axis: int) -> Channel:
 
 def _lines(one: LocatedSlice, axis: int) -> Iterator[Line]:
     """Devices along one axis of the mesh, line by line."""
-    _, y, z = one.way.shape
+    dimensions = one.configuration.pattern.dimensions
+    _, y, z = dimensions
     step = (y * z, z, 1)[axis]
-    for rank in range(one.way.n_devices):
-        if (rank // step) % one.way.shape[axis] == 0:
-            yield tuple(one.devices[rank + k * step] for k in range(one.way.shape[axis]))
+    for rank in range(len(one.devices)):
+        if (rank // step) % dimensions[axis] == 0:
+            yield tuple(one.devices[rank + k * step] for k in range(dimensions[axis]))
 
 
 def _joining(

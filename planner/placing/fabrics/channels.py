@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from planner.placement_results import Channel
-from planner.placing.clusters import LEAF, NODE, POOL, STAGE
-from planner.placing.decoding import Located
+from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE
 from planner.specs.state import FAILED
 from planner.topology.costs import GroupCosts
 from planner.topology.graph import SCALE_OUT, SPINE
@@ -36,17 +36,18 @@ class Channels:
         failed = [n for n, at in graph.nodes(data=True) if at.get("state") == FAILED]
         self._shares.remove_nodes_from(failed)  # they forward nothing
 
-    def of(self, one: Located) -> tuple[Channel, ...]:
+    def of(self, one: LocatedOnNodes) -> tuple[Channel, ...]:
         """The channels of a replica, by axis."""
         inside, across, between = _groups(one)
-        way, need = one.way, one.way.need
+        pattern = one.configuration.pattern
+        need = pattern.need
         near, nic, spine = (
             need.scale_up_bytes_per_s,
             need.nic_bytes_per_s,
             need.spine_bytes_per_s,
         )
         far = {NODE: (near, near), LEAF: (nic, nic), STAGE: (nic, spine), POOL: (spine, spine)}
-        wide, handed = far[way.span]
+        wide, handed = far[pattern.span]
         counted = (("inside", inside, near), ("across", across, wide), ("stages", between, handed))
         part = self._part(one)
         home = {name: part.node.name for part in one.parts for name in part.devices}
@@ -99,14 +100,14 @@ class Channels:
             return float("inf"), None
         return sum(width for width, _ in adapters), adapters[0][1]
 
-    def _part(self, one: Located) -> set[str]:
+    def _part(self, one: LocatedOnNodes) -> set[str]:
         """How far a replica's traffic can go in the graph: its nodes, and all switches above."""
         nodes = {name for part in one.parts for name in part.devices}
         beside = {other for name in nodes for other in self._shares[name]}
         above = {other for name in beside for other in self._shares[name]}
         top = (
             {other for name in above for other in self._shares[name]}
-            if one.way.span == POOL
+            if one.configuration.pattern.span == POOL
             else ()
         )
         return {*nodes, *beside, *above, *top}
@@ -126,11 +127,11 @@ def _n_adapters(graph: nx.Graph[Any], name: str) -> int:
     return sum(edge.get("tier") == SCALE_OUT for edge in graph[name].values())
 
 
-def _groups(one: Located) -> Iterator[list[tuple[str, ...]]]:
+def _groups(one: LocatedOnNodes) -> Iterator[list[tuple[str, ...]]]:
     """Groups of more than one device: inside nodes, across nodes, and pairs of stages."""
-    grid, way = one.grid, one.way
-    yield [tuple(row) for stage in grid for row in stage] if way.n_inside > 1 else []
-    across = way.n_across > 1
+    grid, pattern = one.grid, one.configuration.pattern
+    yield [tuple(row) for stage in grid for row in stage] if pattern.n_inside > 1 else []
+    across = pattern.n_across > 1
     yield [tuple(c) for stage in grid for c in zip(*stage, strict=True)] if across else []
     yield [
         (name, other)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.placing.fabrics.patterns import NODE, POOL
 from planner.specs.records import (
     ClusterSpec,
     DeviceSpec,
@@ -14,11 +15,6 @@ from planner.specs.records import (
     TwoRegimes,
 )
 from planner.topology.inventory import Ability, Inventory, Kind
-
-NODE, LEAF, STAGE, POOL = "node", "leaf", "stage", "pool"
-SPANS = (NODE, LEAF, STAGE, POOL)
-"""Where the parts of a replica may lie: in one node, in one leaf, each stage in one leaf, or
-anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from planner.errors import SolverError
-from planner.placing.clusters import NODE, STAGE
-from planner.placing.columns import Way
-from planner.placing.posing import Posed
-from planner.placing.room import Piece, Unit, piece_of
+from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.placing.fabrics.room import Piece, Unit, pieces_of
 from planner.programs.placement import Counts
 from planner.topology.inventory import Node
+
+if TYPE_CHECKING:
+    from planner.placing.fabrics.posing import PosedOnNodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,25 +30,28 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
-    """A replica and its devices: `devices[stage][across][inside]`."""
+class LocatedOnNodes:
+    """A replica and its devices, part by part in the order of its ranks."""
 
-    way: Way
+    configuration: NodeConfiguration
     parts: tuple[Part, ...]
 
     @property
+    def devices(self) -> tuple[str, ...]:
+        """By rank."""
+        return tuple(name for part in self.parts for name in part.devices)
+
+    @property
     def grid(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """Names by stage, place in the group of nodes, place in the node."""
-        way = self.way
-        if way.span == NODE:
-            names, t = self.parts[0].devices, way.n_inside
-            return tuple((names[s * t : (s + 1) * t],) for s in range(way.n_stages))
-        rows = [part.devices for part in self.parts]
-        m = way.n_across
-        return tuple(tuple(rows[s * m : (s + 1) * m]) for s in range(way.n_stages))
+        """Names by stage, row of the stage, place in the row."""
+        names, (t, m, p) = self.devices, self.configuration.pattern.shape
+        return tuple(
+            tuple(names[(s * m + row) * t : (s * m + row + 1) * t] for row in range(m))
+            for s in range(p)
+        )
 
 
-def locate(posed: Posed, counts: Counts) -> tuple[Located, ...]:
+def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     """Devices for every replica, in the order of the program's columns.
 
     Raises:
@@ -58,35 +63,42 @@ def locate(posed: Posed, counts: Counts) -> tuple[Located, ...]:
     for (u, piece), n in zip(posed.given, copies[:n_given], strict=True):
         asked[u][piece] += n
     held = zip(posed.staged, copies[n_given : n_given + n_staged], strict=True)
-    stages = [(way, piece_of(way, leaf), way.n_across) for (way, leaf), n in held for _ in range(n)]
+    stages = [one for one, n in held for _ in range(n)]
     taken = zip(posed.taken, copies[n_given + n_staged :], strict=True)
-    replicas = [(way, leaf) for (way, leaf), n in taken for _ in range(n)]
-    whole = [
-        (way, piece_of(way, leaf), way.n_pieces) for way, leaf in replicas if way.span != STAGE
-    ]
-    for _, piece, n_pieces in (*stages, *whole):
-        if piece in posed.sources:
-            asked[posed.sources[piece]][piece] += n_pieces
+    replicas = [one for one, n in taken for _ in range(n)]
+    whole = [one for one in replicas if one[0].pattern.span != STAGE]
+    for one, leaf in (*stages, *whole):
+        for piece in _in_order(one, leaf):
+            if piece in posed.sources:
+                asked[posed.sources[piece]][piece] += 1
     ready = _ready(posed, asked)
     of_stage: dict[int, list[Part]] = defaultdict(list)
-    for way, piece, n_pieces in stages:
-        of_stage[id(way)] += _some(ready[piece], n_pieces)
+    for one, leaf in stages:
+        of_stage[id(one)] += [_next(ready[piece]) for piece in _in_order(one, leaf)]
     located = []
-    for way, leaf in replicas:
-        stock = of_stage[id(way)] if way.span == STAGE else ready[piece_of(way, leaf)]
-        located.append(Located(way=way, parts=tuple(_some(stock, way.n_pieces))))
+    for one, leaf in replicas:
+        if one.pattern.span == STAGE:
+            parts = [_next(of_stage[id(one)]) for _ in one.pattern.pieces]
+        else:
+            parts = [_next(ready[piece]) for piece in _in_order(one, leaf)]
+        located.append(LocatedOnNodes(configuration=one, parts=tuple(parts)))
     return tuple(located)
 
 
-def _some(stock: list[Part], n_parts: int) -> list[Part]:
-    """The first parts, taken out of the stock."""
-    if len(stock) < n_parts:
+def _in_order(one: NodeConfiguration, leaf: int) -> list[Piece]:
+    """The pieces that lie together, in the order of ranks."""
+    of_size = {piece.size: piece for piece in pieces_of(one.pattern, leaf)}
+    return [of_size[size] for size in one.pattern.pieces_together]
+
+
+def _next(stock: list[Part]) -> Part:
+    """The first part, taken out of the stock."""
+    if not stock:
         raise SolverError("fewer pieces are given than replicas take")
-    taken, stock[:n_parts] = stock[:n_parts], []
-    return taken
+    return stock.pop(0)
 
 
-def _ready(posed: Posed, asked: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
+def _ready(posed: PosedOnNodes, asked: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
     """Pieces on devices, in the order of nodes."""
     ready: dict[Piece, list[Part]] = defaultdict(list)
     for u in sorted(asked):

@@ -6,8 +6,8 @@ pieces of one sharding, one of each place in it, in whatever replica they stood 
 that are missing are loaded on any node that has room.
 
     room      Σ size n ≤ devices of the node, for each set of devices that needs confine to
-    pieces    n_pieces n_way ≤ stayed + loaded                      by way and leaf
-    places    stayed pieces of one place ≤ n_way                    by way, leaf and place
+    pieces    pieces n ≤ stayed + loaded                            by offer, leaf and size
+    places    stayed pieces of one place ≤ n                        by offer, leaf and place
     once      a piece stays once                                    by standing replica and place
 """
 
@@ -16,25 +16,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.placing.clusters import LEAF, STAGE
-from planner.placing.columns import Way
-from planner.placing.decoding import Located, Part
-from planner.placing.posing import KTOKEN
-from planner.placing.searching import Asked
+from planner.placing.fabrics.locating import LocatedOnNodes, Part
+from planner.placing.fabrics.patterns import LEAF, STAGE, NodeConfiguration, NodePattern
+from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.placing.standing import Sharding, Standing
-from planner.programs.layout import FloatArray
-from planner.programs.placement import (
-    UNLIMITED,
-    Counts,
-    PlacementLimit,
-    PlacementProgram,
-    Uses,
-)
+from planner.programs.placement import Counts, PlacementProgram, Uses
 from planner.topology.inventory import Ability, Inventory, Node
 
 GIB = 2.0**-30
@@ -43,12 +35,16 @@ ANYWHERE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Offer:
-    """A way with its sharding; `is_new` where new pieces of it may be loaded."""
+    """A configuration with its sharding; `is_new` where new pieces of it may be loaded."""
 
-    way: Way
+    configuration: NodeConfiguration
     sharding: Sharding
     shard_bytes: float
     is_new: bool
+
+    @property
+    def pattern(self) -> NodePattern:
+        return self.configuration.pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +72,22 @@ class Stayed:
     node: int
     devices: tuple[str, ...]
 
+    @property
+    def size(self) -> int:
+        return len(self.devices)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A piece that is loaded anew on a node."""
+    """A piece of so many devices that is loaded anew on a node."""
 
     bound: Bound
     node: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedRepair:
+class RepairOnNodes:
     """A program and what its columns are: pieces that stay, that are loaded; then replicas."""
 
     program: PlacementProgram
@@ -94,6 +95,16 @@ class PosedRepair:
     offers: tuple[Offer, ...]
     pieces: tuple[Stayed | Loaded, ...]
     taken: tuple[Bound, ...]
+    standing: tuple[Standing, ...]
+    inventory: Inventory
+
+    def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
+        """Devices of every replica.
+
+        Raises:
+            SolverError: what the counts promise does not fit the nodes.
+        """
+        return locate_repair(self, counts)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,18 +122,20 @@ class _Rows:
         return self.known[key]
 
 
-def pose_repair(asked: Asked, offers: Sequence[Offer], standing: Sequence[Standing]) -> PosedRepair:
+def pose_repair(
+    inventory: Inventory, offers: Sequence[Offer], standing: Sequence[Standing], aim: Aim
+) -> RepairOnNodes:
     """State the repair over what is free."""
-    inventory = asked.site.ground.inventory
     bounds = _bounds(inventory, offers, standing)
     stayed = [one for bound in bounds for one in _stayed(inventory, offers, bound, standing)]
     loaded = [
-        Loaded(bound=bound, node=n)
+        Loaded(bound=bound, node=n, size=size)
         for bound in bounds
         if bound.standing < 0 and offers[bound.offer].is_new
+        for size in offers[bound.offer].pattern.sizes
         for n, node in enumerate(inventory.nodes)
-        if _may_lie(offers[bound.offer].way, node, bound)
-        and _able(node, offers[bound.offer].way) >= offers[bound.offer].way.piece
+        if _may_lie(offers[bound.offer].pattern, node, bound)
+        and _able(node, offers[bound.offer].pattern) >= size
     ]
     pieces: list[Stayed | Loaded] = [*stayed, *loaded]
     has = {piece.bound for piece in pieces}
@@ -130,8 +143,7 @@ def pose_repair(asked: Asked, offers: Sequence[Offer], standing: Sequence[Standi
     rows = _Rows()
     _add_room(rows, inventory, offers, pieces)
     for j, piece in enumerate(pieces):
-        pool = rows.row(piece.bound, f"pieces {piece.bound}", 0)
-        rows.entries[pool, j] -= 1
+        rows.entries[_pool(rows, piece.bound, piece.size), j] -= 1
         if isinstance(piece, Stayed):
             place = rows.row((piece.bound, piece.place), f"place {piece.place} {piece.bound}", 0)
             rows.entries[place, j] += 1
@@ -140,30 +152,37 @@ def pose_repair(asked: Asked, offers: Sequence[Offer], standing: Sequence[Standi
             rows.entries[rows.row(once, name, 1), j] += 1
     everything = rows.row("devices", "free devices", inventory.n_free)
     for i, bound in enumerate(taken):
-        j = len(pieces) + i
-        rows.entries[everything, j] += offers[bound.offer].way.n_devices
-        rows.entries[rows.known[bound], j] += offers[bound.offer].way.n_pieces
-        for place in range(offers[bound.offer].way.n_pieces):
+        j, pattern = len(pieces) + i, offers[bound.offer].pattern
+        rows.entries[everything, j] += pattern.n_devices
+        for size, n in pattern.sizes.items():
+            rows.entries[_pool(rows, bound, size), j] += n
+        for place in range(len(pattern.pieces)):
             if (bound, place) in rows.known:
                 rows.entries[rows.known[bound, place], j] -= 1
-    return PosedRepair(
-        program=_program(asked, rows, offers, (pieces, taken)),
+    return RepairOnNodes(
+        program=_program(aim, rows, offers, (pieces, taken)),
         moved=_moved(offers, pieces, len(taken)),
         offers=tuple(offers),
         pieces=tuple(pieces),
         taken=tuple(taken),
+        standing=tuple(standing),
+        inventory=inventory,
     )
+
+
+def _pool(rows: _Rows, bound: Bound, size: int) -> int:
+    """The row that says that no more pieces of a size are taken than stay and are loaded."""
+    return rows.row((bound, "of", size), f"pieces of {size} {bound}", 0)
 
 
 def _moved(offers: Sequence[Offer], pieces: Sequence[Stayed | Loaded], n_taken: int) -> FloatArray:
     """GiB that each column moves."""
     moved = []
     for piece in pieces:
-        offer = offers[piece.bound.offer]
-        n_ranks = offer.way.piece
+        n_ranks = piece.size
         if isinstance(piece, Stayed):
             n_ranks = sum(not name for name in piece.devices)
-        moved.append(n_ranks * offer.shard_bytes * GIB)
+        moved.append(n_ranks * offers[piece.bound.offer].shard_bytes * GIB)
     return np.array([*moved, *[0.0] * n_taken])
 
 
@@ -173,10 +192,10 @@ def _bounds(
     """Where the pieces of each offer may lie; groups of stages stay together or not at all."""
     bounds = []
     for number, offer in enumerate(offers):
-        if offer.way.span == LEAF:
-            leaves = sorted({n.leaf for n in inventory.nodes if n.kind == offer.way.kind})
+        if offer.pattern.span == LEAF:
+            leaves = sorted({n.leaf for n in inventory.nodes if n.kind == offer.pattern.kind})
             bounds += [Bound(offer=number, leaf=leaf) for leaf in leaves]
-        elif offer.way.span == STAGE:
+        elif offer.pattern.span == STAGE:
             bounds += [
                 Bound(offer=number, leaf=ANYWHERE, standing=r)
                 for r, one in enumerate(standing)
@@ -187,12 +206,12 @@ def _bounds(
     return bounds
 
 
-def _may_lie(way: Way, node: Node, bound: Bound) -> bool:
-    return node.kind == way.kind and bound.leaf in (ANYWHERE, node.leaf)
+def _may_lie(pattern: NodePattern, node: Node, bound: Bound) -> bool:
+    return node.kind == pattern.kind and bound.leaf in (ANYWHERE, node.leaf)
 
 
-def _able(node: Node, way: Way) -> int:
-    return sum(ability.meets(way.need) for _, ability in node.free)
+def _able(node: Node, pattern: NodePattern) -> int:
+    return sum(ability.meets(pattern.need) for _, ability in node.free)
 
 
 def _stayed(
@@ -200,26 +219,31 @@ def _stayed(
 ) -> list[Stayed]:
     """Pieces of standing replicas that can stay, for one offer and place."""
     offer = offers[bound.offer]
-    way, found = offer.way, []
+    pattern, found = offer.pattern, []
     home = {
-        name: (n, ability.meets(way.need))
+        name: (n, ability.meets(pattern.need))
         for n, node in enumerate(inventory.nodes)
-        if _may_lie(way, node, bound)
+        if _may_lie(pattern, node, bound)
         for name, ability in node.free
     }
     for r, one in enumerate(standing):
         if one.sharding != offer.sharding or bound.standing not in (-1, r):
             continue
-        for place in range(way.n_pieces):
-            names = one.devices[place * way.piece : (place + 1) * way.piece]
+        for place, (first, size) in enumerate(zip(_firsts(pattern), pattern.pieces, strict=True)):
+            names = one.devices[first : first + size]
             left = tuple(name if home.get(name, (0, False))[1] else "" for name in names)
             nodes = {home[name][0] for name in left if name}
             if len(nodes) != 1 or (bound.standing >= 0 and "" in left):
                 continue  # all gone, or it never was a piece of this way
             node = nodes.pop()
-            if _able(inventory.nodes[node], way) >= way.piece:
+            if _able(inventory.nodes[node], pattern) >= size:
                 found.append(Stayed(bound=bound, standing=r, place=place, node=node, devices=left))
     return found
+
+
+def _firsts(pattern: NodePattern) -> list[int]:
+    """The first rank of each piece."""
+    return [0, *accumulate(pattern.pieces[:-1])]
 
 
 def _add_room(
@@ -233,7 +257,7 @@ def _add_room(
         node = inventory.nodes[n]
         able = {
             need: frozenset(name for name, one in node.free if one.meets(need))
-            for need in {offers[pieces[j].bound.offer].way.need for j in columns}
+            for need in {offers[pieces[j].bound.offer].pattern.need for j in columns}
         }
         sets = list(dict.fromkeys(able.values()))
         unions = dict.fromkeys(
@@ -244,74 +268,39 @@ def _add_room(
         for union in unions:
             row = rows.row((n, union), f"{node.name} {len(union)} devices", len(union))
             for j in columns:
-                way = offers[pieces[j].bound.offer].way
-                if able[way.need] <= union:
-                    rows.entries[row, j] += way.piece
+                if able[offers[pieces[j].bound.offer].pattern.need] <= union:
+                    rows.entries[row, j] += pieces[j].size
 
 
 def _program(
-    asked: Asked,
+    aim: Aim,
     rows: _Rows,
     offers: Sequence[Offer],
-    columns: tuple[Sequence[Stayed | Loaded], Sequence[Bound]],
+    listed: tuple[Sequence[Stayed | Loaded], Sequence[Bound]],
 ) -> PlacementProgram:
-    pieces, taken = columns
-    ways = [offers[bound.offer].way for bound in taken]
-    nothing = np.zeros(len(pieces))
-
-    def of_ways(values: Sequence[float]) -> FloatArray:
-        return np.concatenate([nothing, np.array(values, dtype=float)])
-
-    rate = of_ways([way.output_tokens_per_s * KTOKEN for way in ways])
-    devices = of_ways([float(way.n_devices) for way in ways])
-    rent = of_ways([way.usd_per_hour for way in ways])
-    quantity = {
-        "throughput": -rate,
-        "share": np.zeros(len(rate)),
-        "rent": rent,
-        "devices": devices,
-        "latency": of_ways([way.tpot_s * 1e3 for way in ways]),
-    }
-    limited = {"rent": rent, "devices": devices}
+    pieces, taken = listed
+    columns = Columns(
+        configurations=[one.configuration for one in offers],
+        which=np.array([bound.offer for bound in taken], np.int64),
+        n_parts=len(pieces),
+    )
     entries = sorted((r, j, amount) for (r, j), amount in rows.entries.items() if amount)
     table = np.array(entries, dtype=np.int64).reshape(-1, 3)
-    n_models = len(asked.wanted)
-    return PlacementProgram(
-        resources=tuple(rows.names),
+    rooms = Rooms(
+        names=tuple(rows.names),
         free=np.array(rows.free, dtype=np.int64),
         uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
-        models=(*(one.model.name for one in asked.wanted), "pieces"),
-        column_model=np.array([*[n_models] * len(pieces), *(way.model for way in ways)], np.int64),
-        objective=quantity[asked.objective],
-        rate=rate,
-        demand=np.array(
-            [*((one.demand_tokens_per_s or 0.0) * KTOKEN for one in asked.wanted), 0.0]
-        ),
-        least=np.array([*(one.replicas or 0 for one in asked.wanted), 0], np.int64),
-        most=np.array(
-            [
-                *(UNLIMITED if one.replicas is None else one.replicas for one in asked.wanted),
-                UNLIMITED,
-            ],
-            np.int64,
-        ),
-        limits=tuple(
-            PlacementLimit(name=name, column=limited[name], at_most=value)
-            for name, value in asked.limits.items()
-        ),
-        is_for_share=asked.objective == "share",
     )
+    return placement_program(rooms, columns, aim)
 
 
-def locate_repair(
-    asked: Asked, posed: PosedRepair, counts: Counts, standing: Sequence[Standing]
-) -> tuple[Located, ...]:
+def locate_repair(posed: RepairOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     """Devices of every replica: pieces that stay on their own, others on what is left.
 
     Raises:
         SolverError: what the counts promise does not fit the nodes.
     """
-    inventory = asked.site.ground.inventory
+    inventory = posed.inventory
     left = [list(node.free) for node in inventory.nodes]
     stayed = [
         p for p, n in zip(posed.pieces, counts.copies, strict=False) if n and isinstance(p, Stayed)
@@ -328,25 +317,27 @@ def locate_repair(
     ]
     # choosy pieces first, each on the least able devices that will do
     jobs.sort(
-        key=lambda job: _able(inventory.nodes[job[0].node], posed.offers[job[0].bound.offer].way)
+        key=lambda job: _able(
+            inventory.nodes[job[0].node], posed.offers[job[0].bound.offer].pattern
+        )
     )
     for piece, n_copies in jobs:
-        way = posed.offers[piece.bound.offer].way
+        pattern = posed.offers[piece.bound.offer].pattern
         node = inventory.nodes[piece.node]
         for _ in range(n_copies):
-            old = piece.devices if isinstance(piece, Stayed) else ("",) * way.piece
-            names = tuple(name or _spare(left[piece.node], way, node) for name in old)
+            old = piece.devices if isinstance(piece, Stayed) else ("",) * piece.size
+            names = tuple(name or _spare(left[piece.node], pattern, node) for name in old)
             part = Part(node=node, devices=names)
             whose = (piece.standing, piece.place) if isinstance(piece, Stayed) else (-1, -1)
             stock[piece.bound].append((*whose, part))
     located = []
     for bound, n in zip(posed.taken, counts.copies[len(posed.pieces) :], strict=True):
-        located += _assembled(posed.offers[bound.offer].way, stock[bound], n, len(standing))
+        located += _assembled(posed.offers[bound.offer].configuration, stock[bound], n)
     return tuple(located)
 
 
-def _spare(left: list[tuple[str, Ability]], way: Way, node: Node) -> str:
-    able = [one for one in left if one[1].meets(way.need)]
+def _spare(left: list[tuple[str, Ability]], pattern: NodePattern, node: Node) -> str:
+    able = [one for one in left if one[1].meets(pattern.need)]
     if not able:
         raise SolverError(f"`{node.name}` has no device left for a piece")
     worst = min(able, key=lambda one: one[1])
@@ -355,15 +346,16 @@ def _spare(left: list[tuple[str, Ability]], way: Way, node: Node) -> str:
 
 
 def _assembled(
-    way: Way, stock: list[tuple[int, int, Part]], n_replicas: int, n_standing: int
-) -> list[Located]:
+    one: NodeConfiguration, stock: list[tuple[int, int, Part]], n_replicas: int
+) -> list[LocatedOnNodes]:
     """Replicas of pieces: those that stood together first, then whatever is missing."""
-    slots: list[list[Part | None]] = [[None] * way.n_pieces for _ in range(n_replicas)]
+    sizes = one.pattern.pieces
+    slots: list[list[Part | None]] = [[None] * len(sizes) for _ in range(n_replicas)]
     by_standing: dict[int, list[tuple[int, Part]]] = defaultdict(list)
-    loaded = []
+    loaded: dict[int, list[Part]] = defaultdict(list)
     for standing, place, part in stock:
         if standing < 0:
-            loaded.append(part)
+            loaded[len(part.devices)].append(part)
         else:
             by_standing[standing].append((place, part))
     groups = sorted(by_standing.items(), key=lambda group: (-len(group[1]), group[0]))
@@ -374,10 +366,13 @@ def _assembled(
             if free:
                 free[0][place] = part
             else:
-                loaded.append(part)  # spare pieces that nobody needs
-    if sum(part is None for slot in slots for part in slot) > len(loaded):
-        raise SolverError("fewer pieces are there than replicas take")
+                loaded[len(part.devices)].append(part)  # spare pieces that nobody needs
+
+    def whole(part: Part | None, size: int) -> Part:
+        if part is None and not loaded[size]:
+            raise SolverError("fewer pieces are there than replicas take")
+        return loaded[size].pop(0) if part is None else part
+
     return [
-        Located(way=way, parts=tuple(loaded.pop(0) if part is None else part for part in slot))
-        for slot in slots
+        LocatedOnNodes(configuration=one, parts=tuple(map(whole, slot, sizes))) for slot in slots
     ]

@@ -8,24 +8,25 @@ the axes. All other ranks load their shards. Slices turned on another axis count
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from planner.placing.posing import Wanted
-from planner.placing.repair_fabric import GIB
-from planner.placing.slicing import AskedTorus, Ground
+from planner.equations.arrays import FloatArray, IntArray
+from planner.placing.fabrics.repairing import GIB
+from planner.placing.program import Aim
 from planner.placing.standing import Sharding, Standing
-from planner.placing.tori import (
+from planner.placing.tori.slices import (
     LocatedSlice,
-    PosedTorus,
-    TorusWay,
+    Offered,
+    PosedOnTorus,
+    SliceConfiguration,
+    SlicePattern,
     locate_slices,
-    pose_torus,
+    pose_on_torus,
 )
-from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram, Uses
 from planner.topology.openings import Openings
 from planner.topology.slices import Shape, torus_device
@@ -43,61 +44,66 @@ class _Old:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedTorusRepair:
+class RepairOnTorus:
     """A program, its base, and of each column who stays there (-1 nobody), and in which order."""
 
     program: PlacementProgram
     moved: FloatArray
-    base: PosedTorus
+    base: PosedOnTorus
     column: IntArray
     standing: IntArray
     order: tuple[_Old | None, ...]
 
+    def located(self, counts: Counts) -> tuple[LocatedSlice, ...]:
+        """Devices of every replica, in the order in which most ranks of a standing one stay."""
+        chosen = [k for k, n in counts.chosen for _ in range(n)]
+        copies = np.zeros(self.base.program.n_columns, np.int64)
+        found = []
+        for k in chosen:
+            copies[:] = 0
+            copies[self.column[k]] = 1
+            (one,) = locate_slices(self.base, Counts(copies=tuple(copies.tolist())))
+            order = self.order[k]
+            found.append(one if order is None else _ordered(one, order))
+        return tuple(found)
 
-def pose_torus_repair(
-    asked: AskedTorus,
-    ground: Ground,
-    offered: Sequence[tuple[list[TorusWay], IntArray]],
-    shardings: dict[int, tuple[Sharding, float]],
+
+def pose_repair(
+    openings: Openings,
+    offered: Sequence[Offered],
+    shardings: Mapping[SliceConfiguration, tuple[Sharding, float]],
     standing: Sequence[Standing],
-) -> PosedTorusRepair:
+    aim: Aim,
+) -> RepairOnTorus:
     """State the repair over the openings.
 
     Args:
-        offered: of each model its ways, and which of them runs at each opening.
-        shardings: of each way, by its identity: its sharding, and bytes of a rank's shard.
+        offered: of each model its configurations, and which of them runs at each opening.
+        shardings: of each configuration: its sharding, and bytes of a rank's shard.
     """
-    wanted = [
-        Wanted(
-            name=one.model.name,
-            demand_tokens_per_s=one.demand_tokens_per_s,
-            least=one.replicas or 0,
-            most=one.replicas,
-        )
-        for one in asked.wanted
-    ]
-    base = pose_torus(
-        ground.openings, offered, wanted, objective=asked.objective, limits=asked.limits
-    )
-    whole = np.array([shardings[id(way)][1] * way.n_devices for way in base.ways]) * GIB
-    columns, who = [np.arange(len(base.way))], [np.full(len(base.way), -1)]
-    moved: list[FloatArray] = [whole[base.way]]
-    orders: list[_Old | None] = [None] * len(base.way)
+    base = pose_on_torus(openings, offered, aim)
+    listed = base.configurations
+    whole = np.array([shardings[one][1] * one.n_devices for one in listed]) * GIB
+    columns, who = [np.arange(len(base.which))], [np.full(len(base.which), -1)]
+    moved: list[FloatArray] = [whole[base.which]]
+    orders: list[_Old | None] = [None] * len(base.which)
     for r, one in enumerate(standing):
         old = _order_of(one)
-        for w, way in enumerate(base.ways):
-            if old is None or shardings[id(way)][0] != one.sharding:
+        for w, configuration in enumerate(listed):
+            sharding, shard_bytes = shardings[configuration]
+            if old is None or sharding != one.sharding:
                 continue
-            mine = np.flatnonzero(base.way == w)
-            fits, n_kept, found = _staying(base.openings, base.opening[mine], way, old)
+            mine = np.flatnonzero(base.which == w)
+            places = base.opening[mine]
+            fits, n_kept, found = _staying(base.openings, places, configuration.pattern, old)
             here = np.flatnonzero(fits & (n_kept > 0))
             columns.append(mine[here])
             who.append(np.full(len(here), r))
-            shard = shardings[id(way)][1] * GIB
-            moved.append(np.asarray((way.n_devices - n_kept[here]) * shard, dtype=np.float64))
+            left = configuration.n_devices - n_kept[here]
+            moved.append(np.asarray(left * (shard_bytes * GIB), dtype=np.float64))
             orders += [_Old(axes=old.axes, order=found[k]) for k in here.tolist()]
     column, standing_of = np.concatenate(columns), np.concatenate(who)
-    return PosedTorusRepair(
+    return RepairOnTorus(
         program=_program(base.program, column, standing_of, standing),
         moved=np.concatenate(moved),
         base=base,
@@ -155,23 +161,23 @@ def _order_of(one: Standing) -> _Old | None:
 
 
 def _staying(
-    openings: Openings, rows: IntArray, way: TorusWay, old: _Old
+    openings: Openings, rows: IntArray, pattern: SlicePattern, old: _Old
 ) -> tuple[IntArray, IntArray, list[Order]]:
     """Of openings: whether the mesh lies there along the same axes, ranks that stay, the order."""
     placed = openings.take(rows)
     axes = list(old.axes)
-    fits = (placed.orientation[:, axes] == np.array(way.shape)).all(axis=1)
-    is_ring = np.array(way.shape) > 2
-    fits &= (~is_ring | (placed.closes[:, axes] == np.array(way.closes))).all(axis=1)
+    fits = (placed.orientation[:, axes] == np.array(pattern.dimensions)).all(axis=1)
+    is_ring = np.array(pattern.dimensions) > 2
+    fits &= (~is_ring | (placed.closes[:, axes] == np.array(pattern.closes))).all(axis=1)
     n_kept = np.ones(len(rows), np.int64)
     chosen: list[IntArray] = []
     for axis, along in enumerate(axes):
-        dim, pool = way.shape[axis], placed.pool[along]
+        dim, pool = pattern.dimensions[axis], placed.pool[along]
         inside = (np.arange(dim) + placed.first[:, [along]]) % dim
         at = (inside + placed.offset[:, [along]]) % pool
         before = np.array(old.order[axis])
         best, order = np.full(len(rows), -1), at
-        for turned in _turns(dim, is_ring=way.closes[axis]):
+        for turned in _turns(dim, is_ring=pattern.closes[axis]):
             there = at[:, turned]
             n_same = (there == before).sum(axis=1)
             order = np.where((n_same > best)[:, None], there, order)
@@ -190,24 +196,6 @@ def _turns(dim: int, *, is_ring: bool) -> list[IntArray]:
     forward = np.arange(dim)
     starts = range(dim) if is_ring else range(1)
     return [np.roll(way, -start) for start in starts for way in (forward, forward[::-1])]
-
-
-def locate_torus_repair(
-    posed: PosedTorusRepair, counts: Counts
-) -> tuple[tuple[LocatedSlice, int], ...]:
-    """Devices of every replica, and the standing one that it keeps ranks of; -1 for none."""
-    chosen = [k for k, n in counts.chosen for _ in range(n)]
-    copies = np.zeros(posed.base.program.n_columns, np.int64)
-    found = []
-    for k in chosen:
-        copies[:] = 0
-        copies[posed.column[k]] = 1
-        (one,) = locate_slices(posed.base, Counts(copies=tuple(copies.tolist())))
-        order = posed.order[k]
-        if order is not None:
-            one = _ordered(one, order)
-        found.append((one, int(posed.standing[k])))
-    return tuple(found)
 
 
 def _ordered(one: LocatedSlice, old: _Old) -> LocatedSlice:

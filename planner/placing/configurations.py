@@ -1,0 +1,90 @@
+"""A configuration: one complete way to run one replica, with what a placement wants of it.
+
+Within a pattern of devices everything but speed is fixed: devices, rent, power. Targets hold for
+each replica by itself. So the best configuration of a pattern is all that a placement can want of
+it, whatever else is placed. Which deployments there are, and what each does, is the matter of
+whoever times them; a placement reads the quantities and the pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from planner.results import Deployment
+
+
+class Pattern(Protocol):
+    """The devices that a replica needs, wherever they are: parts of nodes, or a slice."""
+
+    @property
+    def kind_name(self) -> str:
+        """The kind of the devices, as people call it."""
+
+    @property
+    def span(self) -> str:
+        """Where the parts of a replica may lie, see `placement_results.Recipe`."""
+
+    @property
+    def speed_fraction(self) -> float:
+        """Of the nominal speed of the slowest device that it may have."""
+
+    @property
+    def counted_bytes_per_s(self) -> Mapping[str, float]:
+        """What is counted on of each sort of link, one way, before the attainable fraction."""
+
+    @property
+    def n_devices(self) -> int:
+        """Of the whole replica."""
+
+    @property
+    def shape(self) -> Hashable:
+        """What a planner would choose that does not know what is free; equal ones are alike."""
+
+
+class Source(Protocol):
+    """Who timed the deployments that a configuration was chosen from."""
+
+    @property
+    def n_candidates(self) -> int:
+        """How many there were."""
+
+    def deployment(self, choice: Any, n_alike: int) -> Deployment:  # noqa: ANN401
+        """One of them in words and figures, of which so many replicas are placed."""
+
+
+P = TypeVar("P", bound=Pattern, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Configuration(Generic[P]):
+    """One way to run a replica, the best of its pattern.
+
+    Args:
+        model: number of the model among those asked for.
+        pattern: the devices that it needs.
+        output_tokens_per_s: of the replica, never idle.
+        tpot_s: of an output token.
+        usd_per_hour: rent of its devices.
+        source, choice: where it comes from, and which of that it is.
+    """
+
+    model: int
+    pattern: P
+    output_tokens_per_s: float
+    tpot_s: float
+    usd_per_hour: float
+    source: Source
+    choice: Any
+
+    @property
+    def n_devices(self) -> int:
+        return self.pattern.n_devices
+
+    def deployment(self, n_alike: int = 1) -> Deployment:
+        """What it is in words and figures, of which so many replicas are placed."""
+        return self.source.deployment(self.choice, n_alike)
+
+
+AnyConfiguration = Configuration[Pattern]

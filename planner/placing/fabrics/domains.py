@@ -1,0 +1,111 @@
+"""Where configurations are looked for: devices of a kind that meet a need, some to a node.
+
+A need is what replicas ask of their devices at least: a group runs at its slowest member. What
+is timed on a domain is timed on the cluster that devices make which just meet the need, each
+piece in a node of its own: where two share a node, nothing gets slower.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from planner.placing.fabrics.clusters import Ground, cluster_for
+from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE
+from planner.specs.records import ClusterSpec
+from planner.topology.inventory import Ability, Inventory, Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Domain:
+    """Devices that replicas of one sort may have.
+
+    Args:
+        kind, span, need: see `NodePattern`.
+        n_nodes: pieces of the largest size that there are places for.
+        per_node: devices of the largest piece.
+    """
+
+    ground: Ground
+    kind: Kind
+    span: str
+    need: Ability
+    n_nodes: int
+    per_node: int
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        """As wide and as fast as the need says."""
+        size = self.n_nodes, self.per_node
+        return cluster_for(self.ground, self.kind, (self.span, self.need), size)
+
+
+def domains(ground: Ground, kind: Kind, span: str, need: Ability) -> Iterator[Domain]:
+    """The domains of one need, from the smallest pieces to the largest."""
+    sizes = piece_sizes(ground.inventory, kind)
+    for per_node in sizes[-1:] if span == NODE else sizes:
+        n_nodes = 1
+        if span != NODE:
+            n_places = _n_places(ground, kind, (span, need), per_node)
+            n_nodes = min(n_places, ground.most_devices // per_node)
+        yield Domain(
+            ground=ground, kind=kind, span=span, need=need, n_nodes=n_nodes, per_node=per_node
+        )
+
+
+def piece_sizes(inventory: Inventory, kind: Kind) -> list[int]:
+    """Devices that may lie in one node together: powers of two, and whole nodes."""
+    whole = max(node.n_devices for node in inventory.nodes if node.kind == kind)
+    return sorted({*(1 << k for k in range(whole.bit_length())), whole})
+
+
+def needs(inventory: Inventory, kind: Kind) -> Iterator[tuple[str, Ability]]:
+    """What replicas of each span may ask of their devices, each set of devices once.
+
+    A need is the tightest that its devices meet, so no two needs are met by the same ones.
+    """
+    found = {ability for node in inventory.nodes if node.kind == kind for _, ability in node.free}
+    several = len({node.leaf for node in inventory.nodes if node.kind == kind and node.free}) > 1
+    for span in SPANS if several else (NODE, LEAF):
+        seen: set[frozenset[Ability]] = set()
+        cut = {ability: _asked_by(span, ability) for ability in found}
+        axes = [sorted({getattr(one, axis) for one in cut.values()}) for axis in _AXES]
+        for values in product(*axes):
+            least = Ability(**dict(zip(_AXES, values, strict=True)))
+            meeting = frozenset(ability for ability in found if ability.meets(least))
+            if not meeting or meeting in seen or not _reaches(span, least):
+                continue
+            seen.add(meeting)
+            tight = {axis: min(getattr(cut[one], axis) for one in meeting) for axis in _AXES}
+            yield span, Ability(**tight)
+
+
+_AXES = ("speed_fraction", "scale_up_bytes_per_s", "nic_bytes_per_s", "spine_bytes_per_s")
+
+
+def _asked_by(span: str, ability: Ability) -> Ability:
+    """An ability without what a span does not use."""
+    return replace(
+        ability,
+        nic_bytes_per_s=ability.nic_bytes_per_s if span in (LEAF, STAGE) else 0.0,
+        spine_bytes_per_s=ability.spine_bytes_per_s if span in (STAGE, POOL) else 0.0,
+    )
+
+
+def _reaches(span: str, least: Ability) -> bool:
+    """Whether devices of an ability can talk over a span at all."""
+    nic, spine = least.nic_bytes_per_s, least.spine_bytes_per_s
+    return {NODE: 1.0, LEAF: nic, STAGE: min(nic, spine), POOL: spine}[span] > 0
+
+
+def _n_places(ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: int) -> int:
+    """Pieces of a size that a replica of a span may have at most."""
+    span, least = need
+    of_leaf: Counter[int] = Counter()
+    for node in ground.inventory.nodes:
+        if node.kind == kind:
+            of_leaf[node.leaf] += sum(one.meets(least) for _, one in node.free) // per_node
+    whole = span in (STAGE, POOL)
+    return sum(of_leaf.values()) if whole else max(of_leaf.values(), default=0)

@@ -1,0 +1,77 @@
+"""Configurations that are worth a column: those that no other stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, IntArray
+from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
+
+
+def undominated(
+    configurations: Sequence[NodeConfiguration], *, several: BoolArray, by_latency: bool
+) -> list[NodeConfiguration]:
+    """Configurations that no other can stand for, in whatever place, without loss.
+
+    Configuration b stands for a of the same model where the pieces of a hold k ≥ 1 copies of b
+    that together serve as much; k is 1 where the number of replicas is limited, or latency counts.
+    They take no more devices, no other places, and no better ones.
+
+    Args:
+        several: whether a model may have more replicas than asked for, by model.
+        by_latency: whether the objective is of single replicas.
+    """
+    if not configurations:
+        return []
+    patterns = [one.pattern for one in configurations]
+    model = np.array([one.model for one in configurations])
+    rate = np.array([one.output_tokens_per_s for one in configurations])
+    tpot = np.array([one.tpot_s for one in configurations])
+    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(one.kind for one in patterns))}
+    kind = np.array([kinds[one.kind] for one in patterns])
+    span = np.array([SPANS.index(one.span) for one in patterns])
+    needs = np.array(
+        [
+            (n.speed_fraction, n.scale_up_bytes_per_s, n.nic_bytes_per_s, n.spine_bytes_per_s)
+            for n in (one.need for one in patterns)
+        ]
+    )
+    # [a, b]: b stands for a
+    copies, alike = _copies(configurations)
+    copies = np.where(several[model][:, None], copies, np.minimum(copies, 1))
+    same = (model[:, None] == model) & (kind[:, None] == kind) & (copies >= 1)
+    stage = SPANS.index(STAGE)  # of its stages each is in a leaf, as another's of its shape are
+    both_staged = (span[:, None] == stage) & (span == stage) & alike
+    same &= (
+        (span == SPANS.index(NODE))
+        | (span == SPANS.index(POOL))
+        | both_staged
+        | (span[:, None] <= SPANS.index(LEAF))
+    )
+    same &= (needs[:, None, :] >= needs[None, :, :]).all(axis=2)
+    same &= (tpot[:, None] >= tpot) if by_latency else (copies * rate >= rate[:, None])
+    np.fill_diagonal(same, val=False)
+    index = np.arange(len(configurations))
+    both = same & same.T  # of equals the first stays
+    beaten = (same & (~both | (index < index[:, None]))).any(axis=1)
+    return [one for one, out in zip(configurations, beaten.tolist(), strict=True) if not out]
+
+
+def _copies(configurations: Sequence[NodeConfiguration]) -> tuple[IntArray, BoolArray]:
+    """Copies of b that the pieces of a hold at least, and whether their stages are alike, (a, b).
+
+    A copy is counted as if all its pieces were as large as its largest.
+    """
+    patterns = [one.pattern for one in configurations]
+    largest = np.array([max(one.pieces) for one in patterns])
+    n_pieces = np.array([len(one.pieces) for one in patterns])
+    across = np.array([one.n_across for one in patterns])
+    held = {
+        size: np.array([sum(piece // size for piece in one.pieces) for one in patterns])
+        for size in set(largest.tolist())
+    }
+    places = np.stack([held[size] for size in largest.tolist()], axis=1)
+    alike = (largest[:, None] == largest) & (across[:, None] == across)
+    return places // n_pieces, alike

@@ -1,0 +1,100 @@
+"""Configurations of the layouts on nodes: of each mesh shape its best layout.
+
+A shape is t devices in each of m places, p stages. A pipeline inside a node is one piece; others
+have a piece for each row of a stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, IntArray
+from planner.estimates.candidates import machine_of
+from planner.estimates.networks import network_table
+from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine
+from planner.placing.configurations import Configuration
+from planner.placing.fabrics.domains import Domain, piece_sizes
+from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern, Shape
+from planner.placing.layouts import best_layouts
+from planner.specs.records import NodesFabric
+from planner.specs.request import Request
+from planner.topology.meshes import MeshTable
+
+
+def configurations_on_nodes(
+    request: Request, model: int, domain: Domain, beaten: Collection[Shape]
+) -> Iterator[NodeConfiguration]:
+    """The configurations of one model on a domain: of each shape the best, some left out.
+
+    Args:
+        request: the model and its targets; its cluster is not looked at.
+        model: number of the model.
+    """
+    if domain.span != NODE and domain.n_nodes < 2:
+        return
+    asked = replace(request, cluster=domain.cluster)
+    machine = machine_of(asked.cluster, asked.model)
+    shape = _shapes(machine.meshes)
+    wanted = [tuple(one) not in beaten for one in shape.tolist()]
+    rows = np.flatnonzero(_offered(shape, domain) & np.array(wanted, dtype=np.bool_))
+    if not len(rows):
+        return
+    shape, meshes = shape[rows], _handing(machine.meshes.take(rows), asked, domain)
+    network = network_table(meshes, asked.cluster.fabric)
+    table = table_of(asked, Machine(device=machine.device, meshes=meshes, network=network))
+    if not len(table.contexts):
+        return
+    layouts, found = best_layouts(asked, table, [tuple(one) for one in shape.tolist()])
+    for _, row, best in found:
+        t, m, p = (int(n) for n in shape[row])
+        pattern = NodePattern(
+            kind=domain.kind,
+            span=domain.span,
+            need=domain.need,
+            n_inside=t,
+            n_across=m,
+            n_stages=p,
+            pieces=(t * p,) if domain.span == NODE else (t,) * (m * p),
+        )
+        yield Configuration(model=model, pattern=pattern, **layouts.quantities(best))
+
+
+def _shapes(meshes: MeshTable) -> IntArray:
+    """Devices in a node, nodes of a group and stages of each mesh, (M, 3)."""
+    is_inside = meshes.axis_tier == 0
+    inside = np.where(is_inside, meshes.axis_size, 1).prod(axis=1)
+    across = np.where(is_inside, 1, meshes.axis_size).prod(axis=1)
+    return np.stack([inside, across, meshes.n_stages], axis=1)
+
+
+def _offered(shape: IntArray, domain: Domain) -> BoolArray:
+    """Meshes that lie as the span says, (M,): pieces are powers of two or whole nodes.
+
+    A pipeline inside a node is one piece; other pipelines have a piece for each stage, and are
+    costed as if each lay in a node of its own: where two share one, nothing gets slower.
+    """
+    (t, m, p), ground = shape.T, domain.ground
+    n_devices = t * m * p
+    fits = n_devices <= ground.most_devices
+    if domain.span == NODE:
+        sizes = piece_sizes(ground.inventory, domain.kind)
+        return np.asarray(fits & (m == 1) & np.isin(n_devices, sizes))
+    apart = (m > 1) & (p > 1) if domain.span == STAGE else n_devices > t
+    return np.asarray(fits & apart & (t == t.max()))
+
+
+def _handing(meshes: MeshTable, request: Request, domain: Domain) -> MeshTable:
+    """The meshes, with what stages hand over led through the spine where the span says so."""
+    if domain.span != STAGE:
+        return meshes
+    assert isinstance(request.cluster.fabric, NodesFabric)
+    attained = domain.need.spine_bytes_per_s * request.cluster.fabric.scale_out_fraction
+    return replace(
+        meshes,
+        stage_bytes_per_s=np.full(len(meshes), attained),
+        stage_hop_s=np.full(len(meshes), domain.ground.inventory.spine_s[domain.kind]),
+    )

@@ -1,0 +1,153 @@
+"""Configurations and free devices as a placement program: counts of replicas, and their parts.
+
+    columns   first the pieces that each unit gives, then the stages that each leaf holds of
+              replicas whose stages lie in a leaf each, then the replicas that take them
+
+What the rows say is in `planner.placing.fabrics.room`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.placing.fabrics.locating import LocatedOnNodes, locate
+from planner.placing.fabrics.patterns import POOL, STAGE, NodeConfiguration
+from planner.placing.fabrics.room import ANYWHERE, Piece, Room, Rows, Unit, pieces_of, units_of
+from planner.placing.program import Aim, Columns, Rooms, placement_program
+from planner.programs.placement import Counts, PlacementProgram, Uses
+from planner.topology.inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PosedOnNodes:
+    """A program, and what its columns are.
+
+    Args:
+        given: of each of the first columns, the unit and the piece that it gives.
+        staged: of each of the next, the configuration and the leaf that holds one of its stages.
+        taken: of each other column, the configuration, and its leaf or `ANYWHERE`.
+        sources: pieces that only one unit gives, which need no column; the unit's number.
+    """
+
+    program: PlacementProgram
+    columns: Columns
+    units: tuple[Unit, ...]
+    given: tuple[tuple[int, Piece], ...]
+    staged: tuple[tuple[NodeConfiguration, int], ...]
+    taken: tuple[tuple[NodeConfiguration, int], ...]
+    sources: dict[Piece, int]
+
+    def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
+        return locate(self, counts)
+
+
+def pose_on_nodes(
+    configurations: Sequence[NodeConfiguration], inventory: Inventory, aim: Aim
+) -> PosedOnNodes:
+    """State the placement of replicas on what is free.
+
+    Args:
+        configurations: to choose from, already without those that others stand for.
+    """
+    rows = Rows(units=units_of(inventory), inventory=inventory)
+    room = Room(inventory)
+    bound = [(one, leaf) for one in configurations for leaf in room.leaves(one.pattern)]
+    pieces = list(dict.fromkeys(p for one, leaf in bound for p in pieces_of(one.pattern, leaf)))
+    givers = {piece: rows.givers(piece) for piece in pieces}
+    bound = [
+        (one, leaf) for one, leaf in bound if all(givers[p] for p in pieces_of(one.pattern, leaf))
+    ]
+    pieces = [piece for piece in pieces if givers[piece]]
+    sources = {piece: givers[piece][0] for piece in pieces if len(givers[piece]) == 1}
+    given = [(u, piece) for piece in pieces if piece not in sources for u in givers[piece]]
+    rows.add_units(given, sources)
+    staged = [(one, leaf) for one, leaf in bound if one.pattern.span == STAGE]
+    taken = [(one, leaf) for one, leaf in bound if one.pattern.span != STAGE]
+    taken += [(one, ANYWHERE) for one in dict.fromkeys(one for one, _ in staged)]
+    most = _fill(rows, givers, (given, staged, taken), sources)
+    program, columns = _program(rows, (given, staged, taken), aim)
+    # without it a bound would be the sum of rows, which solvers do not see: HiGHS 1.13 has
+    # returned a wrong optimum of variables with bounds of 2^40
+    program = replace(program, column_most=np.array(most, dtype=np.int64))
+    return PosedOnNodes(
+        program=program,
+        columns=columns,
+        units=rows.units,
+        given=tuple(given),
+        staged=tuple(staged),
+        taken=tuple(taken),
+        sources=sources,
+    )
+
+
+def _fill(
+    rows: Rows,
+    givers: dict[Piece, list[int]],
+    columns: _Listed,
+    sources: dict[Piece, int],
+) -> list[int]:
+    """What each column takes of the rows; and how many copies of it there may be."""
+    given, staged, taken = columns
+    most = [rows.most(u, piece) for u, piece in given]
+    for j, (u, piece) in enumerate(given):
+        rows.take(j, u, piece, 1)
+        rows.use(rows.pool(piece), j, -1)
+    stages: Counter[NodeConfiguration] = Counter()
+    for one, leaf in (*staged, *taken):
+        j, is_staged = len(most), one.pattern.span == STAGE
+        if is_staged and leaf == ANYWHERE:  # it takes stages, they take the pieces
+            rows.use(rows.stages(one), j, one.pattern.n_stages)
+            most.append(stages[one] // one.pattern.n_stages)
+            continue
+        pieces = pieces_of(one.pattern, leaf)
+        if is_staged:  # all pieces of a stage are alike
+            pieces = dict.fromkeys(pieces, one.pattern.n_across)
+        most.append(min(sum(rows.most(u, p) for u in givers[p]) // n for p, n in pieces.items()))
+        if is_staged:
+            rows.use(rows.stages(one), j, -1)
+            stages[one] += most[-1]
+        for piece, n in pieces.items():
+            if piece in sources:
+                rows.take(j, sources[piece], piece, n)
+            else:
+                rows.use(rows.pool(piece), j, n)
+    return most
+
+
+_Listed = tuple[
+    list[tuple[int, Piece]],
+    list[tuple[NodeConfiguration, int]],
+    list[tuple[NodeConfiguration, int]],
+]
+"""Pieces given, stages held, replicas taken: in the order of the program's columns."""
+
+
+def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, Columns]:
+    """The arrays; pieces and stages are parts of replicas."""
+    given, staged, taken = listed
+    columns = Columns(
+        configurations=[one for one, _ in taken],
+        which=np.arange(len(taken)),
+        n_parts=len(given) + len(staged),
+    )
+    nothing = np.zeros(columns.n_parts)
+    spans = [float(one.pattern.span in (STAGE, POOL)) for one, _ in taken]
+    devices = [float(one.n_devices) for one, _ in taken]
+    first = [float(u) for u, _ in given] + [float(leaf) for _, leaf in staged]
+    entries = sorted((r, j, amount) for (r, j), amount in rows.entries.items() if amount)
+    table = np.array(entries, dtype=np.int64).reshape(-1, 3)
+    rooms = Rooms(
+        names=tuple(rows.names),
+        free=np.array(rows.free, dtype=np.int64),
+        uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
+    )
+    ties = (
+        np.concatenate([nothing, spans]),
+        np.concatenate([nothing, devices]),
+        np.concatenate([first, np.arange(float(len(taken)))]),
+    )
+    return placement_program(rooms, columns, aim, ties=ties), columns

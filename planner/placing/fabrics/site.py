@@ -1,0 +1,330 @@
+"""Nodes below leaves and a spine, or any graph, as a site."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.deadlines import is_over
+from planner.equations.arrays import BoolArray
+from planner.errors import Problem, RequestError
+from planner.placement_results import KindUse, Rank
+from planner.placing.fabrics.channels import Channels
+from planner.placing.fabrics.clusters import Ground
+from planner.placing.fabrics.domains import domains, needs
+from planner.placing.fabrics.dominance import undominated
+from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
+from planner.placing.fabrics.posing import PosedOnNodes, pose_on_nodes
+from planner.placing.fabrics.repairing import Offer, RepairOnNodes, pose_repair
+from planner.placing.program import Aim
+from planner.placing.runtimes import Runtime
+from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
+from planner.placing.standing import Standing, sharding_of
+from planner.specs.graphs import GraphSpec
+from planner.specs.pools import PoolSpec
+from planner.specs.provenance import Provenance
+from planner.specs.records import ClusterSpec, DeviceSpec, NodesFabric
+from planner.specs.state import State
+from planner.topology.costs import CostTable, GroupCosts, as_callable, recosted
+from planner.topology.graph import DEVICE, graph_of
+from planner.topology.inventory import Ability, Inventory, Kind, inventory
+from planner.topology.pools import pool_graph, with_state
+from planner.verifier.fabrics import FabricStand
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+MOST_DEVICES = 64
+"""Of one replica, where nothing else is asked."""
+
+_REASONS = {
+    "layouts": "others are better on the same devices",
+    "ways": "others fit wherever they do and serve more",
+}
+
+
+class Fabric:
+    """Nodes as they are.
+
+    Args:
+        spec: the cluster.
+        graph: of it, in its state.
+        most_devices: of one replica; None for the usual most.
+        costs: what groups get, in place of what the graph says.
+
+    Raises:
+        RequestError: nothing is free.
+    """
+
+    checks = FabricStand.checks
+
+    def __init__(
+        self,
+        spec: PoolSpec | GraphSpec,
+        graph: nx.Graph[Any],
+        *,
+        most_devices: int | None = None,
+        costs: GroupCosts | CostTable | None = None,
+    ) -> None:
+        self.name = spec.name
+        self.title = spec.title if isinstance(spec, PoolSpec) else spec.name
+        self.graph = graph
+        found = _free(inventory(graph), spec.name)
+        if costs is not None:
+            found = recosted(found, costs)
+        bases = _bases(spec, found)
+        self.ground = Ground(
+            inventory=found, bases=bases, most_devices=most_devices or MOST_DEVICES
+        )
+        self._channels = Channels(graph, as_callable(found, costs))
+        self._nic_bytes_per_s = {
+            name: max(ability.nic_bytes_per_s, 0.0)
+            for node in found.nodes
+            for name, ability in node.free
+        }
+
+    @property
+    def inventory(self) -> Inventory:
+        return self.ground.inventory
+
+    @property
+    def cluster(self) -> ClusterSpec:
+        return next(iter(self.ground.bases.values()))
+
+    @property
+    def n_devices(self) -> int:
+        return self.inventory.n_devices
+
+    @property
+    def n_free(self) -> int:
+        return self.inventory.n_free
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        bases = self.ground.bases.values()
+        lists = [*(one.provenance for one in bases), *(one.device.provenance for one in bases)]
+        return tuple(value for values in lists for value in values)
+
+    @property
+    def reach(self) -> str:
+        return (
+            f"no layout of one replica meets the targets and fits any of the {self.n_free} free "
+            f"devices that can work together, at most {self.ground.most_devices} of them"
+        )
+
+    def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> OfferedOnNodes:
+        """The configurations of all models on all kinds, that fit what is free, in time."""
+        found = [
+            one
+            for model, served in enumerate(models)
+            for runtime in served.runtimes
+            for kind in self.inventory.kinds
+            for one in configurations_of(
+                runtime, model, kind, self.ground, several=served.several and not whole
+            )
+        ]
+        return OfferedOnNodes(
+            ground=self.ground,
+            configurations=tuple(found),
+            several=np.array([served.several for served in models]),
+            by_latency=by_latency,
+            is_cut=is_over(),
+        )
+
+    def laid(self, located: LocatedOnNodes) -> Laid:
+        """Nodes, leaves and ranks of a replica, and its channels read off the graph."""
+        leaf_names = self.inventory.leaf_names
+        home = {name: part.node for part in located.parts for name in part.devices}
+        places = [
+            (name, stage, (inside, across))
+            for stage, rows in enumerate(located.grid)
+            for across, row in enumerate(rows)
+            for inside, name in enumerate(row)
+        ]
+        ranks = tuple(
+            Rank(
+                rank=rank,
+                device=name,
+                node=home[name].name,
+                leaf=leaf if self.graph.nodes.get(leaf, {}).get("kind") != DEVICE else "",
+                stage=stage,
+                axes=axes,
+            )
+            for rank, (name, stage, axes) in enumerate(places)
+            for leaf in (leaf_names[home[name].leaf],)
+        )
+        return Laid(
+            nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
+            leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
+            ranks=ranks,
+            channels=self._channels.of(located),
+        )
+
+    def kinds(self, located: Sequence[LocatedOnNodes]) -> Iterator[KindUse]:
+        """Devices by kind, and how many of them the replicas have."""
+        used: dict[Kind, int] = {}
+        for one in located:
+            kind = one.configuration.pattern.kind
+            used[kind] = used.get(kind, 0) + one.configuration.n_devices
+        for kind in self.inventory.kinds:
+            mine = [node for node in self.inventory.nodes if node.kind == kind]
+            yield KindUse(
+                kind=kind.name,
+                device=kind.device,
+                n_devices=sum(node.n_devices for node in mine),
+                n_free=sum(len(node.free) for node in mine),
+                n_used=used.get(kind, 0),
+            )
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self._nic_bytes_per_s.get(device, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfferedOnNodes:
+    """Configurations that fit what is free of nodes.
+
+    Args:
+        several: whether a model may have any number of replicas, by model.
+    """
+
+    ground: Ground
+    configurations: tuple[NodeConfiguration, ...]
+    several: BoolArray
+    by_latency: bool
+    is_cut: bool
+
+    @cached_property
+    def kept(self) -> list[NodeConfiguration]:
+        """Those that no other stands for."""
+        return undominated(self.configurations, several=self.several, by_latency=self.by_latency)
+
+    def only(self, sorts: Collection[Sort]) -> OfferedOnNodes:
+        some = tuple(one for one in self.configurations if sort_of(one) in sorts)
+        return replace(self, configurations=some)
+
+    def posed(self, aim: Aim) -> PosedOnNodes:
+        return pose_on_nodes(self.kept, self.ground.inventory, aim)
+
+    def repaired(self, standing: Sequence[Standing], aim: Aim) -> RepairOnNodes:
+        offers = self.offers(standing, aim)
+        return pose_repair(self.ground.inventory, offers, standing, aim)
+
+    def offers(self, standing: Sequence[Standing], aim: Aim) -> list[Offer]:
+        """Configurations that may be loaded anew, and those whose weights stand already."""
+        new, shardings = {*map(id, self.kept)}, {one.sharding for one in standing}
+        offers = []
+        for one in self.configurations:
+            deployment = one.deployment()
+            offer = Offer(
+                configuration=one,
+                sharding=sharding_of(aim.wanted[one.model].name, deployment),
+                shard_bytes=deployment.memory.weights_bytes,
+                is_new=id(one) in new and one.pattern.span != STAGE,
+            )
+            if offer.is_new or offer.sharding in shardings:
+                offers.append(offer)
+        return offers
+
+    def considered(self, n_columns: int) -> Considered:
+        sources = {id(one.source): one.source for one in self.configurations}.values()
+        n_candidates, n_ways = sum(one.n_candidates for one in sources), len(self.configurations)
+        return Considered(
+            n_candidates=n_candidates,
+            n_contexts=n_ways,
+            rejected={"layouts": n_candidates - n_ways, "ways": n_ways - len(self.kept)},
+            reasons=_REASONS,
+        )
+
+
+def configurations_of(
+    runtime: Runtime, model: int, kind: Kind, ground: Ground, *, several: bool
+) -> Iterator[NodeConfiguration]:
+    """Every way to run a replica of one model on one kind, that fits what is free, in time.
+
+    Replicas over several leaves are no faster than the same within one leaf. Where several may
+    take the place of one, shapes that replicas inside nodes beat even so are left out, since
+    those lie anywhere too.
+
+    Args:
+        model: number of the model.
+        several: whether the objective would take k replicas for one that serves no more.
+    """
+    found: list[NodeConfiguration] = []
+    for span, need in needs(ground.inventory, kind):
+        beaten = _beaten(found, need) if several and span in (STAGE, POOL) else set[Shape]()
+        for domain in domains(ground, kind, span, need):
+            if is_over():
+                return
+            new = list(runtime.on_nodes(model, domain, beaten))
+            found += new
+            yield from new
+
+
+def _beaten(found: Sequence[NodeConfiguration], need: Ability) -> set[Shape]:
+    """Shapes that copies of replicas inside nodes outdo, at their speed within one leaf."""
+    inside = [one for one in found if one.pattern.span == NODE and need.meets(one.pattern.need)]
+    most: dict[Shape, float] = {}
+    for one in found:
+        if one.pattern.span == LEAF:
+            rate = one.output_tokens_per_s
+            most[one.pattern.shape] = max(most.get(one.pattern.shape, 0.0), rate)
+    return {
+        (t, m, p)
+        for (t, m, p), rate in most.items()
+        if any(t // one.n_devices * m * p * one.output_tokens_per_s >= rate for one in inside)
+    }
+
+
+def graph_in(spec: PoolSpec | GraphSpec, state: State | None) -> nx.Graph[Any]:
+    """The graph of a cluster in its state.
+
+    Raises:
+        RequestError: the state does not fit it.
+    """
+    return with_state(pool_graph(spec) if isinstance(spec, PoolSpec) else graph_of(spec), state)
+
+
+def _free(found: Inventory, name: str) -> Inventory:
+    if found.n_free:
+        return found
+    remedy = "free some, or leave them out of the state"
+    fact = f"has no free device: all {found.n_devices} are taken"
+    raise RequestError([Problem(where=name, fact=fact, remedy=remedy)])
+
+
+def _bases(spec: PoolSpec | GraphSpec, found: Inventory) -> dict[Kind, ClusterSpec]:
+    """The cluster of each kind, as if all of it were well."""
+    if isinstance(spec, PoolSpec):
+        of_group = {group.name: group.cluster for group in spec.groups}
+        return {kind: of_group[kind.group] for kind in found.kinds}
+    return {kind: _base(kind, spec.devices[kind.device], found, spec.name) for kind in found.kinds}
+
+
+def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> ClusterSpec:
+    """The cluster of a kind of a graph: what its edges say is attained."""
+    able = [one for node in found.nodes if node.kind == kind for _, one in node.free]
+    finite = [one.scale_up_bytes_per_s for one in able if one.scale_up_bytes_per_s < float("inf")]
+    widest = max(finite, default=1.0)
+    if kind.hbm_bytes:
+        device = replace(device, hbm_bytes=kind.hbm_bytes)
+    fabric = NodesFabric(
+        n_nodes=1,
+        n_devices_per_node=max(n.n_devices for n in found.nodes if n.kind == kind),
+        scale_up_bytes_per_s=widest,
+        scale_up_latency_s=found.scale_up_s.get(kind, 0.0),
+        scale_up_fraction=1.0,
+        scale_out_bytes_per_s=max((one.nic_bytes_per_s for one in able), default=0.0) or widest,
+        scale_out_latency_s=found.scale_out_s.get(kind, 0.0),
+        scale_out_fraction=1.0,
+        activation_network="tree",
+        bulk_network="tree",
+    )
+    return ClusterSpec(
+        name=name, title=name, device=device, fabric=fabric, usd_per_hour=device.usd_per_hour
+    )

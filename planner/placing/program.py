@@ -1,0 +1,147 @@
+"""The placement program of configurations: what each copy serves, costs and takes.
+
+    columns   first the parts of replicas that places give, where there are such, then replicas
+
+The quantities of a replica are those of its configuration, whatever it is placed on; what it
+takes of the places is for the site to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.placing.configurations import AnyConfiguration
+from planner.programs.placement import (
+    UNLIMITED,
+    Counts,
+    PlacementLimit,
+    PlacementProgram,
+    Uses,
+)
+
+KTOKEN = 1e-3
+UNITS_OF_LIMITS = {"rent": "USD/h", "devices": "devices"}
+PARTS = "pieces"
+"""The model that parts of replicas are of: nothing is asked of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is wanted of one model: a demand [token/s], and a number of replicas."""
+
+    name: str
+    demand_tokens_per_s: float | None = None
+    least: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What a placement is the best of.
+
+    Args:
+        wanted: of each model, in the order in which configurations number them.
+        objective: `throughput`, `share`, `rent`, `devices` or `latency`.
+        limits: on `rent` [USD/h] and `devices` of all replicas, where asked for.
+    """
+
+    wanted: tuple[Wanted, ...]
+    objective: str
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Columns:
+    """What the columns of a program are.
+
+    Args:
+        configurations: of replicas.
+        which: the configuration of each column that is a replica, int[R].
+        n_parts: columns before those, that are parts of replicas.
+    """
+
+    configurations: Sequence[AnyConfiguration]
+    which: IntArray
+    n_parts: int = 0
+
+    def replicas(self, copies: Sequence[int]) -> list[tuple[int, int]]:
+        """Columns of replicas that have copies, counted from the first replica, with how many."""
+        return [(j, n) for j, n in enumerate(copies[self.n_parts :]) if n]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rooms:
+    """What columns use up: the rows of a program."""
+
+    names: tuple[str, ...]
+    free: IntArray
+    uses: Uses
+
+
+def placement_program(
+    rooms: Rooms, columns: Columns, aim: Aim, *, ties: tuple[FloatArray, ...] = ()
+) -> PlacementProgram:
+    """State the placement of replicas in rooms.
+
+    Args:
+        ties: what decides between optima, as the program has it.
+    """
+    n_models, wanted = len(aim.wanted), aim.wanted
+    quantity = _quantities(columns)
+    models = np.array([one.model for one in columns.configurations], np.int64)[columns.which]
+    parts = np.full(columns.n_parts, n_models, np.int64)
+    unasked = 1 if columns.n_parts else 0
+    return PlacementProgram(
+        resources=rooms.names,
+        free=rooms.free,
+        uses=rooms.uses,
+        models=(*(one.name for one in wanted), *[PARTS] * unasked),
+        column_model=np.concatenate([parts, models]),
+        objective=quantity[aim.objective],
+        rate=0.0 - quantity["throughput"],
+        demand=np.array(
+            [*((one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted), *[0.0] * unasked]
+        ),
+        least=np.array([*(one.least for one in wanted), *[0] * unasked], np.int64),
+        most=np.array(
+            [
+                *(UNLIMITED if one.most is None else one.most for one in wanted),
+                *[UNLIMITED] * unasked,
+            ],
+            np.int64,
+        ),
+        limits=tuple(
+            PlacementLimit(
+                name=name, column=quantity[name], at_most=value, unit=UNITS_OF_LIMITS[name]
+            )
+            for name, value in aim.limits.items()
+        ),
+        is_for_share=aim.objective == "share",
+        ties=ties,
+    )
+
+
+def _quantities(columns: Columns) -> dict[str, FloatArray]:
+    """All that may be limited or minimised, of each column; parts have none of it."""
+
+    def of_replicas(values: Sequence[float]) -> FloatArray:
+        each = np.array(values, dtype=float)[columns.which]
+        return np.concatenate([np.zeros(columns.n_parts), each])
+
+    listed = columns.configurations
+    return {
+        "throughput": of_replicas([-one.output_tokens_per_s * KTOKEN for one in listed]),
+        "share": np.zeros(columns.n_parts + len(columns.which)),
+        "rent": of_replicas([one.usd_per_hour for one in listed]),
+        "devices": of_replicas([float(one.n_devices) for one in listed]),
+        "latency": of_replicas([one.tpot_s * 1e3 for one in listed]),
+    }
+
+
+def is_nothing(counts: Counts, columns: Columns) -> bool:
+    """Whether no replica at all is placed."""
+    return not any(counts.copies[columns.n_parts :])

@@ -1,0 +1,45 @@
+"""Who times the deployments of one model on what a site offers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.placing.fabrics.domains import Domain
+from planner.placing.fabrics.layouts import configurations_on_nodes
+from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.tori.slices import Offered, slice_configurations
+from planner.specs.request import Request
+from planner.topology.openings import Openings
+
+
+class Runtime(Protocol):
+    """Deployments of one model: complete, the best of each pattern of devices."""
+
+    def on_nodes(
+        self, model: int, domain: Domain, beaten: Collection[Shape]
+    ) -> Iterator[NodeConfiguration]:
+        """Configurations on devices of nodes, some shapes left out."""
+
+    def on_torus(self, model: int, openings: Openings) -> Offered:
+        """Configurations on slices, and which of them runs at each opening."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """The layouts, where phases take turns.
+
+    Args:
+        request: the model and its targets; on nodes its cluster is not looked at.
+    """
+
+    request: Request
+
+    def on_nodes(
+        self, model: int, domain: Domain, beaten: Collection[Shape]
+    ) -> Iterator[NodeConfiguration]:
+        return configurations_on_nodes(self.request, model, domain, beaten)
+
+    def on_torus(self, model: int, openings: Openings) -> Offered:
+        return slice_configurations(self.request, model, openings)

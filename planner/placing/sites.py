@@ -1,0 +1,182 @@
+"""What a placement asks of the cluster that it is on, be it nodes or a torus.
+
+site      a cluster as it is: which devices are free, and what they can do
+offered   the configurations that fit it, and where
+posed     those as a placement program
+located   replicas of a solution, and which devices they have
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planner.equations.arrays import FloatArray
+from planner.placement_results import Channel, KindUse, Rank
+from planner.placing.configurations import AnyConfiguration
+from planner.placing.program import Aim, Columns
+from planner.placing.runtimes import Runtime
+from planner.placing.standing import Standing
+from planner.programs.placement import Counts, PlacementProgram
+from planner.specs.provenance import Provenance
+from planner.specs.records import ClusterSpec
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Sort = tuple[int, str, Hashable]
+"""Model, kind and shape of configurations that are alike to who does not know what is free."""
+
+
+def sort_of(one: AnyConfiguration) -> Sort:
+    return one.model, one.pattern.kind_name, one.pattern.shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One model to serve, as a site sees it.
+
+    Args:
+        runtimes: who time its deployments.
+        several: whether it may have any number of replicas.
+    """
+
+    runtimes: tuple[Runtime, ...]
+    several: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """Where a replica is: nodes and leaves in the order of its ranks."""
+
+    nodes: tuple[str, ...]
+    leaves: tuple[str, ...]
+    ranks: tuple[Rank, ...]
+    channels: tuple[Channel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """What there was to choose from.
+
+    Args:
+        n_candidates: deployments that were timed.
+        n_contexts: of those, what was worth placing; on a torus, with each place.
+        rejected: what is not in the program, by screen; `reasons` say why nothing is lost.
+    """
+
+    n_candidates: int
+    n_contexts: int
+    rejected: Mapping[str, int]
+    reasons: Mapping[str, str]
+
+
+class Located(Protocol):
+    """A replica and its devices."""
+
+    @property
+    def configuration(self) -> Any: ...  # noqa: ANN401 of whatever pattern
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """By rank."""
+
+
+class Posed(Protocol):
+    """A placement program, and what its columns are."""
+
+    @property
+    def program(self) -> PlacementProgram: ...
+
+    @property
+    def columns(self) -> Columns: ...
+
+    def located(self, counts: Counts) -> Sequence[Located]:
+        """Devices for every replica, in the order of the program's columns."""
+
+
+class PosedRepair(Protocol):
+    """A placement program of what stands and what is loaded; what each column moves [GiB]."""
+
+    @property
+    def program(self) -> PlacementProgram: ...
+
+    @property
+    def moved(self) -> FloatArray: ...
+
+    def located(self, counts: Counts) -> Sequence[Located]: ...
+
+
+class Offered(Protocol):
+    """The configurations of all models that fit a site, and where."""
+
+    @property
+    def configurations(self) -> Sequence[AnyConfiguration]: ...
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether time ended before they were all made."""
+
+    def only(self, sorts: Collection[Sort]) -> Offered:
+        """Those of some sorts."""
+
+    def posed(self, aim: Aim) -> Posed:
+        """The program of those that no other stands for."""
+
+    def repaired(self, standing: Sequence[Standing], aim: Aim) -> PosedRepair:
+        """The program of what stands, and of what may be loaded anew."""
+
+    def considered(self, n_columns: int) -> Considered:
+        """What a program of so many columns was made of."""
+
+
+class Site(Protocol):
+    """A cluster as it is.
+
+    Args:
+        name, title: of the cluster.
+        graph: in its state.
+        cluster: of one kind, as if all were well: what is asked of layouts is checked on it.
+    """
+
+    name: str
+    title: str
+    graph: nx.Graph[Any]
+
+    @property
+    def cluster(self) -> ClusterSpec: ...
+
+    @property
+    def n_devices(self) -> int: ...
+
+    @property
+    def n_free(self) -> int: ...
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """That every placement on it passes before it goes out, in words."""
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]: ...
+
+    @property
+    def reach(self) -> str:
+        """What a replica could have of it, in words."""
+
+    def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> Offered:
+        """The configurations that fit what is free.
+
+        Args:
+            by_latency: whether single replicas are compared.
+            whole: also those that copies of others outdo, on which replicas may stand.
+        """
+
+    def laid(self, located: Any) -> Laid:  # noqa: ANN401 of its own kind
+        """Where a replica is, and the links that it talks over."""
+
+    def kinds(self, located: Sequence[Any]) -> Iterator[KindUse]:
+        """Devices by kind."""
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        """What a device loads over its own link; 0 of what is not free."""

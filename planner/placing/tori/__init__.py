@@ -1,0 +1,1 @@
+"""Replicas on a torus: slices of it, wherever they lie among what is free."""

@@ -1,0 +1,207 @@
+"""A torus as a site: replicas are slices of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.deadlines import is_over
+from planner.errors import Problem, RequestError
+from planner.placement_results import KindUse, Rank
+from planner.placing.program import Aim
+from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
+from planner.placing.standing import Sharding, Standing, sharding_of
+from planner.placing.tori.repairing import RepairOnTorus, pose_repair
+from planner.placing.tori.slices import (
+    LocatedSlice,
+    Offered,
+    PosedOnTorus,
+    SliceConfiguration,
+    pose_on_torus,
+    torus_state,
+    without_tiled,
+)
+from planner.placing.tori.walking import walked
+from planner.specs.provenance import Provenance
+from planner.specs.records import ClusterSpec, TorusFabric
+from planner.specs.state import State
+from planner.topology.graph import build_graph
+from planner.topology.openings import Openings, openings
+from planner.topology.pools import with_state
+from planner.verifier.tori import TorusStand
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_REASONS = {
+    "layouts": "others are better on the same slice",
+    "tiled": "slices that smaller ones fill, and serve as much from",
+}
+
+
+class Torus:
+    """A torus as it is.
+
+    Args:
+        cluster: the torus.
+        state: of it; None where all is free.
+        aligned: whether slices start at its cubes only.
+        most_devices: of one replica; None for as many as there are.
+
+    Raises:
+        RequestError: a state does not fit it, or nothing is free.
+    """
+
+    checks = TorusStand.checks
+
+    def __init__(
+        self, cluster: ClusterSpec, state: State | None, *, aligned: bool, most_devices: int | None
+    ) -> None:
+        assert isinstance(cluster.fabric, TorusFabric)
+        self.cluster, self.fabric = cluster, cluster.fabric
+        self.name, self.title = cluster.name, cluster.title
+        self.graph: nx.Graph[str] = with_state(build_graph(cluster), state)
+        left = torus_state(self.fabric, self.graph)
+        self.n_free = int(left.is_free.sum())
+        if not self.n_free:
+            fact = f"has no free device: all {self.n_devices} are taken"
+            remedy = "free some, or leave them out of the state"
+            raise RequestError([Problem(where=cluster.name, fact=fact, remedy=remedy)])
+        found = openings(self.fabric, left, aligned=aligned)
+        if most_devices is not None:
+            found = found.take(np.flatnonzero(found.n_devices <= most_devices))
+        self.openings = found
+
+    @property
+    def n_devices(self) -> int:
+        return self.fabric.n_devices
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        return (*self.cluster.provenance, *self.cluster.device.provenance)
+
+    @property
+    def reach(self) -> str:
+        return (
+            f"no layout meets the targets on any of the {len(self.openings)} slices that lie among "
+            f"the {self.n_free} free devices"
+        )
+
+    def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> OfferedSlices:
+        """The configurations of all models, and which runs where, in time."""
+        of_models = [
+            runtime.on_torus(m, self.openings)
+            for m, one in enumerate(models)
+            for runtime in one.runtimes  # one: engines have no kernels of any torus
+        ]
+        return OfferedSlices(
+            openings=self.openings,
+            of_models=tuple(of_models),
+            several=tuple(one.several and not by_latency for one in models),
+            is_cut=is_over(),
+        )
+
+    def laid(self, located: LocatedSlice) -> Laid:
+        """The ranks of a slice, and its channels walked link by link."""
+        shape = located.configuration.pattern.dimensions
+        axes = np.stack(np.unravel_index(np.arange(len(located.devices)), shape), axis=1)
+        ranks = []
+        for rank, (name, (i, j, k)) in enumerate(zip(located.devices, axes.tolist(), strict=True)):
+            x, y, z = map(int, name.split(","))
+            ranks.append(
+                Rank(
+                    rank=rank,
+                    device=name,
+                    node="",
+                    leaf="",
+                    stage=0,
+                    axes=(i, j, k),
+                    coordinate=(x, y, z),
+                )
+            )
+        channels = walked(self.graph, self.fabric, located)
+        return Laid(nodes=(), leaves=(), ranks=tuple(ranks), channels=channels)
+
+    def kinds(self, located: Sequence[LocatedSlice]) -> Iterator[KindUse]:
+        """The one kind there is, and how many of its devices the replicas have."""
+        name = self.cluster.device.name
+        yield KindUse(
+            kind=name,
+            device=name,
+            n_devices=self.n_devices,
+            n_free=self.n_free,
+            n_used=sum(len(one.devices) for one in located),
+        )
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self.fabric.link_bytes_per_s
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfferedSlices:
+    """Configurations of each model, and which of them runs at each opening.
+
+    Args:
+        several: whether slices may be filled by smaller ones, by model.
+    """
+
+    openings: Openings
+    of_models: tuple[Offered, ...]
+    several: tuple[bool, ...]
+    is_cut: bool
+
+    @property
+    def configurations(self) -> list[SliceConfiguration]:
+        return [one for found, _ in self.of_models for one in found]
+
+    @cached_property
+    def kept(self) -> tuple[Offered, ...]:
+        """None at openings that smaller ones fill, and serve as much from."""
+        return tuple(
+            without_tiled(one, several=several)
+            for one, several in zip(self.of_models, self.several, strict=True)
+        )
+
+    def only(self, sorts: Collection[Sort]) -> OfferedSlices:
+        def some(offered: Offered) -> Offered:
+            found, of_opening = offered
+            is_it = np.array([*(sort_of(one) in sorts for one in found), False])
+            return found, np.where(is_it[of_opening], of_opening, -1)
+
+        return replace(self, of_models=tuple(map(some, self.of_models)))
+
+    def posed(self, aim: Aim) -> PosedOnTorus:
+        return pose_on_torus(self.openings, self.kept, aim)
+
+    def repaired(self, standing: Sequence[Standing], aim: Aim) -> RepairOnTorus:
+        """Slices that may be loaded anew, and those that somebody stands on."""
+        stands = {one.sharding for one in standing}
+        shardings: dict[SliceConfiguration, tuple[Sharding, float]] = {}
+        offered: list[Offered] = []
+        for (found, of_opening), (_, kept) in zip(self.of_models, self.kept, strict=True):
+            for one in found:
+                deployment = one.deployment()
+                sharding = sharding_of(aim.wanted[one.model].name, deployment)
+                shardings[one] = sharding, deployment.memory.weights_bytes
+            stood = np.array([*(shardings[one][0] in stands for one in found), False])
+            offered.append((found, np.where((kept >= 0) | stood[of_opening], of_opening, -1)))
+        return pose_repair(self.openings, offered, shardings, standing, aim)
+
+    def considered(self, n_columns: int) -> Considered:
+        configurations = self.configurations
+        sources = {id(one.source): one.source for one in configurations}.values()
+        n_candidates = sum(one.n_candidates for one in sources)
+        n_places = sum(int((of_opening >= 0).sum()) for _, of_opening in self.of_models)
+        return Considered(
+            n_candidates=n_candidates,
+            n_contexts=n_places,
+            rejected={
+                "layouts": n_candidates - len(configurations),
+                "tiled": n_places - n_columns,
+            },
+            reasons=_REASONS,
+        )

@@ -1,0 +1,311 @@
+"""Replicas on slices of a torus: the layout of each mesh at its best, and every place for it.
+
+Within one mesh (dimensions, rings, link speeds) devices and rent are fixed, so the best layout of
+the mesh is all that a placement can want of it. A column is that configuration at one opening;
+`planner.topology.openings` lists them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.deadlines import is_over
+from planner.equations.arrays import IntArray
+from planner.errors import Problem, RequestError
+from planner.estimates.networks import network_table
+from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine
+from planner.placing.configurations import Configuration
+from planner.placing.fabrics.clusters import slowed
+from planner.placing.layouts import best_layouts
+from planner.placing.program import Aim, Columns, Rooms, placement_program
+from planner.programs.cells import cell_rows
+from planner.programs.placement import Counts, PlacementProgram
+from planner.specs.records import TorusFabric
+from planner.specs.request import Request
+from planner.specs.state import FREE
+from planner.topology.meshes import AXES, MeshTable
+from planner.topology.opening_meshes import opening_meshes
+from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free
+from planner.topology.slices import Shape, slice_wraps, torus_device
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+MOST_COLUMNS = 200_000
+"""Places of all models together that one program may choose from."""
+
+SPAN = "torus"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePattern:
+    """A mesh that slices are.
+
+    Args:
+        kind_name: of the devices.
+        label: of the mesh, `4×4×8 open`.
+        dimensions: devices along the axes of the mesh, ascending.
+        closes: whether each axis of the mesh is a ring.
+        link_bytes_per_s: of the links along each axis.
+        speed_fraction: of the nominal speed of its devices.
+    """
+
+    kind_name: str
+    label: str
+    dimensions: Shape
+    closes: tuple[bool, bool, bool]
+    link_bytes_per_s: tuple[float, float, float]
+    speed_fraction: float
+
+    @property
+    def span(self) -> str:
+        return SPAN
+
+    @property
+    def counted_bytes_per_s(self) -> Mapping[str, float]:
+        return dict(zip(AXES, self.link_bytes_per_s, strict=True))
+
+    @property
+    def n_devices(self) -> int:
+        return prod(self.dimensions)
+
+    @property
+    def shape(self) -> str:
+        return self.label
+
+
+SliceConfiguration = Configuration[SlicePattern]
+
+Offered = tuple[list[SliceConfiguration], IntArray]
+"""Configurations of one model, and which of them runs at each opening, int[C]; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PosedOnTorus:
+    """A program, and what its columns are: configuration and opening of each, int[J]."""
+
+    program: PlacementProgram
+    columns: Columns
+    openings: Openings
+    configurations: tuple[SliceConfiguration, ...]
+    opening: IntArray
+
+    @property
+    def which(self) -> IntArray:
+        return self.columns.which
+
+    def located(self, counts: Counts) -> tuple[LocatedSlice, ...]:
+        return locate_slices(self, counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedSlice:
+    """A replica and its devices, in the order of ranks: the mesh's last axis the fastest.
+
+    Args:
+        orientation, offset: where the slice lies, along the axes of the pool.
+        axes: axis of the pool that each axis of the mesh lies on.
+    """
+
+    configuration: SliceConfiguration
+    orientation: Shape
+    offset: Shape
+    axes: Shape
+    devices: tuple[str, ...]
+
+
+def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
+    """What a graph in its state leaves of a torus."""
+    state = all_free(fabric)
+    for name, at in graph.nodes(data=True):
+        coordinate = at["coordinate"]
+        state.is_free[coordinate] = at.get("state", FREE) == FREE
+        state.speed_fraction[coordinate] = at.get("speed_fraction", 1.0)
+        for axis in range(3):
+            beside = list(coordinate)
+            beside[axis] = (beside[axis] + 1) % fabric.shape[axis]
+            edge = graph.get_edge_data(name, torus_device(*beside))
+            # where the pool is not closed there is no link around it that could have failed
+            is_last = beside[axis] <= coordinate[axis]
+            if edge is not None:
+                width = edge["bytes_per_s"] / fabric.link_bytes_per_s
+                state.link_fraction[(axis, *coordinate)] = width
+            elif not is_last or slice_wraps(fabric, fabric.shape)[axis]:
+                state.link_fraction[(axis, *coordinate)] = 0.0
+    return state
+
+
+def slice_configurations(request: Request, model: int, openings: Openings) -> Offered:
+    """The configurations of one model, and which of them runs at each opening.
+
+    Out of time, those of slow devices are none.
+
+    Args:
+        request: the model, its targets and the cluster, all of it.
+        model: number of the model.
+    """
+    found: list[SliceConfiguration] = []
+    of_opening = np.full(len(openings), -1, dtype=np.int64)
+    for speed in np.unique(openings.speed_fraction)[::-1]:
+        if found and is_over():
+            break
+        rows = np.flatnonzero(openings.speed_fraction == speed)
+        some, which = _of_speed(request, model, openings.take(rows), float(speed))
+        of_opening[rows] = np.where(which >= 0, which + len(found), -1)
+        found += some
+    return found, of_opening
+
+
+def _of_speed(request: Request, model: int, openings: Openings, speed: float) -> Offered:
+    fabric = request.cluster.fabric
+    assert isinstance(fabric, TorusFabric)
+    device = slowed(request.cluster.device, speed)
+    asked = replace(request, cluster=replace(request.cluster, device=device))
+    meshes, mesh = opening_meshes(fabric, openings)
+    machine = Machine(device=device, meshes=meshes, network=network_table(meshes, fabric))
+    number = np.full(len(meshes), -1, dtype=np.int64)
+    table = table_of(asked, machine)
+    if not len(table.contexts):
+        return [], number[mesh]
+    layouts, best = best_layouts(asked, table, range(len(meshes)))
+    found: list[SliceConfiguration] = []
+    for _, row, choice in best:
+        number[row] = len(found)
+        pattern = _pattern(meshes, row, kind_name=device.name, speed=speed)
+        quantities = layouts.quantities(choice)
+        found.append(Configuration(model=model, pattern=pattern, **quantities))
+    return found, number[mesh]
+
+
+def _pattern(meshes: MeshTable, row: int, *, kind_name: str, speed: float) -> SlicePattern:
+    (x, y, z), (rx, ry, rz), (lx, ly, lz) = (
+        values[row].tolist()
+        for values in (meshes.axis_size, meshes.axis_wraps, meshes.axis_bytes_per_s)
+    )
+    return SlicePattern(
+        kind_name=kind_name,
+        label=meshes.label[row],
+        dimensions=(x, y, z),
+        closes=(rx, ry, rz),
+        link_bytes_per_s=(lx, ly, lz),
+        speed_fraction=speed,
+    )
+
+
+def without_tiled(offered: Offered, *, several: bool) -> Offered:
+    """Configurations of one model, none where copies of another fill and serve as much.
+
+    Where a slice is cut into equal smaller ones, each has the links that it needs, open or not;
+    so whatever the larger one serves, they serve too, on the same devices.
+
+    Args:
+        several: whether the model may have any number of replicas.
+    """
+    found, of_opening = offered
+    if not several or not found:
+        return offered
+    least: dict[Shape, float] = {}
+    for one in found:
+        dimensions = one.pattern.dimensions
+        least[dimensions] = min(least.get(dimensions, np.inf), one.output_tokens_per_s)
+    is_filled = np.array(
+        [
+            any(
+                one.n_devices // prod(dimensions) * rate >= one.output_tokens_per_s
+                for dimensions, rate in least.items()
+                if dimensions != one.pattern.dimensions
+                and _tiles(dimensions, one.pattern.dimensions)
+            )
+            for one in found
+        ]
+    )
+    return found, np.where((of_opening >= 0) & ~is_filled[of_opening], of_opening, -1)
+
+
+def _tiles(small: Shape, large: Shape) -> bool:
+    """Whether copies of a shape, all laid one way, fill another."""
+    return any(
+        all(b % a == 0 for a, b in zip(way, large, strict=True)) for way in permutations(small)
+    )
+
+
+def pose_on_torus(openings: Openings, offered: Sequence[Offered], aim: Aim) -> PosedOnTorus:
+    """State the placement of replicas on the openings of a torus.
+
+    Args:
+        offered: of each model, its configurations and which of them runs at each opening.
+
+    Raises:
+        RequestError: there are more places than one program can hold.
+    """
+    configurations = [one for found, _ in offered for one in found]
+    firsts = np.cumsum([0, *(len(found) for found, _ in offered)])
+    places = [np.flatnonzero(of_opening >= 0) for _, of_opening in offered]
+    opening = np.concatenate(places)
+    which = np.concatenate(
+        [
+            of_opening[place] + first
+            for (_, of_opening), place, first in zip(offered, places, firsts[:-1], strict=True)
+        ]
+    )
+    if len(opening) > MOST_COLUMNS or openings.n_devices[opening].sum() > MOST_ADDRESSES:
+        fact = f"there are {len(opening)} places for slices to choose from"
+        remedy = "start slices at the cubes of the torus only: `--align`"
+        raise RequestError([Problem(where="plan place", fact=fact, remedy=remedy)])
+    cells = cell_rows(openings, opening)
+    rooms = Rooms(
+        names=tuple(
+            torus_device(*map(int, np.unravel_index(cell, openings.pool)))
+            for cell in cells.cell.tolist()
+        ),
+        free=np.ones(len(cells.cell), np.int64),
+        uses=cells.uses,
+    )
+    columns = Columns(configurations=configurations, which=which)
+    return PosedOnTorus(
+        program=placement_program(rooms, columns, aim),
+        columns=columns,
+        openings=openings,
+        configurations=tuple(configurations),
+        opening=opening,
+    )
+
+
+def locate_slices(posed: PosedOnTorus, counts: Counts) -> tuple[LocatedSlice, ...]:
+    """Devices of every replica, in the order of the program's columns."""
+    chosen = [j for j, n in counts.chosen for _ in range(n)]
+    placed = posed.openings.take(posed.opening[chosen])
+    order = placed.axis_order()
+    return tuple(
+        _located(posed.configurations[posed.which[j]], placed, row, order[row])
+        for row, j in enumerate(chosen)
+    )
+
+
+def _located(one: SliceConfiguration, placed: Openings, row: int, axes: IntArray) -> LocatedSlice:
+    inside = np.stack(
+        np.meshgrid(*(np.arange(n) for n in one.pattern.dimensions), indexing="ij"), axis=-1
+    ).reshape(-1, 3)
+    at = np.zeros_like(inside)
+    at[:, axes] = inside
+    at = (at + placed.first[row]) % placed.orientation[row]  # lines begin behind a failed link
+    at = (at + placed.offset[row]) % np.array(placed.pool)
+    return LocatedSlice(
+        configuration=one,
+        orientation=_shape(placed.orientation[row]),
+        offset=_shape(placed.offset[row]),
+        axes=_shape(axes),
+        devices=tuple(torus_device(x, y, z) for x, y, z in at.tolist()),
+    )
+
+
+def _shape(values: IntArray) -> Shape:
+    x, y, z = (int(value) for value in values)
+    return x, y, z
