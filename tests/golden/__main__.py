@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def main() -> int:
     said = parser.parse_args()
     drawn = requests() if said.draw else {}
     names = said.names or sorted({path.stem for path in ANSWERS.glob("*.txt")} | set(drawn))
-    n_moved = 0
+    n_moved: Counter[str] = Counter()
     began = time.process_time()
     with working_folder():
         for name in names:
@@ -44,9 +45,10 @@ def main() -> int:
             known = {case.name for case in cases}
             new = [Case(lines=tuple(words.split("; "))) for words in drawn.get(name, [])]
             cases += [case for case in new if case.name not in known]
-            n_moved += _compared(path, cases, said)
-    print(f"{n_moved} cases moved; {time.process_time() - began:.0f} s of CPU time")
-    return int(n_moved > 0 and not said.write)
+            n_moved[name] += _compared(path, cases, said)
+    where = ", ".join(f"{n} of {name}" for name, n in n_moved.items() if n)
+    print(f"moved: {where or 'nothing'}; {time.process_time() - began:.0f} s of CPU time")
+    return int(n_moved.total() > 0 and not said.write)
 
 
 def _compared(path: Path, cases: list[Case], said: argparse.Namespace) -> int:

@@ -1,0 +1,290 @@
+"""Measures of the planner's structure: symptoms to notice, counted the same way at any revision.
+
+    python -m tests.structure               of the working tree
+    python -m tests.structure --at REV …    of revisions, side by side
+
+* lines, modules: of `planner/**/*.py`, as they stand, comments and docstrings too.
+* entries: files and folders of a folder, `__init__.py` too.
+* files that a limit touches: a limit is `tpot`, `ttft`, `cost`, `devices`, `batch` or `demand`. A
+  file is touched where its code (no docstring) spells one of them: a text that is its name, a text
+  with its option as a word, the option's name in Python, or its field of `Targets`, set by keyword
+  or read off something called `targets`. Each is a spelling.
+* branches of a function: `if`, `elif`, loops, `except`, `case`, conditional expressions, `and` and
+  `or`, and clauses of comprehensions; nested functions count for themselves alone.
+* builders of certificates: functions that return a `Certificate`, outside the verifier.
+* deletion filters: functions with a loop that takes a name out of a list and tests what is left.
+* conflicts: classes whose name ends in `Conflict`.
+* mixed tuples as parameters: parameters annotated with a tuple of several types, of fixed length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MANY_BRANCHES = 10
+MANY_LINES = 300
+
+LIMITS: Mapping[str, tuple[str, str, str]] = {
+    "tpot": ("tpot", "--latency-target", "tpot_s"),
+    "ttft": ("ttft", "--ttft-target", "ttft_s"),
+    "cost": ("cost", "--max-cost", "usd_per_token"),
+    "devices": ("devices", "--max-devices", "n_devices"),
+    "batch": ("batch", "--min-batch", "min_batch"),
+    "demand": ("demand", "--demand", "demand_tokens_per_s"),
+}
+"""Name, option, and field of `Targets` of each limit."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SPELLS = (ast.Constant, ast.AnnAssign, ast.Attribute, ast.Call)
+_BRANCHES = (
+    *(ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While),
+    *(ast.ExceptHandler, ast.match_case),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One parsed file.
+
+    Args:
+        name: its path from `planner/`.
+        n_lines: of its text.
+        tree: what it says.
+    """
+
+    name: str
+    n_lines: int
+    tree: ast.Module
+
+    @property
+    def functions(self) -> list[Function]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+
+
+def parsed(root: Path) -> list[Module]:
+    """The modules of `planner/` in a tree."""
+    paths = sorted((root / "planner").rglob("*.py"))
+    found = []
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        name = path.relative_to(root / "planner").as_posix()
+        found.append(Module(name=name, n_lines=text.count("\n"), tree=ast.parse(text)))
+    return found
+
+
+def measures(root: Path) -> dict[str, int]:
+    """All measures of a tree, by what they count."""
+    modules = parsed(root)
+    functions = [(module, one) for module in modules for one in module.functions]
+    spelt = {module.name: spellings(module.tree) for module in modules}
+    large, n_large = largest_folder(root)
+    tuples = [one for _, function in functions for one in mixed_tuples(function)]
+    return {
+        "lines": sum(module.n_lines for module in modules),
+        "modules": len(modules),
+        "entries at the top": entries(root / "planner"),
+        f"entries of the largest folder below ({large})": n_large,
+        "files that limits touch": sum(any(one.values()) for one in spelt.values()),
+        **{f"… {name}": sum(bool(one[name]) for one in spelt.values()) for name in LIMITS},
+        "spellings of limits": sum(sum(one.values()) for one in spelt.values()),
+        f"functions of more than {MANY_BRANCHES} branches": sum(
+            branches(function) > MANY_BRANCHES for _, function in functions
+        ),
+        "builders of certificates": sum(
+            builds_certificate(function)
+            for module, function in functions
+            if not module.name.startswith("verifier/")
+        ),
+        "deletion filters": sum(is_deletion_filter(function) for _, function in functions),
+        "records of a conflict": sum(
+            isinstance(node, ast.ClassDef) and node.name.endswith("Conflict")
+            for module in modules
+            for node in ast.walk(module.tree)
+        ),
+        f"modules of more than {MANY_LINES} lines": sum(
+            module.n_lines > MANY_LINES for module in modules
+        ),
+        "mixed tuples as parameters": len(tuples),
+    }
+
+
+def entries(folder: Path) -> int:
+    """Files and folders of a folder that are no caches."""
+    return sum(not path.name.startswith(("__pycache__", ".")) for path in folder.iterdir())
+
+
+def largest_folder(root: Path) -> tuple[str, int]:
+    """The folder below `planner/` with the most entries."""
+    top = root / "planner"
+    folders = [path for path in top.rglob("*") if path.is_dir() and path.name != "__pycache__"]
+    largest = max(folders, key=lambda path: (entries(path), path.name))
+    return largest.relative_to(root).as_posix(), entries(largest)
+
+
+def spellings(tree: ast.Module) -> dict[str, int]:
+    """How often a file spells each limit."""
+    docstrings = {id(node) for node in _docstrings(tree)}
+    found = dict.fromkeys(LIMITS, 0)
+    for node in ast.walk(tree):
+        if id(node) in docstrings or not isinstance(node, _SPELLS):
+            continue
+        for limit, (name, option, target) in LIMITS.items():
+            found[limit] += _spells(node, name, option, target)
+    return found
+
+
+def _spells(node: ast.AST, name: str, option: str, target: str) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        is_option = re.search(rf"(?<![\w-]){option}(?![\w-])", node.value) is not None
+        return int(node.value == name or is_option)
+    # an option named as the limit is: its name in Python may be any batch, or any devices
+    python = option.removeprefix("--").replace("-", "_")
+    if python != target and python != name:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            return int(node.target.id == python)
+        if isinstance(node, ast.Attribute) and node.attr == python:
+            return 1
+    if isinstance(node, ast.Attribute) and node.attr == target:
+        return int(_last_name(node.value) == "targets")
+    if isinstance(node, ast.Call) and _last_name(node.func) == "Targets":
+        return sum(keyword.arg == target for keyword in node.keywords)
+    return 0
+
+
+def _last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.AST]:
+    """Texts that stand alone: docstrings, also those below constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
+
+
+def branches(function: Function) -> int:
+    """Branches of a function, without those of functions in it."""
+    total = 0
+    for node in _own(function):
+        if isinstance(node, _BRANCHES):
+            total += 1
+        elif isinstance(node, ast.BoolOp):
+            total += len(node.values) - 1
+        elif isinstance(node, ast.comprehension):
+            total += 1 + len(node.ifs)
+    return total
+
+
+def _own(function: Function) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Function | ast.ClassDef):
+            yield node
+            waiting += ast.iter_child_nodes(node)
+
+
+def builds_certificate(function: Function) -> bool:
+    """Whether a function returns a certificate, other than one that it was handed."""
+    return function.returns is not None and ast.unparse(function.returns) == "Certificate"
+
+
+def is_deletion_filter(function: Function) -> bool:
+    """Whether a function takes each of some names out of a list and tests what is left."""
+    return any(isinstance(node, ast.For) and _filters(node) for node in _own(function))
+
+
+def _filters(loop: ast.For) -> bool:
+    if not isinstance(loop.target, ast.Name):
+        return False
+    name = loop.target.id
+    kept_less = [ast.unparse(node) for node in ast.walk(loop) if isinstance(node, ast.Call)]
+    if any(text.endswith(f".remove({name})") for text in kept_less):
+        return any(isinstance(node, ast.If) for node in loop.body)
+    rest = {_last_name(node.targets[0]) for node in loop.body if _takes_out(node, name)}
+    return any(
+        isinstance(node, ast.Assign) and _last_name(node.value) in rest - {""}
+        for test in loop.body
+        if isinstance(test, ast.If)
+        for node in test.body
+    )
+
+
+def _takes_out(node: ast.stmt, name: str) -> bool:
+    """Whether a statement keeps all of a list but `name`."""
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.ListComp)):
+        return False
+    tests = [ast.unparse(test) for test in node.value.generators[0].ifs]
+    return any(test.endswith(f" != {name}") for test in tests)
+
+
+def mixed_tuples(function: Function) -> list[str]:
+    """Parameters of a function that take tuples of several types."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [one.arg for one in every if one.annotation and _is_mixed(one.annotation)]
+
+
+def _is_mixed(annotation: ast.expr) -> bool:
+    for node in ast.walk(annotation):
+        if not (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "tuple"):
+            continue
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        texts = {ast.unparse(part) for part in parts}
+        if len(texts) > 1 and "..." not in texts:
+            return True
+    return False
+
+
+def at(revision: str) -> dict[str, int]:
+    """All measures of a revision."""
+    command = ["git", "archive", revision, "planner"]
+    packed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(folder, filter="data")
+        return measures(Path(folder))
+
+
+def table(columns: Mapping[str, Mapping[str, int]]) -> str:
+    """Measures side by side, as a table of Markdown."""
+    names = list(dict.fromkeys(_plain(name) for column in columns.values() for name in column))
+    plain = {
+        title: {_plain(name): value for name, value in column.items()}
+        for title, column in columns.items()
+    }
+    rows = [["", *columns], ["---", *("---:" for _ in columns)]]
+    rows += [
+        [name, *(f"{plain[title][name]:,}" if name in plain[title] else "" for title in columns)]
+        for name in names
+    ]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r" \(planner.*\)", "", name)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the measures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.structure")
+    parser.add_argument("--at", action="append", default=[], help="a revision; again for more")
+    said = parser.parse_args(argv)
+    columns = {revision: at(revision) for revision in said.at}
+    print(table(columns or {"the working tree": measures(ROOT)}))
+
+
+if __name__ == "__main__":
+    main()
