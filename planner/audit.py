@@ -24,7 +24,7 @@ from planner.estimates.observed import Observed, impossible
 from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
 from planner.programs.deployment import Posing
-from planner.programs.targets import USD_PER_MTOKEN
+from planner.quantities import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.search import search
 from planner.specs.arguments import arguments_checked, heed

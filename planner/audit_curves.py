@@ -11,7 +11,7 @@ from planner.certify import screens_of
 from planner.deadlines import check, within
 from planner.errors import SolverError
 from planner.layout_candidates import LayoutCandidates
-from planner.programs.targets import MS, USD_PER_MTOKEN
+from planner.quantities import MS, USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.specs.request import Request
 from planner.surveys import DEFAULT_ALPHA, Case, Curve, Frontier, FrontierPoint, FrontierProof

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from planner.certificates import Certificate, Proof, Screen
 from planner.errors import SolverError
 from planner.estimates.candidates import CandidateTable
 from planner.programs.screens import Screening
-from planner.programs.targets import MS, USD_PER_MTOKEN
+from planner.quantities import MEMORY, QUANTITIES, objective_of
 from planner.results import Deployment, LimitUse
 from planner.search import Found
 from planner.solvers.proving import Proved
@@ -27,26 +26,6 @@ from planner.specs.request import Request
 Screens = tuple[Screen, ...]
 
 TIE_TOLERANCE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
-
-OBJECTIVE_UNITS = {
-    "cost": (1.0 / USD_PER_MTOKEN, "USD/token"),
-    "rent": (1.0, "USD/h"),
-    "latency": (1.0 / MS, "s"),
-    "ttft": (1.0 / MS, "s"),
-    "throughput": (1.0 / MS, "token/s"),
-    "device-throughput": (1.0 / MS, "token/s"),
-    "devices": (1.0, "1"),
-}
-"""Factor from a program's unit to SI, and the dimension, of each objective."""
-
-
-def in_si(objective: str, value: float) -> float:
-    """A program's objective in SI; of throughput, tokens a second instead of time a token."""
-    scaled = value * OBJECTIVE_UNITS[objective][0]
-    if objective not in ("throughput", "device-throughput"):
-        return scaled
-    return 1.0 / scaled if scaled else math.inf
-
 
 REASONS = {
     "weights": "their weights alone exceed a device's memory",
@@ -60,45 +39,27 @@ REASONS = {
 }
 
 
+def in_si(objective: str, value: float) -> float:
+    """A program's objective in SI; of throughput, tokens a second instead of time a token."""
+    return objective_of(objective).in_si(value)
+
+
 def limit_uses(
     request: Request, deployment: Deployment, gains: Mapping[str, tuple[float, float | None]]
 ) -> tuple[LimitUse, ...]:
     """What the plan uses of each limit; `gains` holds (relief, gain fraction) by name."""
-    targets, memory = request.targets, deployment.memory
-    rows = (
-        ("tpot", deployment.tpot_s, targets.tpot_s, "s"),
-        ("ttft", deployment.ttft_s, targets.ttft_s, "s"),
-        ("cost", deployment.usd_per_token, targets.usd_per_token, "USD/token"),
-        ("devices", float(deployment.n_devices), targets.n_devices, "1"),
-        ("batch", float(deployment.decode.batch), targets.min_batch, "1"),
-        ("demand", deployment.output_tokens_per_s, targets.demand_tokens_per_s, "token/s"),
-        ("hbm", memory.used_bytes, memory.capacity_bytes, "B"),
-    )
+    limits = {**request.targets.limits(), MEMORY: deployment.memory.capacity_bytes}
     return tuple(
         LimitUse(
             name=name,
-            used=used,
-            limit=float(limit),
-            dimension=dimension,
+            used=QUANTITIES[name].told(deployment),
+            limit=limit,
+            dimension=QUANTITIES[name].dimension,
             relief=gains[name][0],
             gain_fraction=gains[name][1],
         )
-        for name, used, limit, dimension in rows
-        if limit is not None
+        for name, limit in limits.items()
     )
-
-
-def _reached(objective: str, deployment: Deployment) -> float:
-    """What a deployment comes to in an objective, SI."""
-    values: dict[str, float] = {
-        "cost": deployment.usd_per_token,
-        "rent": deployment.usd_per_hour,
-        "latency": deployment.tpot_s,
-        "ttft": deployment.ttft_s,
-        "throughput": deployment.output_tokens_per_s,
-        "devices": deployment.n_devices,
-    }
-    return values[objective]
 
 
 def certificate(
@@ -119,8 +80,9 @@ def certificate(
         SolverError: what was optimised is not what the deployment comes to.
     """
     solution, screened, name = found.solution, found.screened, request.objective
-    objective = in_si(name, solution.objective)
-    reached = _reached(name, deployment)
+    quantity = objective_of(name)
+    objective = quantity.in_si(solution.objective)
+    reached = quantity.told(deployment)
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
         raise SolverError(f"{name} {objective!r} is {reached!r} in the deployment")
     n_unfit = found.posed.n_unfit
@@ -132,8 +94,8 @@ def certificate(
     return certified(
         solution,
         objective_name=name,
-        to_si=partial(in_si, name),
-        dimension=OBJECTIVE_UNITS[name][1],
+        to_si=quantity.in_si,
+        dimension=quantity.dimension,
         n_candidates=n_all + n_too_large,
         n_contexts=found.reduced.n_contexts,
         screens=screens_of(rejected),

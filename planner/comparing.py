@@ -12,6 +12,7 @@ from planner.engine_results import EngineConflict
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
 from planner.pareto import frontier
 from planner.planning import plan
+from planner.quantities import objective_of
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict
 from planner.specs.arguments import arguments_checked, conformed
@@ -22,7 +23,6 @@ from planner.specs.request import among_formats
 from planner.specs.targets import Targets
 from planner.surveys import (
     OWN,
-    RATES,
     AnyPlan,
     Case,
     Comparison,
@@ -93,7 +93,7 @@ def compared(
     """The plans of cases, or why they have none, set beside the best."""
     values = [None if found is None else found.certificate.objective for found, _ in answers]
     known = [value for value in values if value is not None]
-    best = (max if objective in RATES else min)(known, default=None)
+    best = (max if objective_of(objective).is_rate else min)(known, default=None)
     rows = tuple(
         Row(case=case[0], plan=found, loss_fraction=_loss(value, best), reason=reason)
         for case, (found, reason), value in zip(cases, answers, values, strict=True)

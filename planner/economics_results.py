@@ -74,6 +74,16 @@ class EconomicsDeployment:
         return self.batch / self.tpot_s
 
     @property
+    def device_tokens_per_s(self) -> float:
+        """Output tokens of one device."""
+        return self.output_tokens_per_s / self.n_devices
+
+    @property
+    def n_sequences(self) -> int:
+        """Sequences decoded together."""
+        return self.batch
+
+    @property
     def summary(self) -> str:
         """The deployment in one line."""
         words = [

@@ -99,6 +99,11 @@ class EngineDeployment:
         return self.output_tokens_per_s / self.n_devices
 
     @property
+    def n_sequences(self) -> int:
+        """Sequences of all attention ranks."""
+        return self.batch * self.n_data
+
+    @property
     def modes(self) -> str:
         """`two batches overlapped, 2 drafted by mtp`; empty where passes are plain."""
         overlapped = "two batches overlapped" if self.overlap != "none" else ""

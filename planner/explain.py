@@ -21,36 +21,20 @@ from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.gains import limits_of
 from planner.programs.deployment import Posing
-from planner.programs.targets import MS, USD_PER_MTOKEN
+from planner.quantities import MEMORY, QUANTITIES
 from planner.results import Conflict, Deployment, Obstacle
 from planner.search import is_feasible
 from planner.shortfall import (
-    CAPACITY,
     demand_reason,
     larger_pools,
     most_served,
     proved_search,
-    rounded_down,
 )
+from planner.specs.commands import command_of, reached_options
 from planner.specs.quality import usual_formats
 from planner.specs.reading import cluster_examples
-from planner.specs.request import LIMIT_OPTIONS, Request, command_of
+from planner.specs.request import Request
 from planner.units import show
-
-QUANTITY = {
-    "tpot": ("latency", 1.0 / MS, "s"),
-    "ttft": ("ttft", 1.0 / MS, "s"),
-    "cost": ("cost", 1.0 / USD_PER_MTOKEN, "USD/token"),
-    "devices": ("devices", 1.0, "1"),
-    "batch": ("batch", -1.0, "1"),
-    "demand": (CAPACITY, MS, "token/s"),
-    "hbm": ("memory", 1.0, "B"),
-}
-"""What each limit limits: quantity of the program, factor to SI, dimension.
-
-Of the demand it is the time of a token when the whole pool works on it, and SI is its inverse.
-"""
-
 
 EXPLAINED = (
     "each limit of a conflict was left out in turn, and the others of it could be met",
@@ -80,7 +64,7 @@ def explain(request: Request, machine: Machine) -> Conflict:
             conflict = _irreducible(table, request, yielding)
             found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
             obstacles += found
-            loosened = [one.name for one in found if one.name in LIMIT_OPTIONS and one.reachable]
+            loosened = [one.name for one in found if one.name != MEMORY and one.reachable]
             if not loosened:  # memory by itself, whatever else yields
                 yielding, changed = ["hbm", *yielding], []
                 break
@@ -123,24 +107,23 @@ def _obstacle(
     Where those conflict among themselves, only the others of this conflict are kept: it is
     irreducible, so they have a plan.
     """
-    quantity, scale, dimension = QUANTITY[name]
+    quantity = QUANTITIES[name]
     alone = [other for other in limits_of(request) if other not in conflict]
     in_memory = [other for other in alone if other != "hbm"]
     for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
-        posing = Posing(table, request, objective=quantity, without=left_out)
+        posing = Posing(table, request, objective=quantity.best, without=left_out)
         found = proved_search(posing, request)
         if found.assignment is not None:
             break
     assert found.assignment is not None
     deployment = describe(table, found.posed, request, found.assignment)
-    reachable = found.solution.objective * scale
-    if name == "demand":
-        reachable = scale / found.solution.objective
+    reached = QUANTITIES["throughput"] if name == "demand" else quantity
+    reachable = reached.in_si(found.solution.objective)
     return Obstacle(
         name=name,
         asked=limits_of(request)[name],
         reachable=deployment.memory.used_bytes if name == "hbm" else reachable,
-        dimension=dimension,
+        dimension=quantity.dimension,
         reason=(
             demand_reason(request, deployment, reachable, _within(request, left_out))
             if name == "demand"
@@ -153,8 +136,8 @@ def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> De
     """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
     if yielding[0] == "demand":
         return most_served(table, request, yielding)
-    quantity = QUANTITY[yielding[0]][0]
-    posing = Posing(table, request, objective=quantity, without=yielding)
+    quantity = QUANTITIES[yielding[0]]
+    posing = Posing(table, request, objective=quantity.best, without=yielding)
     found = proved_search(posing, request)
     if found.assignment is None:
         return None
@@ -169,15 +152,10 @@ def _command(request: Request, yielding: list[str], closest: Deployment | None) 
             if _has_plan(replace(request, cluster=larger)):
                 return command_of(request, {"--topology": larger.name})
     if yielding and closest is not None:
-        reached = {
-            "tpot": f"{_rounded_up(closest.tpot_s * MS):.12g}ms",
-            "ttft": f"{_rounded_up(closest.ttft_s * MS):.12g}ms",
-            "cost": f"${_rounded_up(closest.usd_per_token * USD_PER_MTOKEN):.12g}/Mtoken",
-            "devices": str(closest.n_devices),
-            "batch": str(closest.decode.batch),
-            "demand": f"{rounded_down(closest.served_tokens_per_s):.12g}tok/s",
-        }
-        return command_of(request, {LIMIT_OPTIONS[name]: reached[name] for name in yielding})
+        reached = {name: QUANTITIES[name].told(closest) for name in yielding}
+        if "demand" in reached:
+            reached["demand"] = closest.served_tokens_per_s
+        return command_of(request, reached_options(reached))
     for option, value, other in _more_room(request):
         if _has_plan(other):
             return command_of(request, {option: value})
@@ -199,12 +177,6 @@ def _has_plan(request: Request) -> bool:
     machine = machine_of(request.cluster, request.model)
     table = table_of(request, machine)
     return len(table.arms) > 0 and _holds(table, request, [])
-
-
-def _rounded_up(value: float) -> float:
-    """To three significant digits, upwards."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / step) * step
 
 
 def _within(request: Request, left_out: list[str]) -> str:
@@ -236,11 +208,6 @@ def _reason(name: str, deployment: Deployment, within: str) -> str:
             f"each device on {where}, {show(memory.weights_bytes, 'B')} of it weights in "
             f"{deployment.weights_format}; a device has {show(memory.capacity_bytes, 'B')}"
         )
-    if name == "cost":
-        return (
-            f"the cheapest plan{within} takes "
-            f"{show(deployment.usd_per_token, 'USD/token')} on {where}"
-        )
-    if name == "devices":
-        return f"the smallest plan{within} takes {where}"
-    return f"the largest batch to choose from{within} is {deployment.decode.batch} on {where}"
+    quantity = QUANTITIES[name]
+    reached = quantity.shown(quantity.told(deployment))
+    return quantity.reason.format(within=within, value=reached, where=where)

@@ -11,35 +11,15 @@ from planner.estimates.candidates import CandidateTable
 from planner.estimates.requested import table_of
 from planner.programs.deployment import Posing
 from planner.programs.posed import InMemory, Source
+from planner.quantities import MEMORY, QUANTITIES
 from planner.search import Found, optimum
 from planner.solvers.solution import Status
 from planner.specs.request import Request
 
-RELIEF = {
-    "tpot": 1.1,
-    "ttft": 1.1,
-    "cost": 1.1,
-    "devices": 2.0,
-    "batch": 0.5,
-    "demand": 0.9,
-    "hbm": 1.1,
-}
-"""How much each limit is loosened to see what it costs."""
-
 
 def limits_of(request: Request) -> dict[str, float]:
     """The limits of a request by name, SI; the memory of a device is always one."""
-    targets = request.targets
-    asked = {
-        "tpot": targets.tpot_s,
-        "ttft": targets.ttft_s,
-        "cost": targets.usd_per_token,
-        "devices": targets.n_devices,
-        "batch": targets.min_batch,
-        "demand": targets.demand_tokens_per_s,
-    }
-    found = {name: float(value) for name, value in asked.items() if value is not None}
-    return {**found, "hbm": request.cluster.device.hbm_bytes}
+    return {**request.targets.limits(), MEMORY: request.cluster.device.hbm_bytes}
 
 
 def reliefs_of(request: Request) -> dict[str, float]:
@@ -50,7 +30,7 @@ def reliefs_of(request: Request) -> dict[str, float]:
     """
     if request.options.gap:
         return {}
-    return {name: RELIEF[name] for name in limits_of(request) if name != "demand"}
+    return {name: QUANTITIES[name].relief for name in limits_of(request) if name != "demand"}
 
 
 def gains(
@@ -68,20 +48,21 @@ def gains(
     objective, request = found.solution.objective, requests[0]
     known: dict[str, tuple[float, float | None]] = {}
     for name in limits_of(request):
-        known[name] = RELIEF[name], None
+        relief = QUANTITIES[name].relief
+        known[name] = relief, None
         proved = found.solution.status is Status.OPTIMAL
         if name in found.reduced.relieved and proved and objective:
-            heavier = _heavier(tables, requests) if name == "hbm" else ()
+            heavier = _heavier(tables, requests) if name == MEMORY else ()
             sources = chain([InMemory(found.reduced.relieved[name])], heavier)
             better = _least(sources, request, objective)
             if better is not None:
-                known[name] = RELIEF[name], max((objective - better) / abs(objective), 0.0)
+                known[name] = relief, max((objective - better) / abs(objective), 0.0)
     return known
 
 
 def _heavier(tables: Sequence[CandidateTable], requests: Sequence[Request]) -> Iterator[Source]:
     """What more memory also lets in: weights that did not fit; no context has both sorts."""
-    relief = RELIEF["hbm"]
+    relief = QUANTITIES[MEMORY].relief
     for table, request in zip(tables, requests, strict=True):
         heavier = table_of(request, table.machine, weights_within=(1.0, relief))
         if len(heavier.arms):

@@ -6,16 +6,15 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from planner.certify import OBJECTIVE_UNITS, in_si, screens_of
+from planner.certify import in_si, screens_of
 from planner.deadlines import out_of_time, timed
 from planner.economics.tracing import EconomicsCandidates, axis_problems
 from planner.engine.planning import asked_of, plan_engine
 from planner.engine.tracing import EngineCandidates
-from planner.engine_results import EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.estimates.serving.request import EngineRequest
@@ -23,6 +22,7 @@ from planner.layout_candidates import Candidates, LayoutCandidates
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
+from planner.quantities import objective_of
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
@@ -39,9 +39,7 @@ from planner.specs.request import (
 )
 from planner.surveys import (
     DEFAULT_ALPHA,
-    ENGINE_Y_AXES,
     OWN,
-    RATES,
     X_AXES,
     Y_AXES,
     AnyDeployment,
@@ -54,26 +52,6 @@ from planner.tracing import Step, Trace, trace
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 TOLERANCE = 1e-9
-
-TARGETS = {"latency": "tpot_s", "ttft": "ttft_s", "cost": "usd_per_token"}
-"""The target that a quantity has."""
-
-
-VALUES = {
-    "latency": "tpot_s",
-    "ttft": "ttft_s",
-    "cost": "usd_per_token",
-    "rent": "usd_per_hour",
-    "throughput": "output_tokens_per_s",
-}
-"""The field of a deployment that a quantity is."""
-
-ENGINE_VALUES = {
-    "latency": "planned_tpot_s",
-    "ttft": "planned_ttft_s",
-    "device-throughput": "device_tokens_per_s",
-}
-"""Of an engine's deployment, where that is another one."""
 
 NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
 
@@ -107,7 +85,7 @@ def frontier(
 
     Args:
         x: what is kept short, `latency` (TPOT) or `ttft`.
-        y: what is set against it, `cost`, `rent` or `throughput`.
+        y: what is set against it, `cost`, `rent`, `throughput` or `device-throughput`.
         alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
         cost_model: `layouts`, or `economics`: decode by the model of [Erdil2025].
         memory: the rule of `economics` for what has to fit, of `MEMORY_RULES`.
@@ -141,8 +119,7 @@ def frontier(
         speculation=speculation,
         options=options,
     )
-    none: dict[str, Any] = {TARGETS[axis]: None for axis in (x, y) if axis in TARGETS}
-    free = replace(request, targets=replace(request.targets, **none))
+    free = _without_axes(request, x, y)
     candidates: Candidates
     if cost_model == ECONOMICS:
         candidates = EconomicsCandidates(free, memory=memory)
@@ -168,17 +145,16 @@ def engine_frontier(
     """Every deployment of an engine that no other is as good as in two quantities, and the proof.
 
     Args:
-        y: as `frontier` has it, or `device-throughput`: output tokens a second of one device.
         asked: the other arguments of `plan_engine`, confidence among them: times are those that
             are planned against. Their preference is not used, each point is the best.
-        model, cluster, engine, x, alpha, on_points: as `frontier` and `plan_engine` have them.
+        model, cluster, engine, x, y, alpha, on_points: as `frontier` and `plan_engine` have them.
 
     Raises:
         RequestError, NoPlanError, OutOfTimeError, SolverError: as `frontier`.
     """
     began_s = time.perf_counter()
     asked = conformed(asked, plan_engine, without=("model", "cluster", "engine", "objective"))
-    problems = _axis_problems((x, y, alpha), ENGINE_Y_AXES)
+    problems = _axis_problems((x, y, alpha))
     try:
         planner = asked_of(model, cluster, engine, **_DEFAULTS | asked, objective=y)
     except RequestError as error:
@@ -186,8 +162,7 @@ def engine_frontier(
     if problems:
         raise RequestError(problems)
     request = planner.request
-    none: dict[str, Any] = {TARGETS[axis]: None for axis in (x, y) if axis in TARGETS}
-    free = replace(request, targets=replace(request.targets, **none))
+    free = _without_axes(request, x, y)
     candidates = EngineCandidates(replace(planner, request=free))
     search = _Search(request, candidates, x=x, began_s=began_s)
     return search.frontier(alpha, (model, cluster), on_points)
@@ -208,13 +183,13 @@ _DEFAULTS: dict[str, Any] = {
 """Arguments of `plan_engine` that a frontier of an engine may leave out."""
 
 
-def _axis_problems(axes: tuple[str, str, float], y_axes: Sequence[str]) -> list[Problem]:
+def _axis_problems(axes: tuple[str, str, float]) -> list[Problem]:
     x, y, alpha = axes
     problems = [
         Problem(
             where=option, value=value, fact=NO_SUCH[option], remedy=f"one of {', '.join(known)}"
         )
-        for option, value, known in (("--x", x, X_AXES), ("--y", y, y_axes))
+        for option, value, known in (("--x", x, X_AXES), ("--y", y, Y_AXES))
         if value not in known
     ]
     if not (math.isfinite(alpha) and alpha >= 0):
@@ -226,7 +201,7 @@ def _axis_problems(axes: tuple[str, str, float], y_axes: Sequence[str]) -> list[
 def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Request:  # noqa: ANN401
     """The request, or everything that is wrong with it and the axes."""
     x, y, _ = axes
-    problems = _axis_problems(axes, Y_AXES)
+    problems = _axis_problems(axes)
     if cost_model not in COST_MODELS:
         fact, remedy = NO_SUCH["--cost-model"], f"one of {', '.join(COST_MODELS)}"
         problems.append(Problem(where="--cost-model", value=cost_model, fact=fact, remedy=remedy))
@@ -239,6 +214,15 @@ def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Req
     if problems:
         raise RequestError(problems)
     return request
+
+
+_Asked = TypeVar("_Asked", Request, EngineRequest)
+
+
+def _without_axes(request: _Asked, x: str, y: str) -> _Asked:
+    """The request without targets on the axes."""
+    names = (objective_of(x).name, objective_of(y).name)
+    return replace(request, targets=request.targets.without(*names))
 
 
 class _Search:
@@ -277,8 +261,8 @@ class _Search:
             request=self.request,
             x_name=x,
             y_name=y,
-            x_dimension=OBJECTIVE_UNITS[x][1],
-            y_dimension=OBJECTIVE_UNITS[y][1],
+            x_dimension=objective_of(x).dimension,
+            y_dimension=objective_of(y).dimension,
             points=points,
             alpha=alpha,
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
@@ -317,15 +301,13 @@ class _Search:
         return whole, best
 
     def _point(self, step: Step, deployment: AnyDeployment) -> FrontierPoint:
-        x, y = value_of(deployment, self.x), value_of(deployment, self.y)
+        of_x, of_y = objective_of(self.x), objective_of(self.y)
+        x, y = of_x.told(deployment), of_y.told(deployment)
         for name, value, ours in ((self.x, x, step.delay), (self.y, y, step.price)):
             if not math.isclose(value, in_si(name, ours), rel_tol=TOLERANCE):
                 raise SolverError(f"{name} {in_si(name, ours)!r} of a point is {value!r}")
         bound = in_si(self.y, max(0.0, step.bound))
-        targets = self.request.targets
-        limits = [(x, getattr(targets, TARGETS[self.x]))]
-        if self.y in TARGETS:
-            limits.append((y, getattr(targets, TARGETS[self.y])))
+        asked = self.request.targets.limits()
         return FrontierPoint(
             deployment=deployment,
             x=x,
@@ -333,7 +315,9 @@ class _Search:
             bound=bound,
             gap=abs(y - bound) / abs(y) if y else 0.0,
             meets_targets=all(
-                limit is None or value <= limit * (1 + TOLERANCE) for value, limit in limits
+                of.is_kept(value, asked[of.name], tolerance=TOLERANCE)
+                for of, value in ((of_x, x), (of_y, y))
+                if of.name in asked
             ),
         )
 
@@ -356,15 +340,7 @@ class _Search:
         )
 
 
-def value_of(deployment: AnyDeployment, name: str) -> float:
-    """A quantity of a deployment, SI."""
-    fields = VALUES
-    if isinstance(deployment, EngineDeployment):
-        fields = VALUES | ENGINE_VALUES
-    return float(getattr(deployment, fields[name]))
-
-
 def _worth(point: FrontierPoint, y: str, alpha: float) -> float:
     """Logarithm of (1/x)^alpha / price, where more throughput is a lower price."""
-    price = -math.log(point.y) if y in RATES else math.log(point.y)
+    price = -math.log(point.y) if objective_of(y).is_rate else math.log(point.y)
     return -alpha * math.log(point.x) - price

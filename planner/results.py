@@ -271,6 +271,16 @@ class Deployment:
         return self.n_replicas * self.n_output_tokens / self.request_s
 
     @property
+    def device_tokens_per_s(self) -> float:
+        """Output tokens of one device."""
+        return self.output_tokens_per_s / self.n_devices
+
+    @property
+    def n_sequences(self) -> int:
+        """Sequences that one replica decodes together."""
+        return self.decode.batch
+
+    @property
     def served_tokens_per_s(self) -> float:
         """Output tokens that the plan is credited with: those, but no more than are asked for."""
         most = self.output_tokens_per_s

@@ -14,7 +14,7 @@ from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
 from planner.programs.deployment import Posing
 from planner.programs.posed import Source
-from planner.programs.targets import MS
+from planner.quantities import MS, QUANTITIES
 from planner.results import Deployment
 from planner.search import Found, optimum, search
 from planner.solvers.solution import Status
@@ -24,8 +24,8 @@ from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.request import Request
 from planner.units import show
 
-CAPACITY = "capacity"
-"""Quantity of a program without a demand: time of a token when the whole pool works on it."""
+DEMAND = QUANTITIES["demand"]
+"""Of which the best is, without a demand, the time of a token when the whole pool works on it."""
 
 MORE_NODES = 4
 """How many sizes of a pool of nodes are tried, from as many devices as one layout takes."""
@@ -33,9 +33,9 @@ MORE_NODES = 4
 
 def most_served(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
     """The cheapest plan for the largest demand that can be met, to three digits."""
-    whole = Posing(table, request, objective=CAPACITY, without=yielding)
+    whole = Posing(table, request, objective=DEMAND.best, without=yielding)
     served = MS / optimum(whole, request.options).objective
-    less = _with_demand(request, rounded_down(served))
+    less = _with_demand(request, DEMAND.rounded(served))
     posing = Posing(table, less, objective="cost", without=[*yielding[1:]])
     found = proved_search(posing, request)
     if found.assignment is None:  # what is left over by rounding costs too much
@@ -59,12 +59,6 @@ def proved_search(source: Source, request: Request) -> Found:
 def _with_demand(request: Request, tokens_per_s: float) -> Request:
     targets = replace(request.targets, demand_tokens_per_s=tokens_per_s)
     return replace(request, targets=targets)
-
-
-def rounded_down(value: float) -> float:
-    """To three significant digits, downwards."""
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.floor(value / step) * step
 
 
 def demand_reason(request: Request, deployment: Deployment, served: float, within: str) -> str:

@@ -8,21 +8,16 @@ from planner.certificates import Proof, Screen
 from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.engine_results import EngineDeployment, EnginePlan
 from planner.estimates.serving.request import EngineRequest
+from planner.quantities import axes
 from planner.results import Deployment, Plan
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 
-X_AXES = ("latency", "ttft")
+X_AXES = axes(delays=True)
 """What a frontier may keep short: time per output token, time to first token."""
 
-Y_AXES = ("cost", "rent", "throughput")
+Y_AXES = axes(delays=False)
 """What a frontier may set against it."""
-
-ENGINE_Y_AXES = (*Y_AXES, "device-throughput")
-"""And over the deployments of an engine."""
-
-RATES = ("throughput", "device-throughput")
-"""Quantities of which more is better."""
 
 DEFAULT_ALPHA = 3.0
 """Worth of speed against price at the preferred point."""

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written import Written, WrittenAudit
+from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
     from planner.audit_results import Audit
 
 MEANINGLESS = (
-    "latency_target",
-    "ttft_target",
-    "max_cost",
-    "max_devices",
-    "min_batch",
-    "demand",
+    *(one.argument for one in limited()),
     "max_quality_loss",
     "tp",
     "pp",

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from planner.specs.records import ModelSpec
 
 DEFAULT_SITE = "h100-fat-tree-x64"
+OF_A_REPLICA = ("latency_target", "ttft_target", "min_batch")
+"""Limits that hold for each replica by itself."""
+
 _NOTHING_ASKED = WrittenPlacement()
 _T = TypeVar("_T")
 
@@ -96,9 +99,7 @@ def read_placement(
     rest = Written(
         input=usual.input if written.input is None else written.input,
         output=usual.output if written.output is None else written.output,
-        latency_target=written.latency_target,
-        ttft_target=written.ttft_target,
-        min_batch=written.min_batch,
+        **{name: getattr(written, name) for name in OF_A_REPLICA},
         max_quality_loss=written.max_quality_loss,
         weights=written.weights,
         kv=written.kv,

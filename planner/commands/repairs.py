@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from planner.commands.placements import drawings, loader, read_placement, wishes_for
+from planner.commands.placements import OF_A_REPLICA, drawings, loader, read_placement, wishes_for
 from planner.errors import Problem
 from planner.options.arguments import Arguments
 from planner.options.written_placements import WrittenRepair
+from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 _NOTHING_STANDS = WrittenRepair()
 
 _OF_TARGETS = {
-    "latency_target": "tpot_s",
-    "ttft_target": "ttft_s",
-    "min_batch": "min_batch",
+    **{one.argument: one.target for one in limited() if one.argument in OF_A_REPLICA},
     "max_quality_loss": "quality_loss_fraction",
 }
 _OF_OPTIONS = {

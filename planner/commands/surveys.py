@@ -173,11 +173,10 @@ def _engines(written: WrittenSurvey, said: Arguments) -> tuple[_Served, dict[str
     from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_architecture, load_cluster
     from planner.specs.request import repriced
-    from planner.surveys import ENGINE_Y_AXES
 
     found = Arguments(problems=[*said.problems, *unfit(written)], hints=said.hints)
     price, keywords = read_engine(written, found)
-    axes, problems = read_axes(written, ENGINE_Y_AXES)
+    axes, problems = read_axes(written)
     found.problems += problems
     if isinstance(written, WrittenPareto):
         del keywords["objective"]

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import math
-
 from planner.economics_results import EconomicsConflict
 from planner.equations.economics.records import DecodePass, EconomicsDevice
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.conversion import economics_device, economics_model, left_out
 from planner.estimates.economics.request import (
     MEMORY_RULES,
-    OBJECTIVES,
     Drafting,
     EconomicsRequest,
     Served,
 )
+from planner.programs.economics import KNOWN
+from planner.quantities import objective_of, refused
 from planner.results import Conflict
+from planner.specs.commands import reached_options
 from planner.specs.records import FORMAT_BYTES, ModelSpec
-from planner.specs.request import LIMIT_OPTIONS, Request, command_of
+from planner.specs.request import OBJECTIVES, Request, command_of
 from planner.specs.targets import DEGREE_OPTIONS
 
 COST_MODEL = ("--cost-model", "economics")
+REFUSED = {
+    "ttft": "the reference model has no time to first token",
+    "demand": "the reference model plans one instance, and chooses its degrees",
+}
+"""Why its plans cannot be held to a limit."""
 
 
 def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> EconomicsRequest:
@@ -86,20 +91,16 @@ def _pass(
 
 def _problems(request: Request, memory: str) -> list[Problem]:
     problems = []
-    if request.objective not in OBJECTIVES:
-        remedy = "one of " + ", ".join(f"`{name}`" for name in OBJECTIVES)
+    known = [name for name in OBJECTIVES if objective_of(name).program in KNOWN]
+    if request.objective not in known:
+        remedy = "one of " + ", ".join(f"`{name}`" for name in known)
         fact = "the reference model knows decode only"
         problems.append(
             Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
         )
-    if request.targets.ttft_s is not None:
-        fact = "the reference model has no time to first token"
-        problems.append(Problem(where="--ttft-target", fact=fact, remedy="leave it out"))
     targets = request.targets
-    for option in (
-        *(("--demand",) if targets.demand_tokens_per_s is not None else ()),
-        *(DEGREE_OPTIONS[name] for name in targets.degrees.fixed()),
-    ):
+    problems += refused(targets.limits(), KNOWN, "the reference model", REFUSED)
+    for option in (DEGREE_OPTIONS[name] for name in targets.degrees.fixed()):
         fact = "the reference model plans one instance, and chooses its degrees"
         problems.append(Problem(where=option, fact=fact, remedy="leave it out"))
     width = FORMAT_BYTES[request.model.activation_format]
@@ -116,7 +117,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
 
 def as_conflict(request: Request, found: EconomicsConflict) -> Conflict:
     """A conflict of the reference model in the record that reports know."""
-    changes = {LIMIT_OPTIONS[name]: _written(name, value) for name, value in found.reached}
+    changes = reached_options(dict(found.reached))
     option, value = COST_MODEL
     return Conflict(
         request=request,
@@ -129,12 +130,3 @@ def as_conflict(request: Request, found: EconomicsConflict) -> Conflict:
             "what is reachable is the best of all deployments that keep the other limits",
         ),
     )
-
-
-def _written(name: str, value: float) -> str:
-    """A value that has a plan, as an option takes it: rounded to the side that has one."""
-    if name in ("devices", "batch"):
-        return str(round(value))
-    scale, form = (1e3, "{:.12g}ms") if name == "tpot" else (1e6, "${:.12g}/Mtoken")
-    step = 10.0 ** (math.floor(math.log10(value * scale)) - 2)
-    return form.format(math.ceil(value * scale / step) * step)

@@ -16,6 +16,7 @@ from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.passes import Ways
 from planner.estimates.economics.recount import Way, count_bytes, count_pass
 from planner.estimates.economics.request import EconomicsRequest
+from planner.quantities import broken_limits
 
 TOLERANCE = 1e-9
 
@@ -132,20 +133,14 @@ def judge(request: EconomicsRequest, deployment: EconomicsDeployment) -> tuple[s
     Raises:
         SolverError: it breaks a limit of the request.
     """
-    targets = request.targets
-    rows = (
-        ("memory", deployment.used_bytes, deployment.capacity_bytes),
-        ("tpot", deployment.tpot_s, targets.tpot_s),
-        ("cost", deployment.usd_per_token, targets.usd_per_token),
-        ("devices", deployment.n_devices, targets.n_devices),
-        ("pool", deployment.n_devices, request.n_devices),
-        ("batch", -deployment.batch, None if targets.min_batch is None else -targets.min_batch),
-    )
+    held = {
+        "memory": (deployment.used_bytes, deployment.capacity_bytes * (1.0 + TOLERANCE)),
+        "pool": (deployment.n_devices, request.n_devices),
+    }
     broken = [
-        f"{name} {used!r} beyond {limit!r}"
-        for name, used, limit in rows
-        if limit is not None and used > limit + TOLERANCE * abs(limit)
+        f"{name} {used!r} beyond {most!r}" for name, (used, most) in held.items() if used > most
     ]
+    broken += broken_limits(request.targets.limits(), deployment, tolerance=TOLERANCE)
     if broken:
         raise SolverError("the recount finds limits broken: " + "; ".join(broken))
     return VERIFIED

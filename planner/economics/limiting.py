@@ -17,29 +17,17 @@ from planner.economics_results import EconomicsConflict, EconomicsDeployment
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.economics.choices import Choices, Tables, choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.explain import QUANTITY
-from planner.gains import RELIEF
 from planner.programs.economics import pose_economics
 from planner.programs.layout import ceiling
 from planner.programs.posed import PosedProgram
+from planner.quantities import MEMORY, QUANTITIES
 from planner.results import LimitUse, Obstacle
 from planner.units import show
-
-LOOSENED = ("tpot", "cost", "devices", "batch")
-"""Limits that an option can loosen, the first of a conflict first."""
 
 
 def limits_of(request: EconomicsRequest) -> dict[str, float]:
     """The limits of a request by name, SI; the memory of a device is always one."""
-    targets = request.targets
-    asked = {
-        "tpot": targets.tpot_s,
-        "cost": targets.usd_per_token,
-        "devices": targets.n_devices,
-        "batch": targets.min_batch,
-    }
-    found = {name: float(value) for name, value in asked.items() if value is not None}
-    return {**found, "hbm": request.hbm_bytes}
+    return {**request.targets.limits(), MEMORY: request.hbm_bytes}
 
 
 def column_values(posed: PosedProgram, quantity: str) -> FloatArray:
@@ -65,20 +53,13 @@ def limit_uses(
     best: EconomicsDeployment,
 ) -> tuple[LimitUse, ...]:
     """What a plan uses of each limit, and what a little more of it would gain."""
-    used = {
-        "tpot": (best.tpot_s, "s"),
-        "cost": (best.usd_per_token, "USD/token"),
-        "devices": (float(best.n_devices), "1"),
-        "batch": (float(best.batch), "1"),
-        "hbm": (best.used_bytes, "B"),
-    }
     return tuple(
         LimitUse(
             name=name,
-            used=used[name][0],
+            used=QUANTITIES[name].told(best),
             limit=limit,
-            dimension=used[name][1],
-            relief=RELIEF[name],
+            dimension=QUANTITIES[name].dimension,
+            relief=QUANTITIES[name].relief,
             gain_fraction=None if is_over() else _gain(request, tables, posed, name),
         )
         for name, limit in limits_of(request).items()
@@ -92,7 +73,7 @@ def _gain(
     values = column_values(posed, request.objective)
     kept = keeping(posed)
     objective = values[kept].min()
-    relief = RELIEF[name]
+    relief = QUANTITIES[name].relief
     if name == "hbm":
         found = choices(request, tables, memory_scale=relief, tight_bytes=request.hbm_bytes)
         posed = pose_economics(found, request, objective=request.objective)
@@ -167,7 +148,7 @@ def conflict_of(request: EconomicsRequest, tables: tuple[Tables, ...]) -> Econom
     while not search.holds(yielding):
         conflict = _irreducible(search, yielding)
         obstacles += [_obstacle(search, name, conflict, yielding) for name in conflict]
-        loosened = [name for name in LOOSENED if name in conflict]
+        loosened = [name for name in QUANTITIES if name in conflict and name != MEMORY]
         if not loosened:
             break
         yielding.append(loosened[0])
@@ -192,58 +173,47 @@ def _irreducible(search: _Search, without: list[str]) -> list[str]:
 
 def _obstacle(search: _Search, name: str, conflict: list[str], without: list[str]) -> Obstacle:
     """The best value of one limited quantity when the other limits are kept, if they can be."""
-    quantity, scale, dimension = QUANTITY[name]
+    quantity = QUANTITIES[name]
     alone = [other for other in limits_of(search.request) if other not in conflict]
     kept = (
         [name, *without],
         [name, *(other for other in alone if other != "hbm")],
         [name, *alone],
     )
-    found = next(one for one in (search.extreme(quantity, out) for out in kept) if one is not None)
+    found = next(
+        one for one in (search.extreme(quantity.program, out) for out in kept) if one is not None
+    )
     deployment = describe_choice(found[1], search.request, found[2])
     return Obstacle(
         name=name,
         asked=limits_of(search.request)[name],
-        reachable=deployment.used_bytes if name == "hbm" else found[0] * scale,
-        dimension=dimension,
-        reason=_reason(name, deployment),
+        reachable=deployment.used_bytes if name == "hbm" else quantity.in_si(found[0]),
+        dimension=quantity.dimension,
+        reason=_reason(name, deployment, len(limits_of(search.request))),
     )
 
 
 def _reached(search: _Search, yielding: list[str]) -> Iterator[tuple[str, float]]:
     """Values of the yielding limits at which all limits have a plan; nothing if none has."""
-    found = search.extreme(QUANTITY[yielding[0]][0], yielding) if yielding else None
+    found = search.extreme(QUANTITIES[yielding[0]].program, yielding) if yielding else None
     if found is None:
         return
     best = describe_choice(found[1], search.request, found[2])
-    values = {
-        "tpot": best.tpot_s,
-        "cost": best.usd_per_token,
-        "devices": float(best.n_devices),
-        "batch": float(best.batch),
-    }
     for name in yielding:
-        yield name, values[name]
+        yield name, QUANTITIES[name].told(best)
 
 
-def _reason(name: str, best: EconomicsDeployment) -> str:
+def _reason(name: str, best: EconomicsDeployment, n_limits: int) -> str:
     """The fact that stands in the way, in one sentence."""
     where = f"{best.n_devices} devices {best.layout.label}"
+    quantity = QUANTITIES[name]
+    reason = quantity.reason.format(
+        within=" within the other limits" if n_limits > 1 else "",
+        value=quantity.shown(quantity.told(best)),
+        where=where,
+    )
     if name == "tpot":
-        return (
-            f"the fastest token within the other limits takes {show(best.tpot_s, 's')} "
-            f"on {where}; {show(best.step.network_s, 's')} of a pass is network"
-        )
-    if name == "hbm":
-        return (
-            f"the plan that needs least memory takes {show(best.used_bytes, 'B')} of each device "
-            f"on {where}, in {best.weights_format}; a device has {show(best.capacity_bytes, 'B')}"
-        )
-    if name == "cost":
-        return (
-            "the cheapest plan within the other limits takes "
-            f"{show(best.usd_per_token, 'USD/token')} on {where}"
-        )
-    if name == "devices":
-        return f"the smallest plan within the other limits takes {where}"
-    return f"the largest batch within the other limits is {best.batch} on {where}"
+        reason += f"; {show(best.step.network_s, 's')} of a pass is network"
+    if name == MEMORY:
+        reason += f", in {best.weights_format}; a device has {show(best.capacity_bytes, 'B')}"
+    return reason

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from planner.certificates import Certificate
-from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
+from planner.certify import certified, in_si, n_rejected, screens_of
 from planner.deadlines import timed, within
 from planner.economics.asking import as_conflict, economics_request
 from planner.economics.describing import describe_choice, judge
@@ -21,6 +21,7 @@ from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.programs.economics import pose_economics
 from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
+from planner.quantities import objective_of
 from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -166,7 +167,7 @@ def _certificate(
         answer.solution,
         objective_name=name,
         to_si=partial(in_si, name),
-        dimension=OBJECTIVE_UNITS[name][1],
+        dimension=objective_of(name).dimension,
         n_candidates=found.n_considered,
         n_contexts=posed.program.n_contexts,
         screens=screens_of({"slower": n_slower, **n_rejected(screened)}),

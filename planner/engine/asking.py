@@ -26,10 +26,11 @@ from planner.estimates.serving.request import (
     EngineRequest,
 )
 from planner.predicting import Machines
-from planner.programs.engine import PER_DEVICE
+from planner.programs.engine import KNOWN
+from planner.quantities import QUANTITIES, objective_of, refused
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
-from planner.specs.commands import LIMIT_OPTIONS
+from planner.specs.commands import limit_options
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
@@ -42,6 +43,10 @@ from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
 
 USUAL_FORMAT = "bf16"
+REFUSED = {"demand": "plans of an engine are of one deployment"}
+"""Why an engine's plans cannot be held to a limit, where more can be said than that."""
+
+_OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 
 
 def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
@@ -242,7 +247,7 @@ def usual_weights(model: Architecture) -> str:
 
 def _problems(request: EngineRequest) -> Iterator[Problem]:
     for where, value, known in (
-        ("--objective", request.objective, (*OBJECTIVES, PER_DEVICE)),
+        ("--objective", request.objective, _OBJECTIVES),
         ("--prefer", request.prefer, PREFERENCES),
         *(("--overlap", one, OVERLAPS) for one in request.overlaps),
         *(("--weights", one.weights, KNOWN_FORMATS) for one in request.formats),
@@ -265,14 +270,11 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
         value = str(request.workload.n_output_tokens)
         yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
-    targets = request.targets
-    fact = "plans of an engine are of one deployment, in the formats that are named"
-    for where, number in (("--demand", targets.demand_tokens_per_s),):
-        if number is not None:
-            yield Problem(where=where, fact=fact, remedy="leave it out")
-    for name, option in LIMIT_OPTIONS.items():
-        limit = _limits(targets).get(name)
-        if limit is not None and not limit > 0.0:
+    asked = request.targets.limits()
+    yield from refused(asked, KNOWN, request.engine, REFUSED)
+    for name, limit in asked.items():
+        if not limit > 0.0:
+            option = QUANTITIES[name].option
             yield Problem(where=option, value=f"{limit:g}", fact="is not above zero")
 
 
@@ -298,16 +300,6 @@ def _unmeasured(
         for name in asked or ():
             if name in KNOWN_FORMATS:
                 yield from unmeasured(kernels, families, name, asked_by=option)
-
-
-def _limits(targets: Targets) -> dict[str, float | None]:
-    return {
-        "tpot": targets.tpot_s,
-        "ttft": targets.ttft_s,
-        "cost": targets.usd_per_token,
-        "devices": targets.n_devices,
-        "batch": targets.min_batch,
-    }
 
 
 def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> list[Problem]:
@@ -345,11 +337,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--kv": (",".join(caches), USUAL_FORMAT),
         "--batch": (span_text(request.batches), span_text(ENGINE_BATCHES)),
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
-        "--latency-target": (_scaled(targets.tpot_s, 1e3, "ms"), None),
-        "--ttft-target": (_scaled(targets.ttft_s, 1e3, "ms"), None),
-        "--max-cost": (_scaled(targets.usd_per_token, 1e6, " USD/Mtoken"), None),
-        "--max-devices": (targets.n_devices, None),
-        "--min-batch": (targets.min_batch, None),
+        **limit_options(targets),
         "--objective": (request.objective, "cost"),
         "--confidence": (f"{request.confidence:.12g}", "0"),
         "--prefer": (request.prefer, PREFERENCES[0]),

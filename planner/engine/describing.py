@@ -18,6 +18,7 @@ from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.request import OVERLAPS, EngineRequest
 from planner.predicting import Machines, Speculating, predict
 from planner.predictions import Interval, Prediction
+from planner.quantities import broken_limits
 from planner.specs.architecture import Architecture
 
 TOLERANCE = 1e-9
@@ -157,22 +158,14 @@ def judge(request: EngineRequest, deployment: EngineDeployment) -> tuple[str, ..
     Raises:
         SolverError: it breaks a limit of the request.
     """
-    targets = request.targets
-    least = targets.min_batch
-    rows = (
-        ("memory", deployment.used_bytes, deployment.capacity_bytes),
-        ("tpot", deployment.planned_tpot_s, targets.tpot_s),
-        ("ttft", deployment.planned_ttft_s, targets.ttft_s),
-        ("cost", deployment.usd_per_token, targets.usd_per_token),
-        ("devices", deployment.n_devices, targets.n_devices),
-        ("pool", deployment.n_devices, request.cluster.n_devices),
-        ("batch", -deployment.batch * deployment.n_data, None if least is None else -least),
-    )
+    held = {
+        "memory": (deployment.used_bytes, deployment.capacity_bytes * (1.0 + 2.0 * TOLERANCE)),
+        "pool": (deployment.n_devices, request.cluster.n_devices),
+    }
     broken = [
-        f"{name} {used!r} beyond {limit!r}"
-        for name, used, limit in rows
-        if limit is not None and used > limit + 2.0 * TOLERANCE * abs(limit)
+        f"{name} {used!r} beyond {most!r}" for name, (used, most) in held.items() if used > most
     ]
+    broken += broken_limits(request.targets.limits(), deployment, tolerance=2.0 * TOLERANCE)
     if broken:
         raise SolverError("the evaluation finds limits broken: " + "; ".join(broken))
     return VERIFIED

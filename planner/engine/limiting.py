@@ -6,7 +6,6 @@ which limits is read off the arrays, exactly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -16,16 +15,12 @@ from planner.engine_results import EngineDeployment
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.explain import QUANTITY
-from planner.gains import RELIEF
 from planner.programs.layout import ceiling
 from planner.programs.posed import PosedProgram
+from planner.quantities import MEMORY, QUANTITIES
 from planner.results import LimitUse, Obstacle
-from planner.specs.commands import LIMIT_OPTIONS
+from planner.specs.commands import reached_options
 from planner.units import show
-
-LOOSENED = ("tpot", "ttft", "cost", "devices", "batch")
-"""Limits that an option can loosen, the first of a conflict first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,10 +45,10 @@ def limits_of(posed: PosedProgram) -> dict[str, Limited]:
     program = posed.program
     found = {
         limit.name: Limited(
-            values=column_values(posed, QUANTITY[limit.name][0]), at_most=limit.at_most
+            values=column_values(posed, QUANTITIES[limit.name].program), at_most=limit.at_most
         )
         for limit in program.limits
-        if limit.name in QUANTITY
+        if limit.name in QUANTITIES
     }
     capacity = float(program.capacity_bytes[0])
     return {**found, "hbm": Limited(values=column_values(posed, "memory"), at_most=capacity)}
@@ -66,7 +61,7 @@ def keeping(
     kept = np.ones(len(limits["hbm"].values), dtype=np.bool_)
     for name, limit in limits.items():
         if name not in without:
-            kept &= limit.kept(RELIEF[name] if name == looser else 1.0)
+            kept &= limit.kept(QUANTITIES[name].relief if name == looser else 1.0)
     return kept
 
 
@@ -81,26 +76,17 @@ def limit_uses(
         posed: over the choices that more memory would allow too; None where they are not known.
     """
     gain = _gains(request, posed)
-    targets = request.targets
-    rows = (
-        ("tpot", best.planned_tpot_s, targets.tpot_s, "s"),
-        ("ttft", best.planned_ttft_s, targets.ttft_s, "s"),
-        ("cost", best.usd_per_token, targets.usd_per_token, "USD/token"),
-        ("devices", float(best.n_devices), targets.n_devices, "1"),
-        ("batch", float(best.batch * best.n_data), targets.min_batch, "1"),
-        ("hbm", best.used_bytes, best.capacity_bytes, "B"),
-    )
+    limits = {**request.targets.limits(), MEMORY: best.capacity_bytes}
     return tuple(
         LimitUse(
             name=name,
-            used=used,
-            limit=float(limit),
-            dimension=dimension,
-            relief=RELIEF[name],
+            used=QUANTITIES[name].told(best),
+            limit=limit,
+            dimension=QUANTITIES[name].dimension,
+            relief=QUANTITIES[name].relief,
             gain_fraction=gain(name),
         )
-        for name, used, limit, dimension in rows
-        if limit is not None
+        for name, limit in limits.items()
     )
 
 
@@ -138,13 +124,13 @@ def conflict_parts(
         obstacles += [
             _obstacle(request, choices, limits, name, conflict, yielding) for name in conflict
         ]
-        loosened = [name for name in LOOSENED if name in conflict]
+        loosened = [name for name in QUANTITIES if name in conflict and name != MEMORY]
         if not loosened:
             return tuple(obstacles), {}
         yielding.append(loosened[0])
     column = _least(limits, yielding[0], yielding)
-    reached = {name: float(limits[name].values[column]) for name in yielding}
-    return tuple(obstacles), {LIMIT_OPTIONS[n]: _written(n, v) for n, v in reached.items()}
+    reached = {n: QUANTITIES[n].in_si(float(limits[n].values[column])) for n in yielding}
+    return tuple(obstacles), reached_options(reached)
 
 
 def _irreducible(limits: dict[str, Limited], without: list[str]) -> list[str]:
@@ -177,50 +163,34 @@ def _obstacle(
     alone = [other for other in limits if other not in conflict]
     kept = ([name, *without], [name, *(o for o in alone if o != "hbm")], [name, *alone])
     column = next(j for j in (_least(limits, name, out) for out in kept) if j >= 0)
-    scale, dimension = QUANTITY[name][1:]
-    if name == "hbm":
-        scale = float(choices.limit_bytes / limits["hbm"].at_most)
-    reachable = float(limits[name].values[column]) * scale
+    quantity = QUANTITIES[name]
+    reachable = quantity.in_si(float(limits[name].values[column]))
     return Obstacle(
         name=name,
-        asked=limits[name].at_most * scale,
+        asked=quantity.in_si(limits[name].at_most),
         reachable=reachable,
-        dimension=dimension,
-        reason=_reason(request, choices, name, column, reachable),
+        dimension=quantity.dimension,
+        reason=_reason(request, choices, name, column, reachable, len(limits)),
     )
 
 
 def _reason(
-    request: EngineRequest, choices: EngineChoices, name: str, column: int, reachable: float
+    request: EngineRequest,
+    choices: EngineChoices,
+    name: str,
+    column: int,
+    reachable: float,
+    n_limits: int,
 ) -> str:
     """The fact that stands in the way, in one sentence."""
     table = choices.table
     n_devices, batch = int(table.n_devices[column]), int(table.batch[column])
     where = f"{n_devices} device{'s' * (n_devices > 1)} at batch {batch}"
-    if name == "tpot":
-        return f"the fastest token within the other limits takes {show(reachable, 's')} on {where}"
-    if name == "ttft":
-        return (
-            f"the first token of {request.workload.n_input_tokens} tokens takes "
-            f"{show(reachable, 's')} at best within the other limits, on {where}"
-        )
-    if name == "hbm":
-        return (
-            f"the plan that needs least memory takes {show(reachable, 'B')} of each device on "
-            f"{where}; {request.engine} may take {show(choices.limit_bytes, 'B')}"
-        )
-    if name == "cost":
-        cost = show(reachable, "USD/token")
-        return f"the cheapest plan within the other limits takes {cost} on {where}"
-    if name == "devices":
-        return f"the smallest plan within the other limits takes {where}"
-    return f"the most sequences within the other limits are {round(reachable)} on {where}"
-
-
-def _written(name: str, value: float) -> str:
-    """A value that has a plan, as an option takes it: rounded to the side that has one."""
-    if name in ("devices", "batch"):
-        return str(round(abs(value)))
-    form = "${:.12g}/Mtoken" if name == "cost" else "{:.12g}ms"
-    step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return form.format(math.ceil(value / step) * step)
+    reason = QUANTITIES[name].reason.format(
+        within=" within the other limits" if n_limits > 1 else "",
+        value=QUANTITIES[name].shown(reachable),
+        where=where,
+    )
+    if name == MEMORY:
+        reason += f"; {request.engine} may take {show(choices.limit_bytes, 'B')}"
+    return reason

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.certificates import Certificate
-from planner.certify import OBJECTIVE_UNITS, certified, in_si, n_rejected, screens_of
+from planner.certify import certified, in_si, n_rejected, screens_of
 from planner.deadlines import is_over, out_of_time, timed
 from planner.engine.asking import clock_of, command_of, engine_request, machines_of
 from planner.engine.describing import describe_choice, judge
@@ -31,12 +31,12 @@ from planner.estimates.serving.request import (
     EngineRequest,
 )
 from planner.explain import UNEXPLAINED
-from planner.gains import RELIEF
 from planner.predicting import Machines
 from planner.programs.engine import SIMPLICITY, pose_engine
 from planner.programs.layout import Limit, ceiling
 from planner.programs.posed import InMemory, PosedProgram
 from planner.programs.rows import first_least
+from planner.quantities import MEMORY, QUANTITIES, objective_of
 from planner.results import Obstacle
 from planner.search import N_ALTERNATIVES, Found, search
 from planner.solvers.solution import Progress, Status
@@ -200,7 +200,7 @@ class EnginePlanner:
         """What a little more memory would let in too; None where there is no time to see."""
         if is_over():
             return None
-        found = self.choices(RELIEF["hbm"])
+        found = self.choices(QUANTITIES[MEMORY].relief)
         if found.is_cut:
             return None
         return pose_engine(found, self.request, objective=self.request.objective)
@@ -296,7 +296,7 @@ def _certificate(
         answer.solution,
         objective_name=name,
         to_si=partial(in_si, name),
-        dimension=OBJECTIVE_UNITS[name][1],
+        dimension=objective_of(name).dimension,
         n_candidates=posed.program.n_columns + posed.n_unfit,
         n_contexts=posed.program.n_contexts,
         screens=screens_of({"memory": posed.n_unfit, **n_rejected(screened)}),

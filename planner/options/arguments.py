@@ -24,6 +24,7 @@ from planner.options.written_experts import WrittenExperts
 from planner.options.written_placements import WrittenPlacement, WrittenRepair
 from planner.options.written_stages import WrittenLayers, WrittenStages
 from planner.options.written_verifications import WrittenVerification
+from planner.quantities import limited
 
 COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
 """Commands that take a name, and their options, which take no value."""
@@ -40,11 +41,8 @@ SURVEYS: dict[str, type] = {
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
 
 _EXAMPLES = {
-    "--latency-target": "30ms",
-    "--ttft-target": "1s",
+    **{one.option: one.example for one in limited()},
     "--time-limit": "10s",
-    "--max-cost": "'$20/Mtoken'",
-    "--demand": "20000tok/s",
     "--max-quality-loss": "1%",
     "--tp": "8",
     "--pp": "2",

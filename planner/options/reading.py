@@ -10,6 +10,7 @@ from planner.errors import Problem
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.options.counts import batches, count
 from planner.options.written import Written
+from planner.quantities import Quantity, limited
 from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
@@ -184,22 +185,13 @@ def _workload(written: Written, faults: Faults) -> Workload:
 
 
 def _targets(written: Written, faults: Faults) -> Targets:
-    def seconds(text: str) -> float:
-        return parse(text, "s")
-
-    def price(text: str) -> float:
-        return parse(text, "USD/token")
-
-    def rate(text: str) -> float:
-        return parse(text, "token/s", example="20000tok/s")
-
+    asked = {one: _limit(one, written, faults) for one in limited()}
+    fields: dict[str, Any] = {one.target: value for one, value in asked.items() if one.target}
     return Targets(
-        tpot_s=faults.read("--latency-target", written.latency_target, seconds),
-        ttft_s=faults.read("--ttft-target", written.ttft_target, seconds),
-        usd_per_token=faults.read("--max-cost", written.max_cost, price),
-        n_devices=faults.read("--max-devices", written.max_devices, count),
-        min_batch=faults.read("--min-batch", written.min_batch, count),
-        demand_tokens_per_s=faults.read("--demand", written.demand, rate),
+        **fields,
+        further={
+            one.name: value for one, value in asked.items() if value is not None and not one.target
+        },
         quality_loss_fraction=faults.read("--max-quality-loss", written.max_quality_loss, _gap),
         degrees=Degrees(
             tensor=faults.read("--tp", written.tp, count),
@@ -208,6 +200,15 @@ def _targets(written: Written, faults: Faults) -> Targets:
             data=faults.read("--dp", written.dp, count),
         ),
     )
+
+
+def _limit(quantity: Quantity, written: Written, faults: Faults) -> float | None:
+    """What an option limits a quantity to, SI."""
+
+    def reader(text: str) -> float:
+        return count(text) if quantity.is_count else parse(text, quantity.dimension)
+
+    return faults.read(quantity.option, getattr(written, quantity.argument), reader)
 
 
 def _solver_options(written: Written, faults: Faults) -> SolverOptions:

@@ -32,7 +32,7 @@ class AskedSurvey:
 def read_survey(written: WrittenSurvey) -> tuple[AskedSurvey, tuple[Problem, ...]]:
     """Read all options of `plan compare` or `plan pareto`; see `reading.read`."""
     asked, problems = read(written)
-    axes, axis_problems = read_axes(written, Y_AXES)
+    axes, axis_problems = read_axes(written)
     keywords = {**asked.keywords(), **axes}
     if isinstance(written, WrittenPareto):
         del keywords["objective"]
@@ -42,16 +42,14 @@ def read_survey(written: WrittenSurvey) -> tuple[AskedSurvey, tuple[Problem, ...
     return survey, (*problems, *axis_problems)
 
 
-def read_axes(
-    written: WrittenSurvey, y_axes: tuple[str, ...]
-) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+def read_axes(written: WrittenSurvey) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     """What makes cases, and of a frontier its axes, as arguments; and what is wrong with them."""
     faults = Faults()
     by = faults.read("--by", written.by, one_of("way to divide", ("weights", "formats")))
     keywords: dict[str, Any] = {"by": by or ""}
     if isinstance(written, WrittenPareto):
         keywords["x"] = faults.read("--x", written.x, one_of("axis", X_AXES)) or X_AXES[0]
-        keywords["y"] = faults.read("--y", written.y, one_of("axis", y_axes)) or y_axes[0]
+        keywords["y"] = faults.read("--y", written.y, one_of("axis", Y_AXES)) or Y_AXES[0]
         alpha = faults.read("--alpha", written.alpha, _alpha)
         keywords["alpha"] = DEFAULT_ALPHA if alpha is None else alpha
         faults.problems += _misplaced(written)

@@ -6,7 +6,7 @@ Options stay text until all of them are read, so that one message can name every
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
@@ -19,6 +19,8 @@ from planner.options.groups import TABLES as _TABLES
 from planner.options.groups import TARGETS as _TARGETS
 from planner.options.groups import flag as _flag
 from planner.options.groups import text as _text
+from planner.options.written_limits import Limits, with_limits
+from planner.quantities import objectives
 from planner.specs.defaults import (
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
@@ -27,7 +29,7 @@ from planner.specs.defaults import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Limits):
     """Options as they were written; `reading.read` turns them into numbers."""
 
     model: Annotated[
@@ -47,24 +49,6 @@ class Written:
         str | None, _text(_SERVE, "PRICE", "Rent of one device, like '$2.10/h'; default: its file.")
     ] = None
 
-    latency_target: Annotated[
-        str | None, _text(_TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
-    ] = None
-    ttft_target: Annotated[
-        str | None, _text(_TARGETS, "TIME", "Longest time to the first token, like 1s.")
-    ] = None
-    max_cost: Annotated[
-        str | None, _text(_TARGETS, "PRICE", "Highest rent per output token, like '$20/Mtoken'.")
-    ] = None
-    max_devices: Annotated[str | None, _text(_TARGETS, "N", "Most devices of the pool.")] = None
-    min_batch: Annotated[str | None, _text(_TARGETS, "N", "Fewest sequences decoded together.")] = (
-        None
-    )
-
-    demand: Annotated[
-        str | None,
-        _text(_TARGETS, "RATE", "Output tokens that replicas serve together, like 20000tok/s."),
-    ] = None
     max_quality_loss: Annotated[
         str | None,
         _text(_TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
@@ -79,7 +63,9 @@ class Written:
     objective: Annotated[
         str,
         _text(
-            _SEARCH, "WHAT", "What to optimise: cost, rent, latency, ttft, throughput or devices."
+            _SEARCH,
+            "WHAT",
+            f"What to optimise: {', '.join(objectives()[:-1])} or {objectives()[-1]}.",
         ),
     ] = "cost"
     weights: Annotated[
@@ -272,8 +258,13 @@ class WrittenPareto(WrittenSurvey):
     ] = None
 
 
+_WithoutLimits: TypeAlias = WrittenPlan
+if not TYPE_CHECKING:
+    _WithoutLimits = with_limits("WithoutLimits", WrittenPlan, is_shown=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAudit(WrittenPlan):
+class WrittenAudit(_WithoutLimits):
     """Options of `plan audit`: what runs, as its owner sees it."""
 
     speed: Annotated[
@@ -316,12 +307,6 @@ class WrittenAudit(WrittenPlan):
     overlap: Annotated[tuple[str, ...], Parameter(show=False)] = ()
     confidence: Annotated[str | None, Parameter(show=False)] = None
     prefer: Annotated[str | None, Parameter(show=False)] = None
-    latency_target: Annotated[str | None, Parameter(show=False)] = None
-    ttft_target: Annotated[str | None, Parameter(show=False)] = None
-    max_cost: Annotated[str | None, Parameter(show=False)] = None
-    max_devices: Annotated[str | None, Parameter(show=False)] = None
-    min_batch: Annotated[str | None, Parameter(show=False)] = None
-    demand: Annotated[str | None, Parameter(show=False)] = None
     max_quality_loss: Annotated[str | None, Parameter(show=False)] = None
     objective: Annotated[str, Parameter(show=False)] = "cost"
     allow_formats: Annotated[tuple[str, ...], Parameter(show=False)] = ()

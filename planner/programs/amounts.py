@@ -1,8 +1,4 @@
-"""What contexts and columns of a deployment add up to: how each quantity follows from the facts.
-
-Units are those in which solvers' tolerances are harmless: milliseconds, GiB, and US dollars
-per million output tokens.
-"""
+"""What contexts and columns of a deployment add up to: how each quantity follows from the facts."""
 
 from __future__ import annotations
 
@@ -13,11 +9,10 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.programs.quantities import Coefficients, Facts, Ways
-from planner.programs.targets import MS, USD_PER_MTOKEN
+from planner.quantities import GIB, MS, USD_PER_MTOKEN
 from planner.specs.records import Workload
 from planner.specs.request import Request
 
-GIB = 1.0 / 2**30
 PREFILL, DECODE, REPLICAS = 0, 1, 2
 """Slots of a deployment."""
 
@@ -36,6 +31,7 @@ def ways_of(request: Request, without: Collection[str]) -> Ways:
         "latency": partial(_milliseconds, slot=DECODE),
         "ttft": partial(_milliseconds, slot=PREFILL),
         "throughput": partial(_throughput, request.workload),
+        "device-throughput": partial(_device_throughput, request.workload),
         "rent": lambda facts: (_devices(facts) * rent, _nothing(facts)),
         "devices": lambda facts: (_devices(facts), _nothing(facts)),
         "batch": _negative_batch,
@@ -91,6 +87,11 @@ def _milliseconds(facts: Facts, *, slot: int) -> Coefficients:
 
 def _throughput(workload: Workload, facts: Facts) -> Coefficients:
     return _no_context(facts), _token_s(facts, workload) * MS
+
+
+def _device_throughput(workload: Workload, facts: Facts) -> Coefficients:
+    devices = _devices(facts)[facts.context]
+    return _no_context(facts), _token_s(facts, workload) * MS * devices
 
 
 def _negative_batch(facts: Facts) -> Coefficients:

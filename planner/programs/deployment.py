@@ -23,11 +23,12 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
 from planner.estimates.phases import PHASES
-from planner.programs.amounts import DECODE, GIB, PREFILL, REPLICAS, ways_of
+from planner.programs.amounts import DECODE, PREFILL, REPLICAS, ways_of
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Facts, Quantities
 from planner.programs.targets import target_limits
+from planner.quantities import GIB
 from planner.specs.request import Request
 from planner.topology.packing import n_places
 
@@ -115,7 +116,7 @@ class Posing:
             column_bytes=held,
             capacity_bytes=np.full(len(numbers), room * GIB),
             limits=(
-                *target_limits(targets, quantities, self._without, of_batch="sequences"),
+                *target_limits(targets, quantities, self._without),
                 *(_limit(quantities, name, at_most) for name, at_most in self._at_most),
             ),
         )

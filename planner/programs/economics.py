@@ -14,14 +14,18 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.request import EconomicsRequest
-from planner.programs.amounts import GIB
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
-from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
+from planner.programs.targets import target_limits
+from planner.quantities import GIB, MS, USD_PER_MTOKEN
 
 SLOTS = ("decode",)
+KNOWN = frozenset(
+    {"cost", "latency", "throughput", "device-throughput", "rent", "devices", "batch", "memory"}
+)
+"""Quantities that programs of the reference model count."""
 MOST_STAGES = 1 << 20  # of the key that numbers contexts
 
 
@@ -63,7 +67,7 @@ def pose_economics(
         context_bytes=weights,
         column_bytes=held,
         capacity_bytes=np.full(len(first), request.hbm_bytes * memory_scale * GIB),
-        limits=target_limits(request.targets, quantities, without, of_batch="requests"),
+        limits=target_limits(request.targets, quantities, without),
     )
     return PosedProgram(
         program=program,
@@ -91,6 +95,7 @@ def _quantities(
         "cost": (nothing, usd * USD_PER_MTOKEN),
         "latency": (nothing, milliseconds),
         "throughput": (nothing, milliseconds / sizes),
+        "device-throughput": (nothing, milliseconds / sizes * column_devices),
         "rent": (context_devices * rent, none),
         "devices": (context_devices, none),
         "batch": (nothing, -sizes),

@@ -14,16 +14,29 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
-from planner.programs.amounts import GIB
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
-from planner.programs.targets import MS, USD_PER_MTOKEN, target_limits
+from planner.programs.targets import target_limits
+from planner.quantities import GIB, MS, USD_PER_MTOKEN
 
 SLOTS = ("serving",)
 SIMPLICITY = "simplicity"
-PER_DEVICE = "device-throughput"
+KNOWN = frozenset(
+    {
+        "cost",
+        "latency",
+        "ttft",
+        "throughput",
+        "device-throughput",
+        "rent",
+        "devices",
+        "batch",
+        "memory",
+    }
+)
+"""Quantities that an engine's programs count."""
 
 
 def pose_engine(
@@ -71,7 +84,7 @@ def pose_engine(
         context_bytes=weights,
         column_bytes=held,
         capacity_bytes=np.full(len(first), capacity),
-        limits=(*target_limits(request.targets, quantities, without, of_batch="requests"), *limits),
+        limits=(*target_limits(request.targets, quantities, without), *limits),
     )
     return PosedProgram(
         program=program,
@@ -101,7 +114,7 @@ def _quantities(
         "latency": (nothing, milliseconds),
         "ttft": (nothing, choices.ttft_high_s * MS),
         "throughput": (nothing, milliseconds / in_flight),
-        PER_DEVICE: (nothing, milliseconds / in_flight * table.n_devices),
+        "device-throughput": (nothing, milliseconds / in_flight * table.n_devices),
         "rent": (devices * rent, none),
         "devices": (devices, none),
         "batch": (nothing, -in_flight),

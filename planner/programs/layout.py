@@ -42,7 +42,6 @@ class Limit:
         context: coefficient of each context [K], in the limit's own unit.
         column: coefficient of each column [J], same unit.
         at_most: right side, same unit; infinite means that there is no such limit.
-        unit: the unit, for people.
         is_signed: whether columns may add less than nothing, even where none of these does.
     """
 
@@ -50,7 +49,6 @@ class Limit:
     context: FloatArray
     column: FloatArray
     at_most: float
-    unit: str = ""
     is_signed: bool = False
 
 

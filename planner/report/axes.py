@@ -3,38 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 SPARE = 0.04  # of an axis, beyond its first and last value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
-    """How a quantity in SI is drawn.
-
-    Args:
-        title: what the axis is called, with its unit.
-        drawn: the number drawn for a value, and back.
-        before: what stands before a number at the axis.
-    """
-
-    title: str
-    drawn: Callable[[float], float]
-    before: str = ""
-
-
-QUANTITIES: Mapping[str, Quantity] = {
-    "latency": Quantity(title="speed per user, tokens/s", drawn=lambda v: 1 / v),
-    "ttft": Quantity(title="time to first token, s", drawn=lambda v: v),
-    "cost": Quantity(title="cost per million output tokens", drawn=lambda v: v * 1e6, before="$"),
-    "decode_cost": Quantity(
-        title="cost of decoding per million tokens", drawn=lambda v: v * 1e6, before="$"
-    ),
-    "rent": Quantity(title="rent per hour", drawn=lambda v: v, before="$"),
-    "device-throughput": Quantity(title="output tokens/s of a device", drawn=lambda v: v),
-    "throughput": Quantity(title="output tokens/s of all users", drawn=lambda v: v),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import hypot
 
-from planner.report.axes import QUANTITIES, Axis, axis, tick_text
+from planner.quantities import axis_of
+from planner.report.axes import Axis, axis, tick_text
 from planner.report.markup import escape
 from planner.report.outlines import details, headline_of, n_devices_of, speed_text
 from planner.report.survey_words import (
@@ -76,8 +77,8 @@ class Plot:
     def place(self, x: float, y: float) -> tuple[float, float]:
         """The pixels of a point given in SI."""
         return (
-            self.x.at(QUANTITIES[self.x_name].drawn(x)),
-            self.y.at(QUANTITIES[self.y_name].drawn(y)),
+            self.x.at(axis_of(self.x_name).drawn(x)),
+            self.y.at(axis_of(self.y_name).drawn(y)),
         )
 
 
@@ -85,7 +86,7 @@ def chart(lines: Sequence[Line], *, is_log: bool, name: str, marks: Sequence[Mar
     """The drawing; ids begin with its name, and rays go from the first mark to the others."""
     plot = _plot(lines, marks, is_log=is_log)
     first = lines[0].frontier
-    title = f"{QUANTITIES[first.y_name].title} against {QUANTITIES[first.x_name].title}"
+    title = f"{axis_of(first.y_name).title} against {axis_of(first.x_name).title}"
     parts = [
         f'<svg class="chart" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
         f'viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">',
@@ -138,7 +139,7 @@ def point_text(line: Line, i: int) -> str:
 def _plot(lines: Sequence[Line], marks: Sequence[Mark], *, is_log: bool) -> Plot:
     """Axes that hold all points, marks and targets."""
     first = lines[0].frontier
-    x, y = QUANTITIES[first.x_name].drawn, QUANTITIES[first.y_name].drawn
+    x, y = axis_of(first.x_name).drawn, axis_of(first.y_name).drawn
     xs = [x(point.x) for line in lines for point in line.frontier.points]
     ys = [y(point.y) for line in lines for point in line.frontier.points]
     xs += [x(mark.x) for mark in marks]
@@ -156,7 +157,7 @@ def _plot(lines: Sequence[Line], marks: Sequence[Mark], *, is_log: bool) -> Plot
 def _frame(plot: Plot) -> Iterator[str]:
     """Grid, numbers and titles; speeds have the time per token above them."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    x_quantity, y_quantity = QUANTITIES[plot.x_name], QUANTITIES[plot.y_name]
+    x_quantity, y_quantity = axis_of(plot.x_name), axis_of(plot.y_name)
     yield '<g class="grid">'
     yield from (f'<path d="M{plot.x.at(n):.1f} {TOP}V{bottom}"/>' for n in plot.x.ticks())
     yield from (f'<path d="M{LEFT} {plot.y.at(n):.1f}H{right}"/>' for n in plot.y.ticks())
@@ -199,7 +200,7 @@ def _targets(plot: Plot, frontier: Frontier) -> Iterator[str]:
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     for is_x, value, text in axis_targets(frontier):
         if is_x:
-            x = plot.x.at(QUANTITIES[plot.x_name].drawn(value))
+            x = plot.x.at(axis_of(plot.x_name).drawn(value))
             left, wide = (LEFT, x - LEFT) if plot.x_name == "latency" else (x, right - x)
             yield f'<rect class="veil" x="{left:.1f}" y="{TOP}" width="{wide:.1f}" '
             yield f'height="{bottom - TOP}"/><path class="target" d="M{x:.1f} {TOP}V{bottom}"/>'
@@ -207,7 +208,7 @@ def _targets(plot: Plot, frontier: Frontier) -> Iterator[str]:
             x += -6 if side else 6
             yield f'<text class="target-text" x="{x:.1f}" y="{TOP + 16}" {side}>{text}</text>'
         else:
-            y = plot.y.at(QUANTITIES[plot.y_name].drawn(value))
+            y = plot.y.at(axis_of(plot.y_name).drawn(value))
             yield f'<rect class="veil" x="{LEFT}" y="{TOP}" width="{right - LEFT}" '
             yield f'height="{y - TOP:.1f}"/><path class="target" d="M{LEFT} {y:.1f}H{right}"/>'
             yield f'<text class="target-text" x="{LEFT + 6}" y="{y - 6:.1f}">{text}</text>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.engine_results import EnginePlan
+from planner.quantities import objective_of
 from planner.report.economics import request_rows
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
@@ -12,7 +13,7 @@ from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import case_label, cases_text
 from planner.report.terminal import request_lines
-from planner.report.words import OBJECTIVE_WORDS, limit_label
+from planner.report.words import limit_label
 from planner.results import Plan
 from planner.surveys import AnyPlan, Comparison, Row
 from planner.units import show
@@ -26,7 +27,7 @@ def comparison_text(comparison: Comparison, width: int) -> str:
     rows = comparison.rows
     cases = [row.case for row in rows]
     found = [row.plan for row in rows if row.plan is not None]
-    head = f"{cases_text(cases)}: {OBJECTIVE_WORDS[comparison.objective]}"
+    head = f"{cases_text(cases)}: {objective_of(comparison.objective).aim}"
     parts = ["\n".join(wrapped(head, width))]
     if comparison.best is not None:
         parts[0] = "\n".join([parts[0], *wrapped(best_line(comparison), width)])

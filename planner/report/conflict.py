@@ -13,19 +13,11 @@ hint: this has a plan: `plan --latency-target 20ms`
 from __future__ import annotations
 
 from planner.engine_results import EngineConflict
+from planner.quantities import MEMORY, QUANTITIES, limited_text
 from planner.report.lines import columns, wrapped
-from planner.report.words import headline, limit_label, limit_text, limited_text
+from planner.report.words import headline, limit_label, limit_text
 from planner.results import Conflict, Obstacle
 
-_HEADS = {
-    "tpot": "no plan decodes {model} on {pool} in {asked} a token",
-    "ttft": "no plan prefills {n_input} tokens of {model} on {pool} in {asked}",
-    "cost": "no plan serves {model} on {pool} for {asked}",
-    "devices": "no plan serves {model} on {asked} devices of {pool}",
-    "batch": "no plan decodes {asked} sequences of {model} together on {pool}",
-    "demand": "no plan serves {asked} of {model} on {pool}",
-    "hbm": "no plan fits {model} into the memory of {pool}",
-}
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"
 
 
@@ -46,7 +38,8 @@ def conflict_text(conflict: Conflict | EngineConflict, width: int) -> str:
 def _head(conflict: Conflict | EngineConflict) -> str:
     request, obstacles = conflict.request, conflict.obstacles
     alone = obstacles[0] if len(obstacles) == 1 else None
-    template = _HEADS.get(alone.name, _SEVERAL) if alone else _SEVERAL
+    known = QUANTITIES.get(alone.name) if alone else None
+    template = (known and known.head) or _SEVERAL
     return template.format(
         model=f"`{request.model.name}`",
         pool=f"`{request.cluster.name}`",
@@ -70,7 +63,7 @@ def _reason(obstacle: Obstacle, most_offered: int) -> str:
     fact, _, detail = obstacle.reason.rstrip(".").partition("; ")
     if obstacle.name == "batch" and obstacle.asked > most_offered:
         detail = f"`--batch` offers at most {most_offered}"
-    fails = "nothing fits" if obstacle.name == "hbm" else f"{_limit(obstacle)} is out of reach"
+    fails = "nothing fits" if obstacle.name == MEMORY else f"{_limit(obstacle)} is out of reach"
     return f"{fact}, {fails}" + (f": {detail}" if detail else "")
 
 

@@ -7,7 +7,7 @@ import math
 from planner.errors import OutOfTimeError, SolverError, UnsettledError
 from planner.report.lines import wrapped
 from planner.report.problems import shown
-from planner.report.words import OBJECTIVE_DIMENSIONS
+from planner.report.words import objective_dimension
 from planner.units import show
 
 INTERRUPTED = "error: interrupted before a plan was found"
@@ -26,7 +26,7 @@ def out_of_time_text(error: OutOfTimeError, *, objective: str, command: str) -> 
         command: the same request with more time.
     """
     head = f"error: no plan was found within {show(error.time_limit_s, 's')}"
-    dimension = error.dimension or OBJECTIVE_DIMENSIONS.get(objective, "1")
+    dimension = error.dimension or objective_dimension(objective)
     bound = f"  No plan can be better than {show(error.bound, dimension)}."
     hint = f"hint: give it more time: `{command}`"
     known = math.isfinite(error.bound) and error.bound != 0

@@ -93,6 +93,7 @@ _OF_BOTH: Mapping[str, _Cell] = {
     "cost": lambda best: show(best.usd_per_token, "USD/token"),
     "rent": lambda best: show(best.usd_per_hour, "USD/h"),
     "tokens/s": lambda best: show(best.output_tokens_per_s, "1"),
+    "tokens/s a device": lambda best: show(best.device_tokens_per_s, "1"),
     "devices": devices_text,
     "weights": lambda best: best.weights_format,
     "drafted": drafted_text,
@@ -108,7 +109,6 @@ _OF_ECONOMICS: Mapping[str, Callable[[EconomicsDeployment], str]] = {
 }
 _OF_ENGINES: Mapping[str, Callable[[EngineDeployment], str]] = {
     "TTFT": lambda best: show(best.planned_ttft_s, "s"),
-    "tokens/s a device": lambda best: show(best.device_tokens_per_s, "1"),
     "model": lambda best: best.model,
     "KV": lambda best: best.kv_format,
     "batch": lambda best: f"{best.batch}{' a rank' if best.n_data > 1 else ''}",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from planner.report.lines import percent
-from planner.report.words import OBJECTIVE_DIMENSIONS
+from planner.report.words import objective_dimension
 from planner.units import show
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ProgressLine:
 
     def __init__(self, stream: TextIO, *, objective: str) -> None:
         self._stream = stream
-        self._dimension = OBJECTIVE_DIMENSIONS.get(objective, "1")
+        self._dimension = objective_dimension(objective)
         self._is_terminal = stream.isatty()
         self._began_s = self._written_s = time.monotonic()
         self._length = 0

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.estimates.serving.request import EngineRequest
+from planner.quantities import axis_of, objective_of
 from planner.report.engine_requests import engine_rows
 from planner.report.lines import percent
 from planner.report.outlines import speed_text
 from planner.report.proof import alone, prover_name
 from planner.report.words import PREFILL_WORDS, plural
 from planner.specs.spans import span_text
-from planner.surveys import OWN, RATES, Case, Frontier, FrontierPoint, FrontierProof
+from planner.surveys import OWN, Case, Frontier, FrontierPoint, FrontierProof
 from planner.units import show
-
-AXIS_WORDS = {
-    "latency": "speed per user",
-    "ttft": "time to first token",
-    "cost": "cost per token",
-    "rent": "rent per hour",
-    "throughput": "throughput",
-    "device-throughput": "throughput of a device",
-}
 
 
 def case_label(case: Case, cases: Sequence[Case]) -> str:
@@ -47,7 +39,7 @@ def cases_text(cases: Sequence[Case]) -> str:
 
 def survey_title(cases: Sequence[Case], frontier: Frontier) -> str:
     """`palm-540b on tpu-v4-4x8x8: cost per token against speed per user`."""
-    axes = f"{AXIS_WORDS[frontier.y_name]} against {AXIS_WORDS[frontier.x_name]}"
+    axes = f"{axis_of(frontier.y_name).words} against {axis_of(frontier.x_name).words}"
     return f"{cases_text(cases)}: {axes}"
 
 
@@ -78,36 +70,24 @@ def shared_words(frontier: Frontier) -> list[str]:
 def preferred_text(frontier: Frontier) -> str:
     """Why a point is preferred."""
     speed = "speed" if frontier.x_name == "latency" else "(1/TTFT)"
-    price = {
-        "throughput": "time of all devices per token",
-        "device-throughput": "device time per token",
-    }.get(frontier.y_name, "price")
+    price = axis_of(frontier.y_name).price
     return f"preferred: the most {speed}^{frontier.alpha:g} / {price}"
 
 
 def axis_targets(frontier: Frontier) -> list[tuple[bool, float, str]]:
     """Targets on the axes: whether on x, the value in SI, and its text."""
-    targets = frontier.request.targets
-    known = {
-        "latency": (targets.tpot_s, "TPOT ≤ {}"),
-        "ttft": (targets.ttft_s, "TTFT ≤ {}"),
-        "cost": (targets.usd_per_token, "cost ≤ {}"),
-    }
-    sides = (
-        (True, frontier.x_name, frontier.x_dimension),
-        (False, frontier.y_name, frontier.y_dimension),
-    )
-    found = []
-    for is_x, name, dimension in sides:
-        value, text = known.get(name, (None, ""))
-        if value is not None:
-            found.append((is_x, value, text.format(show(value, dimension))))
-    return found
+    asked = frontier.request.targets.limits()
+    sides = ((True, objective_of(frontier.x_name)), (False, objective_of(frontier.y_name)))
+    return [
+        (is_x, asked[one.name], f"{one.label} {one.limit_text(asked[one.name])}")
+        for is_x, one in sides
+        if one.name in asked
+    ]
 
 
 def best_text(frontier: Frontier) -> str:
     """What is best of the points within the targets."""
-    return "the most throughput" if frontier.y_name in RATES else "the cheapest"
+    return "the most throughput" if objective_of(frontier.y_name).is_rate else "the cheapest"
 
 
 def end_text(frontier: Frontier, point: FrontierPoint) -> str:

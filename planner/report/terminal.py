@@ -11,17 +11,16 @@ from collections.abc import Collection
 from math import prod
 
 from planner.certificates import UNCONFIRMED
+from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.words import (
-    OBJECTIVE_WORDS,
     PREFILL_WORDS,
     amount,
     headline,
     limit_label,
     limit_text,
-    limited_text,
     plural,
     target_texts,
 )
@@ -132,7 +131,7 @@ def _request_values(request: Request) -> dict[str, object]:
         "no_decode": "" if workload.n_decode_steps else ": prefill writes it, decode never runs",
         "targets": ", ".join(target_texts(request.targets)) or "none",
         "objective": request.objective,
-        "objective_words": OBJECTIVE_WORDS.get(request.objective, ""),
+        "objective_words": objective_of(request.objective).aim,
         "prefill": request.prefill,
         "prefill_words": _prefill_words(request),
         "batches": span_text(request.batches),

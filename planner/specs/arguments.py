@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from planner.errors import Problem, RequestError
+from planner.quantities import limited
 from planner.specs.conforming import Conforming, Spot, hints_of
 
 _P = ParamSpec("_P")
@@ -44,12 +45,7 @@ _OPTIONS = MappingProxyType(
 _FIELDS = {
     "Workload.n_input_tokens": "--input",
     "Workload.n_output_tokens": "--output",
-    "Targets.tpot_s": "--latency-target",
-    "Targets.ttft_s": "--ttft-target",
-    "Targets.usd_per_token": "--max-cost",
-    "Targets.n_devices": "--max-devices",
-    "Targets.min_batch": "--min-batch",
-    "Targets.demand_tokens_per_s": "--demand",
+    **{f"Targets.{one.target}": one.option for one in limited() if one.target},
     "Targets.quality_loss_fraction": "--max-quality-loss",
     "Targets.degrees": "degrees",
     "Degrees.tensor": "--tp",

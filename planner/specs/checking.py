@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem
+from planner.quantities import limited
 from planner.specs.contexts import context_problems
 from planner.specs.ledger import remark
 from planner.specs.quality import quality_problems
@@ -144,13 +145,17 @@ def _one_of(value: str, known: Sequence[str]) -> str:
 
 
 def _count_problems(request: Request) -> list[Problem]:
+    limits = request.targets.limits()
     counts = (
         ("--input", (request.workload.n_input_tokens,), MOST_TOKENS),
         ("--output", (request.workload.n_output_tokens,), MOST_TOKENS),
         ("--batch", request.batches, MOST_SEQUENCES),
         ("--prefill-batch", request.prefill_batches, MOST_SEQUENCES),
-        ("--max-devices", (request.targets.n_devices,), MOST_SEQUENCES),
-        ("--min-batch", (request.targets.min_batch,), MOST_SEQUENCES),
+        *(
+            (one.option, (limits.get(one.name),), MOST_SEQUENCES)
+            for one in limited()
+            if one.is_count
+        ),
         ("--threads", (request.options.threads,), MOST_THREADS),
     )
     problems = []
@@ -206,13 +211,11 @@ def _vocabulary_problems(request: Request) -> Iterator[Problem]:
 
 
 def _target_problems(targets: Targets, options: SolverOptions) -> list[Problem]:
-    amounts = (
-        ("--latency-target", targets.tpot_s),
-        ("--ttft-target", targets.ttft_s),
-        ("--max-cost", targets.usd_per_token),
-        ("--demand", targets.demand_tokens_per_s),
+    asked = targets.limits()
+    amounts = [
+        *((one.option, asked.get(one.name)) for one in limited() if not one.is_count),
         ("--time-limit", options.time_limit_s),
-    )
+    ]
     problems = [
         Problem(where=option, value=f"{value:g}", fact="is not a positive, finite amount")
         for option, value in amounts

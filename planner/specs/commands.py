@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from planner.quantities import QUANTITIES, limited
 from planner.specs.defaults import (
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
@@ -16,20 +17,10 @@ from planner.specs.defaults import (
 )
 from planner.specs.quality import usual_formats
 from planner.specs.spans import span_text
-from planner.specs.targets import DEGREE_OPTIONS, Speculation
+from planner.specs.targets import DEGREE_OPTIONS, Speculation, Targets
 
 if TYPE_CHECKING:
     from planner.specs.request import Request
-
-LIMIT_OPTIONS = {
-    "tpot": "--latency-target",
-    "ttft": "--ttft-target",
-    "cost": "--max-cost",
-    "devices": "--max-devices",
-    "batch": "--min-batch",
-    "demand": "--demand",
-}
-"""The option that sets each limit."""
 
 
 def command_of(request: Request, changes: Mapping[str, str]) -> str:
@@ -55,12 +46,7 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
             span_text(request.prefill_batches),
             span_text(default_prefill_batches(request.prefill)),
         ),
-        "--latency-target": (_scaled(targets.tpot_s, 1e3, "ms"), None),
-        "--ttft-target": (_scaled(targets.ttft_s, 1e3, "ms"), None),
-        "--max-cost": (_scaled(targets.usd_per_token, 1e6, " USD/Mtoken"), None),
-        "--max-devices": (targets.n_devices, None),
-        "--min-batch": (targets.min_batch, None),
-        "--demand": (_scaled(targets.demand_tokens_per_s, 1.0, "tok/s"), None),
+        **limit_options(targets),
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
         "--prefill": (request.prefill, default_prefill(targets)),
         "--objective": (request.objective, "cost"),
@@ -70,6 +56,23 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
     said = {name: str(value) for name, (value, default) in options.items() if value != default}
     said.update(changes)
     return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:
+    """The option of each limit, as it would be written, and nothing as its default."""
+    asked = targets.limits()
+    return {
+        one.option: (one.written(asked[one.name]), None) for one in limited() if one.name in asked
+    }
+
+
+def reached_options(reached: Mapping[str, float]) -> dict[str, str]:
+    """Options with which there is a plan.
+
+    Args:
+        reached: values of limits that a plan keeps, SI; they are rounded to the side that has one.
+    """
+    return {QUANTITIES[name].option: QUANTITIES[name].reached(v) for name, v in reached.items()}
 
 
 def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[object, object]]:

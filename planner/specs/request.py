@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import MOST_SEQUENCES, MOST_TOKENS, request_problems
-from planner.specs.commands import LIMIT_OPTIONS, command_of
+from planner.specs.commands import command_of
 from planner.specs.defaults import (
     DEFAULT_BATCHES,
     DEFAULT_MODEL,
@@ -38,7 +38,6 @@ __all__ = [
     "DEFAULT_MODEL",
     "DEFAULT_TOPOLOGY",
     "DEFAULT_WORKLOAD",
-    "LIMIT_OPTIONS",
     "MOST_SEQUENCES",
     "MOST_TOKENS",
     "OBJECTIVES",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
+from planner.quantities import limited, objectives
 from planner.specs.models import ModelSpec
 
-OBJECTIVES = ("cost", "rent", "latency", "ttft", "throughput", "devices")
+OBJECTIVES = objectives()
 PREFILL_POLICIES = ("latency", "cost")
 SOLVERS = ("highs", "cpsat", "exhaustive")
 CONVENTIONS = ("usual", "capped")
@@ -62,6 +64,7 @@ class Targets:
         quality_loss_fraction: largest relative loss that a number format may have, by what the
             model's file says; formats without a known loss are then forbidden [1].
         degrees: how the model must be divided.
+        further: limits of quantities without a field of their own, by name, SI.
     """
 
     tpot_s: float | None = None
@@ -72,6 +75,26 @@ class Targets:
     demand_tokens_per_s: float | None = None
     quality_loss_fraction: float | None = None
     degrees: Degrees = FREE
+    further: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    def limit(self, name: str) -> float | None:
+        """What is asked of a quantity, SI; `None` leaves it free."""
+        return self.limits().get(name)
+
+    def limits(self) -> dict[str, float]:
+        """All that is asked of quantities that an option limits, by name, SI."""
+        asked = {
+            one.name: getattr(self, one.target) if one.target else self.further.get(one.name)
+            for one in limited()
+        }
+        return {name: float(value) for name, value in asked.items() if value is not None}
+
+    def without(self, *names: str) -> Targets:
+        """These targets, some quantities left free."""
+        fields = {one.target: None for one in limited() if one.name in names and one.target}
+        kept = {name: value for name, value in self.further.items() if name not in names}
+        changes: dict[str, Any] = {**fields, "further": kept}
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

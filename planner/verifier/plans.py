@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.quantities import MEMORY, QUANTITIES, objective_of
 from planner.results import Alternative, Considered, Deployment, LimitUse, Plan
 from planner.specs.quality import with_variants
 from planner.specs.request import Request
@@ -24,28 +25,6 @@ from planner.verifier.meshes import is_counted_off_twice
 
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
-RELIEF = {
-    "tpot": 1.1,
-    "ttft": 1.1,
-    "cost": 1.1,
-    "devices": 2.0,
-    "batch": 0.5,
-    "demand": 0.9,
-    "hbm": 1.1,
-}
-"""Factors by which each limit is loosened to see what it costs."""
-
-DIMENSIONS = {
-    "cost": "USD/token",
-    "rent": "USD/h",
-    "latency": "s",
-    "ttft": "s",
-    "throughput": "token/s",
-    "devices": "1",
-}
-RATES = ("throughput",)
-"""Objectives of which more is better."""
-
 
 def judge_plan(plan: Plan) -> tuple[Plan, list[Finding]]:
     """The plan that is true of what was chosen, and everything in this one that is not so."""
@@ -57,7 +36,7 @@ def judge_plan(plan: Plan) -> tuple[Plan, list[Finding]]:
         return plan, [Finding(path=of, says=plan.deployment.variant, fact=fact)]
     best, wrong = counted_deployment(served, plan.deployment, ("deployment",))
     wrong += broken_targets(served, best, ("deployment",))
-    objective = reached(plan.request.objective, best)
+    objective = objective_of(plan.request.objective).told(best)
     others = []
     for i, other in enumerate(plan.alternatives):
         here = ("alternatives", str(i))
@@ -80,8 +59,8 @@ def judge_plan(plan: Plan) -> tuple[Plan, list[Finding]]:
         plan.certificate,
         objective_name=plan.request.objective,
         objective=objective,
-        dimension=DIMENSIONS[plan.request.objective],
-        is_rate=plan.request.objective in RATES,
+        dimension=objective_of(plan.request.objective).dimension,
+        is_rate=objective_of(plan.request.objective).is_rate,
         gap=plan.request.options.gap,
         checks=plan_checks(served),
     )
@@ -146,23 +125,10 @@ def counted_deployment(
     return found, [replace(one, path=(*path, *one.path)) for one in wrong]
 
 
-def reached(objective: str, deployment: Deployment) -> float:
-    """What a deployment comes to in an objective, SI."""
-    values: dict[str, float] = {
-        "cost": deployment.usd_per_token,
-        "rent": deployment.usd_per_hour,
-        "latency": deployment.tpot_s,
-        "ttft": deployment.ttft_s,
-        "throughput": deployment.output_tokens_per_s,
-        "devices": float(deployment.n_devices),
-    }
-    return values[objective]
-
-
 def _alternative(name: str, says: Alternative, found: Deployment, best: float) -> Alternative:
     """The runner-up that is true of its deployment; of rates, the time that it loses."""
-    value = reached(name, found)
-    lost = best / value - 1.0 if name in RATES else (value - best) / abs(best)
+    value = objective_of(name).told(found)
+    lost = best / value - 1.0 if objective_of(name).is_rate else (value - best) / abs(best)
     return Alternative(
         deployment=found,
         objective=says.objective if math.isclose(says.objective, value, rel_tol=CLOSE) else value,
@@ -203,47 +169,29 @@ def _way_to_use(one: Deployment) -> tuple[object, ...]:
 
 def _limits(request: Request, best: Deployment, says: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
     """What is used of each limit; what a looser one would gain is as it is said."""
-    targets, memory = request.targets, best.memory
-    rows = (
-        ("tpot", best.tpot_s, targets.tpot_s, "s"),
-        ("ttft", best.ttft_s, targets.ttft_s, "s"),
-        ("cost", best.usd_per_token, targets.usd_per_token, "USD/token"),
-        ("devices", float(best.n_devices), targets.n_devices, "1"),
-        ("batch", float(best.decode.batch), targets.min_batch, "1"),
-        ("demand", best.output_tokens_per_s, targets.demand_tokens_per_s, "token/s"),
-        ("hbm", memory.used_bytes, memory.capacity_bytes, "B"),
-    )
     gains = {one.name: one.gain_fraction for one in says}
+    limits = {**request.targets.limits(), MEMORY: best.memory.capacity_bytes}
     return tuple(
         LimitUse(
             name=name,
-            used=used,
-            limit=float(limit),
-            dimension=dimension,
-            relief=RELIEF[name],
+            used=QUANTITIES[name].told(best),
+            limit=limit,
+            dimension=QUANTITIES[name].dimension,
+            relief=QUANTITIES[name].relief,
             gain_fraction=None if name == "demand" else gains.get(name),
         )
-        for name, used, limit, dimension in rows
-        if limit is not None
+        for name, limit in limits.items()
     )
 
 
 def broken_targets(request: Request, found: Deployment, path: Path) -> Iterator[Finding]:
     """Targets that do not hold by the recount."""
-    targets = request.targets
-    reaches = (
-        ("tpot", found.tpot_s, targets.tpot_s),
-        ("ttft", found.ttft_s, targets.ttft_s),
-        ("cost", found.usd_per_token, targets.usd_per_token),
-        ("devices", float(found.n_devices), targets.n_devices),
-    )
-    for name, value, limit in reaches:
-        if limit is not None and value > limit * (1 + TOLERANCE):
-            fact = f"has {name} {value!r}, which exceeds {limit!r}"
+    for name, limit in request.targets.limits().items():
+        quantity = QUANTITIES[name]
+        value = quantity.told(found)
+        if not quantity.is_kept(value, limit, tolerance=TOLERANCE):
+            fact = f"has {name} {value!r}, beyond {limit!r}"
             yield Finding(path=path, says=found.summary, fact=fact)
-    if targets.min_batch is not None and found.decode.batch < targets.min_batch:
-        fact = f"is a batch below {targets.min_batch}"
-        yield Finding(path=(*path, "decode", "batch"), says=found.decode.batch, fact=fact)
 
 
 def _considered(requests: dict[str, Request], says: Considered) -> Considered:

@@ -11,6 +11,7 @@ from planner.options.written import FLAGS, VALUED, Written, option
 from planner.specs.request import (
     DEFAULT_BATCHES,
     DEFAULT_WORKLOAD,
+    OBJECTIVES,
     SolverOptions,
     Targets,
 )
@@ -100,7 +101,7 @@ def test_a_fault_leaves_a_default_behind_so_that_the_rest_can_be_checked():
     ("name", "value", "remedy"),
     [
         ("objective", "latncy", "did you mean `latency`?"),
-        ("objective", "Q", "it is cost, rent, latency, ttft, throughput or devices"),
+        ("objective", "Q", f"it is {', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}"),
         ("solver", "HiGHS", "did you mean `highs`?"),
     ],
 )

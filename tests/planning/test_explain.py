@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import NoPlanError, SolverOptions, Targets, plan, search
-from planner.gains import RELIEF
+from planner.quantities import QUANTITIES
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -31,7 +31,7 @@ def gain(found, name):
 def test_more_memory_gains_what_devices_with_more_memory_give(hbm_bytes, objective):
     """Also where weights fit only then: 3 GB of int8 on 2 devices of 2.35 GB, 1 of it reserved."""
     small = requests.with_memory(torus(2, 2, 2), hbm_bytes)
-    large = requests.with_memory(torus(2, 2, 2), hbm_bytes * RELIEF["hbm"])
+    large = requests.with_memory(torus(2, 2, 2), hbm_bytes * QUANTITIES["hbm"].relief)
     one, more = (solve(cluster, objective=objective) for cluster in (small, large))
     expected = 1 - more.certificate.objective / one.certificate.objective
     assert gain(one, "hbm") == pytest.approx(expected, abs=1e-9)

@@ -71,14 +71,20 @@ def enumerated(name):
             held = (decode[1] + decode[2])[:, None] + prefill[2] + prefill[3]
             request_s = (31 * decode[0] / decode[4])[:, None] + prefill[0] / prefill[4]
             rent = n_devices * cluster.usd_per_hour
+            rate = 32 / request_s
             figures = np.broadcast_arrays(
-                decode[0][:, None], prefill[0], request_s * rent / 3600 / 32, rent, 32 / request_s
+                decode[0][:, None],
+                prefill[0],
+                request_s * rent / 3600 / 32,
+                rent,
+                rate,
+                rate / n_devices,
             )
             found.append(np.array([figure[held <= usable] for figure in figures]))
     return np.concatenate(found, axis=1)
 
 
-COLUMN = {"latency": 0, "ttft": 1, "cost": 2, "rent": 3, "throughput": 4}
+COLUMN = {"latency": 0, "ttft": 1, "cost": 2, "rent": 3, "throughput": 4, "device-throughput": 5}
 
 
 def non_dominated_of(delays, prices):
@@ -99,7 +105,7 @@ def non_dominated_of(delays, prices):
 def test_the_frontier_is_what_no_enumerated_deployment_dominates(name, x, y):
     found = trace(POOLS[name], x=x, y=y)
     figures = enumerated(name)
-    sign = -1.0 if y == "throughput" else 1.0
+    sign = -1.0 if y.endswith("throughput") else 1.0
     prices = 1 / figures[COLUMN[y]] if sign < 0 else figures[COLUMN[y]]
     expected = non_dominated_of(figures[COLUMN[x]], prices)
     got = [(point.x, 1 / point.y if sign < 0 else point.y) for point in reversed(found.points)]

@@ -16,8 +16,6 @@ flight, and a draft model with its caches beside them. `one-microbatch`: as [Erd
 meets the memory by itself.
 """
 
-OBJECTIVES = ("cost", "latency", "throughput", "rent", "devices")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
@@ -62,7 +60,7 @@ class EconomicsRequest:
         n_cached_tokens: tokens of each request to hold, at least the context that is read.
         drafting: how drafts are used, where `served` has them.
         targets: what must hold; a time to first token cannot be asked for.
-        objective: one of `OBJECTIVES`.
+        objective: a quantity of its programs.
         memory: one of `MEMORY_RULES`.
         options: how to solve.
         notes: what the reference model cannot say of the model or the pool.
