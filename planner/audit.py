@@ -9,7 +9,7 @@ speed and utilization do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,6 +36,7 @@ from planner.specs.request import (
     SolverOptions,
     Speculation,
     Targets,
+    among_formats,
     command_of,
     make_request,
 )
@@ -45,7 +46,10 @@ from planner.verifier.plans import checked
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"
 PRICE = "--price"
+_Formats = tuple[tuple[str, ...], tuple[str, ...]]
+"""Formats of weights, and of the cache."""
 OPTIONS = {
+    "allowed_formats": "--allow-formats",
     "speed_tokens_per_s": "--speed",
     "utilization_fraction": "--utilization",
     "n_devices": "--devices",
@@ -66,6 +70,7 @@ def audit(
     utilization_fraction: float | None = None,
     weights_format: str | None = None,
     kv_format: str | None = None,
+    allowed_formats: Sequence[str] | None = None,
     n_devices: int | None = None,
     workload: Workload = DEFAULT_WORKLOAD,
     speculation: Speculation | None = None,
@@ -79,8 +84,10 @@ def audit(
         speed_tokens_per_s: output tokens a second that each user sees.
         batch: sequences decoded together; or else
         utilization_fraction: model FLOP of decode over the peak of the devices.
-        weights_format: of the weights; the model's first.
-        kv_format: of the cache; the model's usual one.
+        weights_format: of the weights; the first that the model is published in.
+        kv_format: of the cache; the published one.
+        allowed_formats: that weights and cache may change to, as far as the model is served in
+            them; as it is published where left out.
         n_devices: devices in use; the whole pool.
         workload: tokens of a request; they set the context that decode reads.
         speculation: a draft model to consider as a change.
@@ -90,7 +97,7 @@ def audit(
         RequestError: neither batch nor utilization, or both; or what no such devices can do.
     """
     used = cluster.n_devices if n_devices is None else n_devices
-    weights = weights_format or next(iter(model.weights_formats), "")
+    weights = weights_format or next(iter(model.published_weights), "")
     problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
     if workload.n_decode_steps < 1:
         value, fact = str(workload.n_output_tokens), "leaves nothing to decode"
@@ -147,7 +154,19 @@ def audit(
     )
     batches = tuple(sorted({*DEFAULT_BATCHES, batch}))
     request = replace(request, batches=batches, speculation=None)
-    return _audited(request, seen, speculation)
+    return _audited(request, seen, speculation, _offered(model, seen, allowed_formats))
+
+
+def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None) -> _Formats:
+    """Formats that changes may take: those that run, and as published or as allowed."""
+    caches: tuple[str, ...]
+    weights, caches = model.published_weights, (model.kv_format,)
+    if allowed is not None:
+        weights, caches = among_formats(model, allowed)
+    return (
+        tuple(dict.fromkeys((seen.weights_format, *weights))),
+        tuple(dict.fromkeys((seen.kv_format, *caches))),
+    )
 
 
 def _problems(
@@ -179,7 +198,9 @@ def _check_physics(seen: Observed) -> None:
     heed(problems)
 
 
-def _audited(request: Request, seen: Observation, speculation: Speculation | None) -> Audit:
+def _audited(
+    request: Request, seen: Observation, speculation: Speculation | None, offered: _Formats
+) -> Audit:
     """Own layout, equal speed, equal cost, and each change by itself."""
     pool = machine_of(request.cluster, request.model)
     own_devices = _only(pool, request, seen.n_devices)
@@ -188,7 +209,7 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
     equal_speed = _cheapest(request, pool, seen.tpot_s)
     equal_cost = _fastest(request, pool, usd_per_token=seen.usd_per_token)
     changes, untried = [], []
-    for name, changed, machine in _changes(request, seen, speculation, pool, own_devices):
+    for name, changed, machine in _changes(request, seen, speculation, offered, pool, own_devices):
         try:
             found = _cheapest(changed, machine, seen.tpot_s)
         except OutOfTimeError:
@@ -215,6 +236,8 @@ def _audited(request: Request, seen: Observation, speculation: Speculation | Non
         equal_cost=equal_cost,
         changes=tuple(sorted(changes, key=lambda change: change.usd_per_token)),
         untried=tuple(untried),
+        weights_formats=offered[0],
+        kv_formats=offered[1],
     )
 
 
@@ -222,24 +245,24 @@ def _changes(
     request: Request,
     seen: Observation,
     speculation: Speculation | None,
+    offered: _Formats,
     pool: Machine,
     own: Machine,
 ) -> Iterator[tuple[str, Request, Machine]]:
     """(what changes, the request with it, the machine): one thing at a time."""
-    model, at_batch = request.model, replace(request, batches=(seen.batch,))
+    (formats, caches), at_batch = offered, replace(request, batches=(seen.batch,))
     yield "the best layout of this batch", at_batch, own
     yield "another batch", request, own
     yield DEVICES, request, pool
-    for name in model.weights_formats:
+    for name in formats:
         if name != seen.weights_format:
             yield f"{name} weights", replace(request, weights_formats=(name,)), own
-    for name in model.kv_formats:
+    for name in caches:
         if name != seen.kv_format:
             yield f"{name} KV cache", replace(request, kv_formats=(name,)), own
     if speculation is not None:
         drafted = replace(request, speculation=speculation)
         yield DRAFTS, drafted, own
-    formats, caches = model.weights_formats, model.kv_formats
     everything = replace(request, weights_formats=formats, kv_formats=caches)
     yield "all of these", replace(everything, speculation=speculation), pool
 

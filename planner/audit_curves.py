@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 
 
 def audit_curves(audit: Audit) -> tuple[Curve, ...]:
-    """The frontier in the formats that run, and that in all formats of the model.
+    """The frontier in the formats that run, and that in all that changes may take.
 
     Any devices of the pool and any of the audit's batches; exact, every point recounted.
 
@@ -35,11 +35,13 @@ def audit_curves(audit: Audit) -> tuple[Curve, ...]:
 
 def _curves(audit: Audit) -> tuple[Curve, ...]:
     own, model = audit.request, audit.request.model
-    free = replace(own, weights_formats=model.weights_formats, kv_formats=model.kv_formats)
-    labels = (
-        (own, f"{audit.observed.weights_format} weights, {audit.observed.kv_format} KV cache"),
-        (free, "all formats"),
-    )
+    weights, caches = audit.weights_formats, audit.kv_formats
+    labels = [
+        (own, f"{audit.observed.weights_format} weights, {audit.observed.kv_format} KV cache")
+    ]
+    if len(weights) * len(caches) > 1:
+        free = replace(own, weights_formats=weights, kv_formats=caches)
+        labels.append((free, f"{' or '.join(weights)} weights, {' or '.join(caches)} KV cache"))
     return tuple(
         Curve(
             case=Case(model=model.name, topology=own.cluster.name, weights=label),

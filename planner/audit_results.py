@@ -59,6 +59,8 @@ class Audit:
         equal_cost: the fastest deployment that costs no more, `None` if none does.
         changes: single changes that keep the speed, the cheapest first.
         untried: changes that there was no time for.
+        weights_formats, kv_formats: that changes may take, those that run among them: as the model
+            is published, or as was allowed.
     """
 
     request: Request
@@ -68,6 +70,8 @@ class Audit:
     equal_cost: Deployment | None
     changes: tuple[AuditedChange, ...]
     untried: tuple[str, ...] = ()
+    weights_formats: tuple[str, ...] = ()
+    kv_formats: tuple[str, ...] = ()
 
     @property
     def cost_factor(self) -> float | None:

@@ -63,8 +63,8 @@ def compare(
         models, clusters: what to serve, and on what.
         by: what makes a case of its own beside model and pool: `weights`, each format of
             them; `formats`, each pair of formats of weights and KV cache; or nothing.
-        weights_formats, kv_formats: those to choose from; of weights all that a model allows,
-            of the cache its usual one.
+        weights_formats, kv_formats: those to choose from; as published where left out, and all
+            that a model may take where they are set side by side.
         allowed_formats: those that weights and cache may take, as far as a model is served in
             them; instead of the other two.
         cost_model: `layouts`, or `economics`: decode by the model of [Erdil2025].

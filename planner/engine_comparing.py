@@ -8,12 +8,13 @@ from typing import Any
 
 from planner.comparing import OF_ONE_MODEL, AskedCase, answers_of, compared
 from planner.deadlines import timed
-from planner.engine.asking import usual_weights
 from planner.engine.planning import plan_engine
 from planner.pareto import engine_frontier
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
+from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec
+from planner.specs.targets import Targets
 from planner.surveys import Case, Comparison, Curve
 
 OF_CASE = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
@@ -87,8 +88,8 @@ def engine_frontiers(
 def _cases(served: _Served, by: str, choices: dict[str, Any]) -> Iterator[AskedCase]:
     named = choices.get("weights_formats")
     for engine, model, cluster in product(served[2], served[0], served[1]):
-        weights = tuple(named or (usual_weights(model),))
-        caches = tuple(choices.get("kv_formats") or ("bf16",))
+        weights = tuple(named or usual_formats(model, choices.get("targets") or Targets()))
+        caches = tuple(choices.get("kv_formats") or (model.kv_format,))
         parts = [(name,) for name in weights] if by else [weights]
         halves = [(name,) for name in caches] if by == "formats" else [caches]
         for chosen, kept in product(parts, halves):

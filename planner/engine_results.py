@@ -20,6 +20,7 @@ class EngineDeployment:
         variant: its name where it is a variant; else empty.
         quality_loss_fraction: what that variant loses of the quality of the model asked for.
         formats: of weights, experts and cache.
+        quality: what these lose against the formats that the model is published in, in words.
         n_tensor: devices that share the heads of one attention rank.
         n_data: attention ranks.
         n_stages: stages of the pipeline.
@@ -47,6 +48,7 @@ class EngineDeployment:
     variant: str
     quality_loss_fraction: float
     formats: ServedFormats
+    quality: str
     n_tensor: int
     n_data: int
     n_stages: int

@@ -31,7 +31,8 @@ from planner.shortfall import (
     proved_search,
 )
 from planner.specs.commands import command_of, reached_options
-from planner.specs.quality import usual_formats
+from planner.specs.models import FORMAT_BYTES
+from planner.specs.quality import weights_losses
 from planner.specs.reading import cluster_examples
 from planner.specs.request import Request
 from planner.units import show
@@ -163,10 +164,17 @@ def _command(request: Request, yielding: list[str], closest: Deployment | None) 
 
 
 def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
-    """Requests like this one with smaller weights, or on a larger pool of the same device."""
-    formats = usual_formats(request.model, request.targets)
-    if set(formats) - set(request.weights_formats):
-        yield "--weights", ",".join(formats), replace(request, weights_formats=formats)
+    """Requests like this one with smaller weights, or on a larger pool of the same device.
+
+    Formats are tried alone, those first that lose least by what is known.
+    """
+    model, widest = request.model, max(FORMAT_BYTES[name] for name in request.weights_formats)
+    losses = weights_losses(model)
+    limit = request.targets.quality_loss_fraction
+    for name in sorted(model.weights_formats, key=lambda name: losses.get(name, math.inf)):
+        is_good = limit is None or losses.get(name, math.inf) <= limit
+        if is_good and FORMAT_BYTES[name] < widest and name not in request.weights_formats:
+            yield "--weights", name, replace(request, weights_formats=(name,))
     for cluster in sorted(cluster_examples(), key=lambda cluster: cluster.n_devices):
         same = cluster.device.name == request.cluster.device.name
         if same and cluster.n_devices > request.cluster.n_devices:

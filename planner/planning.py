@@ -66,8 +66,9 @@ def plan(
         cluster: the pool of devices, see `load_cluster`; any part of it may be used.
         workload: tokens that a request reads and writes.
         targets: what must hold.
-        weights_formats: formats that the weights may take; all that the model allows.
-        kv_formats: formats that the KV cache may take; the model's usual one.
+        weights_formats: formats that the weights may take; as published, or all that a limit on
+            lost quality leaves.
+        kv_formats: formats that the KV cache may take; as published.
         batches: decode batches to choose from.
         prefill_batches: prefill batches to choose from.
         prefill: `latency` prefills each request alone, `cost` lets prefill batch; the

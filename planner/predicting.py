@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
-from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
@@ -40,6 +40,7 @@ from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
+from planner.specs.quality import quality_words
 from planner.specs.records import DeviceSpec
 from planner.specs.served_formats import ServedFormats
 
@@ -199,7 +200,6 @@ def _prediction(
     return Prediction(
         model=model.name,
         title=model.title,
-        kind=kind_of(model),
         device=machines.device.name,
         engine=engine.name,
         network=machines.network_name,
@@ -209,6 +209,7 @@ def _prediction(
         batch=int(table.batch[0]),
         n_running=int(running),
         formats=_formats(formats),
+        quality=quality_words(model, formats.weights, formats.cache),
         n_input_tokens=int(traffic.n_input_tokens),
         n_output_tokens=int(traffic.n_output_tokens),
         hit_fraction=traffic.hit_fraction,
@@ -231,7 +232,6 @@ def _prediction(
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
         launch=_launch(serving, machines, table, traffic, drafts),
-        measured_by=machines.kernels.measured_by,
     )
 
 
@@ -247,7 +247,7 @@ def _launch(
     drafter = drafts.kind if drafts else ""
     started = Started(
         model=model.repository or model.name,
-        published=model.weights_format or "",
+        published=next(iter(model.published_weights), ""),
         has_experts=has_experts(model),
         n_context_tokens=model.n_context_tokens,
         n_per_node=machines.network.n_per_node,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]
@@ -174,7 +173,6 @@ class Prediction:
 
     Args:
         model, title: of the model.
-        kind: of the model: `dense`, or `mixture` of experts.
         device, engine, network: what it runs on, by name.
         degrees: devices by what they are used for: tensor, data, pipeline, expert.
         n_devices: all of them.
@@ -182,6 +180,7 @@ class Prediction:
         batch: sequences in flight on one attention rank.
         n_running: of them, decoding at once.
         formats: of weights, experts and cache.
+        quality: what these lose against the formats that the model is published in, in words.
         n_input_tokens, n_output_tokens, hit_fraction: the traffic.
         tokens_per_step: that a sequence gets of a pass; above one with drafts.
         ttft_s, tpot_s: as users see them.
@@ -193,12 +192,10 @@ class Prediction:
         ridge_flop_per_byte: of the format of most matrices.
         n_assumed: constants without a measurement behind them.
         launch: how the engine is started; None of an engine that a user's file describes.
-        measured_by: engines and versions whose measured kernels times are made of.
     """
 
     model: str
     title: str
-    kind: ModelKind
     device: str
     engine: str
     network: str
@@ -208,6 +205,7 @@ class Prediction:
     batch: int
     n_running: int
     formats: Mapping[str, str]
+    quality: str
     n_input_tokens: int
     n_output_tokens: int
     hit_fraction: float
@@ -230,4 +228,3 @@ class Prediction:
     n_assumed: int
     provenance: tuple[Provenance, ...]
     launch: Launch | None
-    measured_by: tuple[str, ...]

@@ -38,6 +38,7 @@ MODEL = ModelSpec(
     tied_embeddings=True,
     n_params_published=4e9,
     weights_formats=("bf16", "int8"),
+    published_weights=("bf16", "int8"),
     kv_format="bf16",
     activation_format="bf16",
 )

@@ -26,7 +26,6 @@ MEANINGLESS = (
     "ep",
     "dp",
     "objective",
-    "allow_formats",
     "prefill",
     "prefill_batch",
     "gap",
@@ -68,7 +67,7 @@ def audit(
     said.problems += without_engine(written)
     asked, problems = read(Written(**_of_plan(written)))
     drafting, draft_problems = read_drafting(written)
-    price, _, pool_problems = read_pool(written)
+    price, allowed, pool_problems = read_pool(replace(written, weights=(), kv=()))  # of what runs
     seen, seen_problems = _seen(written)
     wrong = [*said.problems, *_misplaced(written), *problems, *draft_problems, *pool_problems]
     found = Arguments(problems=[*wrong, *seen_problems], hints=said.hints)
@@ -87,6 +86,7 @@ def audit(
         repriced(cluster, price) if price is not None else cluster,
         weights_format=asked.weights_formats[0] if asked.weights_formats else None,
         kv_format=asked.kv_formats[0] if asked.kv_formats else None,
+        allowed_formats=allowed,
         workload=asked.workload,
         speculation=speculation,
         options=replace(asked.options, gap=0.0),

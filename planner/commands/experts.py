@@ -202,14 +202,14 @@ def _weights(
     written: WrittenExperts, model: Architecture | None, block: Experts | None, found: Arguments
 ) -> ExpertWeights:
     from planner.specs.experts_request import ExpertWeights
+    from planner.specs.quality import as_published
     from planner.specs.records import FORMAT_BYTES
 
     zipf = f"drawn by Zipf's law, exponent {written.zipf}, seed {written.seed}"
     source = zipf if written.loads is None else written.loads
     if written.layer is not None and written.loads is not None:
         source += f", layer {written.layer}"
-    usual = (model.weights_format if model else None) or "bf16"
-    name = written.weights or (usual if usual in FORMAT_BYTES else "bf16")
+    name = written.weights or (as_published(model)[0] if model else "bf16")
     if name not in FORMAT_BYTES:
         remedy = f"it is one of {', '.join(FORMAT_BYTES)}"
         found.problems.append(

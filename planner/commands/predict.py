@@ -176,13 +176,14 @@ def _table(
     from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
     from planner.estimates.serving.refusals import completed
+    from planner.specs.quality import as_published
     from planner.specs.served_formats import ServedFormats
 
     known = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
-    usual = (model.weights_format if model else None) or "bf16"
-    weights = written.weights or (usual if usual in known else "bf16")
+    weights = written.weights or (as_published(model)[0] if model else "bf16")
+    cache = written.kv or (model.kv_format if model else "bf16")
     experts = written.experts or weights
-    asked = (("--weights", weights), ("--experts", written.experts), ("--kv", written.kv))
+    asked = (("--weights", weights), ("--experts", written.experts), ("--kv", cache))
     for option, name in asked:
         if name is not None and name not in known:
             remedy = f"it is {', '.join(known[:-1])} or {known[-1]}"
@@ -209,7 +210,7 @@ def _table(
         expert=int(numbers["--ep"]) or None,
     )
     return deployments(
-        formats=ServedFormats(weights=weights, experts=experts, cache=written.kv),
+        formats=ServedFormats(weights=weights, experts=experts, cache=cache),
         n_tensor=tensor,
         n_data=data,
         n_stages=int(numbers["--pp"]),

@@ -16,6 +16,7 @@ from planner.programs.economics import KNOWN
 from planner.quantities import objective_of, refused
 from planner.results import Conflict
 from planner.specs.commands import reached_options
+from planner.specs.quality import quality_words
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import OBJECTIVES, Request, command_of
 from planner.specs.targets import DEGREE_OPTIONS
@@ -38,7 +39,7 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     if problems:
         raise RequestError(problems)
     speculation = request.speculation
-    drafts = speculation.draft.weights_formats if speculation else ()
+    drafts = speculation.draft.published_weights if speculation else ()
     device = economics_device(request.cluster, (*request.weights_formats, *drafts))
     notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
     drafting = Drafting()
@@ -64,15 +65,17 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
 
 
 def _served(request: Request, weights_format: str, device: EconomicsDevice) -> Served:
-    """The model in a format; its draft in the same, or in the draft's own first."""
+    """The model in a format; its draft as published, in the same format if that is one of those."""
     target = _pass(request, request.model, weights_format, device)
+    quality = quality_words(request.model, weights_format, request.model.kv_format)
     if request.speculation is None:
-        return Served(weights_format=weights_format, target=target)
+        return Served(weights_format=weights_format, quality=quality, target=target)
     draft = request.speculation.draft
-    names = draft.weights_formats
+    names = draft.published_weights
     draft_format = weights_format if weights_format in names else names[0]
     return Served(
         weights_format=weights_format,
+        quality=quality,
         target=target,
         draft=_pass(request, draft, draft_format, device),
         draft_format=draft_format,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
-from planner.estimates.serving.deployments import deployments, kind_of
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.kernels import KernelClock, unmeasured
@@ -35,6 +35,7 @@ from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
 from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.quality import among_variants, quality_problems, usual_formats
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
@@ -42,11 +43,13 @@ from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
 
-USUAL_FORMAT = "bf16"
 REFUSED = {"demand": "plans of an engine are of one deployment"}
 """Why an engine's plans cannot be held to a limit, where more can be said than that."""
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
+
+_WEIGHTS = ("gemm", "experts")
+"""Families of kernels that read weights."""
 
 
 def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
@@ -119,11 +122,10 @@ def engine_request(
     Raises:
         RequestError: with every problem, not only the first.
     """
-    limit = targets.quality_loss_fraction
-    served = [model, *(one for one in variants if limit is None or loss_of(one) <= limit)]
-    usual = dict.fromkeys(usual_weights(one) for one in served)
-    weights, caches = weights_formats or tuple(usual), kv_formats or (USUAL_FORMAT,)
-    asked = [_asked_model(one, weights_formats) for one in served]
+    served = [model, *among_variants(model, variants, targets)]
+    asked = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
+    weights = dict.fromkeys(name for one in asked for name in one.weights_formats)
+    caches = kv_formats or (model.kv_format,)
     request = EngineRequest(
         model=asked[0],
         cluster=AskedPool(
@@ -138,7 +140,7 @@ def engine_request(
         targets=targets,
         formats=tuple(
             ServedFormats(weights=one, experts=one, cache=cache)
-            for one in dict.fromkeys(weights)
+            for one in weights
             for cache in dict.fromkeys(caches)
         ),
         batches=tuple(sorted({*(batches or ENGINE_BATCHES)})),
@@ -150,12 +152,12 @@ def engine_request(
         variants=tuple(asked[1:]),
         overlaps=tuple(dict.fromkeys(overlaps or OVERLAPS[:1])),
         drafting=drafting,
-        measured_by=machines.kernels.measured_by,
     )
     problems = [
         *_problems(request),
         *_chunk_problems(served, request, machines.engine),
-        *_variant_problems(model, variants, targets),
+        *_variant_problems(model, variants),
+        *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),
         *_context_problems(model, variants, workload),
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
     ]
@@ -176,14 +178,29 @@ def _record_problems(
         yield from architecture_problems(one, f"variants[{i}]")
 
 
-def _asked_model(model: Architecture, weights: Sequence[str] | None) -> AskedModel:
+def _asked_model(
+    model: Architecture, named: Sequence[str] | None, targets: Targets, kernels: KernelTable
+) -> AskedModel:
+    usual = _measured(usual_formats(model, targets), kernels)
     return AskedModel(
         name=model.name,
         title=model.title,
-        kind=kind_of(model),
-        weights_formats=tuple(weights or (usual_weights(model),)),
+        weights_formats=tuple(named or usual),
+        usual_formats=usual,
         quality_loss_fraction=loss_of(model),
         quality=model.variant.quality if model.variant else "",
+    )
+
+
+def _measured(formats: tuple[str, ...], kernels: KernelTable) -> tuple[str, ...]:
+    """Those of some formats that the device's kernels were measured in; all if none was."""
+    return (
+        tuple(
+            name
+            for name in formats
+            if name in KNOWN_FORMATS and not any(unmeasured(kernels, _WEIGHTS, name, asked_by=""))
+        )
+        or formats
     )
 
 
@@ -198,14 +215,8 @@ def loss_of(model: Architecture) -> float:
     return 1.0 if loss is None else loss
 
 
-def _variant_problems(
-    model: Architecture, variants: Sequence[Architecture], targets: Targets
-) -> Iterator[Problem]:
-    """Models that are no variants of the one asked for, and limits that mean nothing."""
-    if targets.quality_loss_fraction is not None and not variants:
-        fact = "limits what variants lose, and there are none to choose from"
-        remedy = "name the formats that are good enough: `--weights`, `--kv`; or add `--variants`"
-        yield Problem(where="--max-quality-loss", fact=fact, remedy=remedy)
+def _variant_problems(model: Architecture, variants: Sequence[Architecture]) -> Iterator[Problem]:
+    """Models that are no variants of the one asked for."""
     for one in variants:
         of = one.variant.of if one.variant else ""
         if of != model.name:
@@ -239,12 +250,6 @@ def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[
         yield Problem(where="--acceptance", value=value, fact=fact)
     if min(drafting.lookaheads, default=0) < 1:
         yield Problem(where="--lookahead", fact="is below one")
-
-
-def usual_weights(model: Architecture) -> str:
-    """The format that the weights are published in, or 16 bits where engines have no such."""
-    published = model.weights_format or USUAL_FORMAT
-    return published if published in KNOWN_FORMATS else USUAL_FORMAT
 
 
 def _problems(request: EngineRequest) -> Iterator[Problem]:
@@ -296,7 +301,7 @@ def _unmeasured(
 ) -> Iterator[Problem]:
     """Formats that are asked for and that the device's kernels were not measured in."""
     for option, asked, families in (
-        ("--weights", weights, ("gemm", "experts")),
+        ("--weights", weights, _WEIGHTS),
         ("--kv", caches, ("decode_attention",)),
     ):
         for name in asked or ():
@@ -321,7 +326,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     weights = tuple(dict.fromkeys(one.weights for one in request.formats))
     caches = tuple(dict.fromkeys(one.cache for one in request.formats))
     drafting = request.drafting
-    usual = tuple(dict.fromkeys((usual_weights(model), *(usual_of(request)))))
+    usual = dict.fromkeys(name for one in request.models for name in one.usual_formats)
     options = {
         "--engine": (request.engine, None),
         "--model": (request.model.name, DEFAULT_MODEL),
@@ -336,7 +341,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--draft": (drafting and drafting.kind, None),
         "--acceptance": (drafting and f"{drafting.acceptance:.12g}", None),
         "--lookahead": (drafting and span_text(drafting.lookaheads), None),
-        "--kv": (",".join(caches), USUAL_FORMAT),
+        "--kv": (",".join(caches), model.kv_format),
         "--batch": (span_text(request.batches), span_text(ENGINE_BATCHES)),
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
         **limit_options(targets),
@@ -348,12 +353,6 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     said = {name: str(value) for name, (value, default) in options.items() if value != default}
     said.update(changes)
     return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
-
-
-def usual_of(request: EngineRequest) -> tuple[str, ...]:
-    """Formats that variants are published in, where no format was named."""
-    alone = all(len(one.weights_formats) == 1 for one in request.models)
-    return tuple(one.weights_formats[0] for one in request.variants) if alone else ()
 
 
 def _scaled(value: float | None, factor: float, unit: str) -> str | None:

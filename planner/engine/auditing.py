@@ -57,7 +57,7 @@ def audit_engine(
             product of experts where there are several attention ranks.
         batch: sequences on one attention rank.
         chunk_tokens: most tokens of a pass; the engine's usual.
-        weights_format, kv_format: as published and 16 bits, where left out.
+        weights_format, kv_format: as published where left out.
 
     Raises:
         RequestError: an amount cannot be, or the engine does not run it so; all are listed.

@@ -20,6 +20,7 @@ from planner.predicting import Machines, Speculating, predict
 from planner.predictions import Interval, Prediction
 from planner.quantities import broken_limits
 from planner.specs.architecture import Architecture
+from planner.specs.quality import quality_words
 
 TOLERANCE = 1e-9
 
@@ -44,6 +45,7 @@ def describe_choice(
     """
     table = choices.table.take(np.array([column]))
     asked = request.models[int(choices.model_index[column])]
+    formats = table.formats[int(table.format_index[0])]
     n_drafted, drafting = int(choices.n_drafted[column]), request.drafting
     speculating = None
     if n_drafted and drafting:
@@ -61,7 +63,8 @@ def describe_choice(
         model=asked.name,
         variant="" if asked == request.model else asked.name,
         quality_loss_fraction=asked.quality_loss_fraction,
-        formats=table.formats[int(table.format_index[0])],
+        formats=formats,
+        quality=quality_words(model, formats.weights, formats.cache),
         n_tensor=int(table.n_tensor[0]),
         n_data=int(table.n_data[0]),
         n_stages=int(table.n_stages[0]),

@@ -86,8 +86,7 @@ def plan_engine(
         hit_fraction: share of the input that the prefix cache already has.
         targets: `min_batch` counts the sequences of all attention ranks; a demand cannot be
             asked for, and a loss of quality is one of variants.
-        weights_formats: to choose from; as published where left out.
-        kv_formats: to choose from; 16 bits where left out.
+        weights_formats, kv_formats: to choose from; as published where left out.
         batches: sequences on one attention rank to choose from.
         chunks: most tokens of a pass to choose from.
         confidence: plan against the upper end of the interval that holds this share of all

@@ -180,9 +180,9 @@ def _evaluated(
 
 
 def _draft_formats(draft: ModelSpec, target: NumberFormats) -> NumberFormats:
-    """The target's format where the draft has it, else the draft's own first."""
-    weights = target.weights if target.weights in draft.weights_formats else None
-    return NumberFormats(weights=weights or draft.weights_formats[0], kv=draft.kv_format)
+    """As the draft is published: in the target's format if it is one of those, else the first."""
+    weights = target.weights if target.weights in draft.published_weights else None
+    return NumberFormats(weights=weights or draft.published_weights[0], kv=draft.kv_format)
 
 
 def _undominated(time: FloatArray, size: FloatArray) -> BoolArray:

@@ -70,11 +70,15 @@ class Written(Limits):
     ] = "cost"
     weights: Annotated[
         tuple[str, ...],
-        _text(_SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
+        _text(
+            _SEARCH,
+            "FORMATS",
+            "Weights formats to choose from, like bf16,int8; default: as published.",
+        ),
     ] = ()
     kv: Annotated[
         tuple[str, ...],
-        _text(_SEARCH, "FORMATS", "KV cache formats to choose from; default: the model's usual."),
+        _text(_SEARCH, "FORMATS", "KV cache formats to choose from; default: as published."),
     ] = ()
     allow_formats: Annotated[
         tuple[str, ...],
@@ -281,7 +285,7 @@ class WrittenAudit(_WithoutLimits):
         ),
     ] = ""
     weights: Annotated[
-        tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its weights; default: its first.")
+        tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its weights; default: as published.")
     ] = ()
     kv: Annotated[
         tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its KV cache; default: the usual one.")
@@ -309,7 +313,6 @@ class WrittenAudit(_WithoutLimits):
     prefer: Annotated[str | None, Parameter(show=False)] = None
     max_quality_loss: Annotated[str | None, Parameter(show=False)] = None
     objective: Annotated[str, Parameter(show=False)] = "cost"
-    allow_formats: Annotated[tuple[str, ...], Parameter(show=False)] = ()
     prefill: Annotated[str | None, Parameter(show=False)] = None
     prefill_batch: Annotated[str | None, Parameter(show=False)] = None
     gap: Annotated[str, Parameter(show=False)] = "0"
@@ -419,7 +422,9 @@ class WrittenPrediction:
     experts: Annotated[
         str | None, _text(_DEPLOYED, "FORMAT", "Of routed experts; default: as `--weights`.")
     ] = None
-    kv: Annotated[str, _text(_DEPLOYED, "FORMAT", "Of the cache.")] = "bf16"
+    kv: Annotated[
+        str | None, _text(_DEPLOYED, "FORMAT", "Of the cache; default: as published.")
+    ] = None
     chunk: Annotated[
         str | None, _text(_DEPLOYED, "TOKENS", "Most tokens of a pass; default: the engine's.")
     ] = None

@@ -42,7 +42,9 @@ class WrittenStages:
     experts: Annotated[
         str | None, text(DEPLOYED, "FORMAT", "Of routed experts; default: as `--weights`.")
     ] = None
-    kv: Annotated[str, text(DEPLOYED, "FORMAT", "Of the cache.")] = "bf16"
+    kv: Annotated[str | None, text(DEPLOYED, "FORMAT", "Of the cache; default: as published.")] = (
+        None
+    )
 
     objective: Annotated[
         str,

@@ -110,10 +110,12 @@ def _active(architecture: Architecture) -> str:
 
 
 def _weights(architecture: Architecture) -> str:
-    found = architecture.weights_format
-    if found is None:
+    if not architecture.published_weights:
         return "the config does not say their format"
-    return f"{found} {show(architecture.n_params * FORMAT_BYTES[found], 'B')}"
+    return ", ".join(
+        f"{name} {show(architecture.n_params * FORMAT_BYTES[name], 'B')}"
+        for name in architecture.published_weights
+    )
 
 
 def _sources(architecture: Architecture) -> str:

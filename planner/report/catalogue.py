@@ -34,9 +34,10 @@ _SIZE = (
     ("counted", "{counted} parameters", ""),
     ("active", "{active}", "check.n_params_active"),
     ("as served", "{as_served} parameters", "shape.n_heads_served"),
-    ("weights", "{weights}", "formats.weights"),
-    ("KV cache", "{kv} a token, {model.kv_format}", "formats.kv"),
-    ("  or in", "{caches}", "formats.kv_formats"),
+    ("weights", "{as_published}", "formats.published.weights"),
+    ("  or in", "{weights}", "formats.weights"),
+    ("KV cache", "{kv} a token, {model.kv_format}", "formats.published.kv"),
+    ("  or in", "{caches}", "formats.kv"),
     ("activations", "{model.activation_format}", "formats.activation"),
 )
 
@@ -84,9 +85,9 @@ def model_text(model: ModelSpec) -> str:
         "published": amount(model.n_params_published),
         "counted": amount(model.n_params),
         "as_served": amount(model.n_params_served),
-        "weights": ", ".join(
-            f"{name} {show(model.n_params_served * FORMAT_BYTES[name], 'B')}"
-            for name in model.weights_formats
+        "as_published": _weights_text(model, model.published_weights),
+        "weights": _weights_text(
+            model, [name for name in model.weights_formats if name not in model.published_weights]
         ),
         "active": f"{amount(model.n_active_params_published)} parameters for a token"
         if model.n_active_params_published
@@ -107,6 +108,13 @@ def model_text(model: ModelSpec) -> str:
             section("size", figure_lines(filled(_SIZE), model.provenance)),
             assumed_text(model.provenance),
         )
+    )
+
+
+def _weights_text(model: ModelSpec, formats: Sequence[str]) -> str:
+    """`bf16 16 GB, fp8 8.03 GB`."""
+    return ", ".join(
+        f"{name} {show(model.n_params_served * FORMAT_BYTES[name], 'B')}" for name in formats
     )
 
 

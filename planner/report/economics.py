@@ -16,7 +16,6 @@ from planner.estimates.economics.recount import PassCount, Way
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.survey_words import ECONOMICS_WORDS
-from planner.report.times import times_lines
 from planner.report.words import amount, limit_label, limit_text, plural, target_texts
 from planner.results import LimitUse
 from planner.units import show
@@ -42,7 +41,7 @@ def economics_text(plan: EconomicsPlan, width: int) -> str:
     """
     best = plan.deployment
     sections = (
-        "\n".join([*wrapped(best.summary, width), *times_lines(plan, width), _headline(best)]),
+        "\n".join([*wrapped(best.summary, width), _headline(best)]),
         section("request", labelled(_request_rows(plan), width)),
         section("layout", labelled(_layout_rows(best.layout, best.step), width)),
         section("where the time goes", _time_lines(best)),
@@ -68,11 +67,14 @@ def _headline(best: EconomicsDeployment) -> str:
 def _request_rows(plan: EconomicsPlan) -> list[tuple[str, str]]:
     request = plan.request
     decode = request.served[0].target
+    chosen = plan.deployment.weights_format
+    served = next(one for one in request.served if one.weights_format == chosen)
     return [
         ("cost model", ECONOMICS_WORDS),
         ("model", f"{decode.model.title}, {amount(decode.n_context_tokens)} tokens of context"),
         ("pool", f"{request.n_devices} × {decode.device.title}"),
         ("weights", " or ".join(served.weights_format for served in request.served)),
+        ("quality", served.quality),
         ("memory", f"{request.memory}: {_MEMORY[request.memory]}"),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
         ("objective", request.objective),

@@ -15,9 +15,10 @@ from planner.placement_results import (
 from planner.report.floorplan_map import placement_map
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
-from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Obstacle
+from planner.specs.models import ModelSpec
+from planner.specs.quality import quality_words
 from planner.units import show
 
 MOST_LISTED = 12
@@ -34,12 +35,7 @@ def placement_line(placement: Placement) -> str:
 
 
 def placement_text(
-    placement: Placement,
-    width: int,
-    *,
-    ranks: bool = False,
-    floorplan: FloorPlan | None = None,
-    is_part: bool = False,
+    placement: Placement, width: int, *, ranks: bool = False, floorplan: FloorPlan | None = None
 ) -> str:
     """The whole report, in lines of at most `width` columns.
 
@@ -48,12 +44,10 @@ def placement_text(
         width: columns, 60 or more.
         ranks: whether to list every rank.
         floorplan: the cluster, for a map of it; None for none.
-        is_part: of a report that has said whose times these are.
     """
-    times = [] if is_part else times_lines(placement, width)
     replicas = placement.replicas if ranks else placement.replicas[:MOST_LISTED]
     sections = (
-        "\n".join([*wrapped(placement_line(placement), width), *times]),
+        "\n".join(wrapped(placement_line(placement), width)),
         section("cluster", labelled(_cluster_rows(placement), width)),
         section("models", _model_lines(placement)),
         section("recipes", _recipe_lines(placement, width)),
@@ -91,19 +85,23 @@ def _model_lines(placement: Placement) -> list[str]:
 def _recipe_lines(placement: Placement, width: int) -> list[str]:
     """Figures of each recipe, and under them its layout, wrapped."""
     lines = []
+    models = {one.model.name: one.model for one in placement.request.models}
     for number, recipe in enumerate(placement.recipes):
         n_replicas = sum(one.recipe == number for one in placement.replicas)
-        lines += _recipe(number, recipe, n_replicas, width)
+        lines += _recipe(number, recipe, n_replicas, models[recipe.model], width)
     return lines
 
 
-def _recipe(number: int, recipe: Recipe, n_replicas: int, width: int) -> list[str]:
+def _recipe(
+    number: int, recipe: Recipe, n_replicas: int, model: ModelSpec, width: int
+) -> list[str]:
     it = recipe.deployment
+    quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
     times = f"TPOT {show(it.tpot_s, 's')}, TTFT {show(it.ttft_s, 's')}"
     rate = show(it.output_tokens_per_s, "token/s")
     head = f"{n_replicas} × {recipe.model} on {recipe.kind}{slow}: {times}, {rate} each"
-    text = f"{it.summary}; within one {recipe.span}"
+    text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
     first, *rest = wrapped(head, width - 7)
     body = [*rest, *wrapped(text, width - 7)]
     return [f"{number:>3}  {first}", *("     " + line for line in body)]

@@ -11,6 +11,7 @@ from planner.certificates import OPTIMAL, Certificate
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import prover_rows, status_text
 from planner.report.words import plural
+from planner.specs.quality import quality_words
 from planner.staging_results import StageLine, StagePlan, StagingConflict
 from planner.units import show
 
@@ -130,6 +131,7 @@ def _proof_lines(plan: StagePlan, width: int) -> list[str]:
             f"{plural(work.batch, 'sequence')} in flight, {work.n_input_tokens} tokens in, "
             f"{work.n_output_tokens} out; {_formats(plan)}",
         ),
+        ("quality", _quality_text(plan)),
         (
             "solved",
             f"{plural(found.n_programs, 'program')} of up to {found.n_solved:,} stages",
@@ -174,6 +176,11 @@ def _formats(plan: StagePlan) -> str:
     formats = plan.request.formats
     experts = "" if formats.experts == formats.weights else f", {formats.experts} experts"
     return f"{formats.weights} weights{experts}, {formats.cache} cache"
+
+
+def _quality_text(plan: StagePlan) -> str:
+    formats = plan.request.formats
+    return quality_words(plan.request.model, formats.weights, formats.cache)
 
 
 def staging_conflict_text(conflict: StagingConflict, width: int) -> str:

@@ -15,7 +15,6 @@ from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
-from planner.report.times import times_lines
 from planner.report.words import (
     PREFILL_WORDS,
     amount,
@@ -26,7 +25,7 @@ from planner.report.words import (
     target_texts,
 )
 from planner.results import Deployment, LimitUse, Mesh, Plan
-from planner.specs.quality import kv_losses, weights_losses
+from planner.specs.quality import quality_words
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches
 from planner.specs.spans import span_text
@@ -77,7 +76,7 @@ def plan_text(plan: Plan, width: int) -> str:
     best, request = plan.deployment, plan.served
     offered = (request.prefill_batches, request.batches)
     sections = (
-        "\n".join([best.summary, *times_lines(plan, width), headline(best)]),
+        f"{best.summary}\n{headline(best)}",
         section("request", request_lines(request, width)),
         section("variants", labelled(_variant_rows(plan), width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
@@ -227,12 +226,9 @@ def _demand_text(best: Deployment) -> str:
 
 
 def _quality_text(plan: Plan) -> str:
-    """What the formats lose by the model's file; nothing where no limit was asked for."""
-    if plan.request.targets.quality_loss_fraction is None:
-        return ""
-    model, best = plan.served.model, plan.deployment
-    losses = weights_losses(model)[best.weights_format], kv_losses(model)[best.kv_format]
-    return f"weights lose {percent(losses[0])}, KV cache {percent(losses[1])}, by the model's file"
+    """What the formats lose by the model's file."""
+    best = plan.deployment
+    return quality_words(plan.served.model, best.weights_format, best.kv_format)
 
 
 def _limit_lines(plan: Plan) -> list[str]:

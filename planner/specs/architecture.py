@@ -8,7 +8,8 @@ beside experts, heads that predict further tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from planner.specs.mixers import Mixer, Recurrence
 from planner.specs.provenance import Provenance
@@ -124,11 +125,18 @@ class Architecture:
         order: index into `layers` of each layer, from input to output.
         predictors: layers that predict further tokens (multi-token prediction): one class, not
             counted in `n_params`; None without.
-        weights_format: format that the weights are published in; None if the config says none.
+        published_weights: formats that the weights are published in; none if the config says none.
         activation_format: what activations and 16-bit multiplications are in.
         n_context_tokens: longest context that it was made for; None if unknown.
         n_other_params: learned positions, the final norm, what belongs to no layer.
         n_params_published: where known.
+        weights_formats: formats that the weights may take where they are asked for; the published
+            ones alone where left out.
+        kv_format: of the cache as published; that of activations where left out.
+        kv_formats: formats that it may take, `kv_format` among them.
+        quality_losses: of weights formats, the share of a benchmark's score that is lost against
+            the published one, where that is known [1].
+        kv_quality_losses: likewise of formats of the cache, against `kv_format`.
         is_parallel_block: attention and FFN read the same input and share a collective.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
             are started with; empty if it was never published.
@@ -141,7 +149,7 @@ class Architecture:
     tied_embeddings: bool
     layers: tuple[LayerClass, ...]
     order: tuple[int, ...]
-    weights_format: str | None
+    published_weights: tuple[str, ...]
     activation_format: str
     n_context_tokens: int | None = None
     predictors: LayerClass | None = None
@@ -149,8 +157,22 @@ class Architecture:
     n_params_published: float | None = None
     variant: Variant | None = None
     provenance: tuple[Provenance, ...] = ()
+    weights_formats: tuple[str, ...] = ()
+    kv_format: str = ""
+    kv_formats: tuple[str, ...] = ()
+    quality_losses: Mapping[str, float] = field(default_factory=dict)
+    kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
     is_parallel_block: bool = False
     repository: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.weights_formats:
+            published = self.published_weights or (self.activation_format,)
+            object.__setattr__(self, "weights_formats", published)
+        if not self.kv_format:
+            object.__setattr__(self, "kv_format", self.activation_format)
+        if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`
+            object.__setattr__(self, "kv_formats", (self.kv_format, *self.kv_formats))
 
     @property
     def n_layers(self) -> int:

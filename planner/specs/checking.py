@@ -54,7 +54,12 @@ def request_problems(request: Request) -> list[Problem]:
         *_context_problems(request),
     ]
     wrong_formats = list(_format_problems(request))
-    return [*problems, *wrong_formats, *(() if wrong_formats else quality_problems(request))]
+    if wrong_formats:
+        return [*problems, *wrong_formats]
+    lossy = quality_problems(
+        request.model, request.targets, request.weights_formats, request.kv_formats
+    )
+    return [*problems, *lossy]
 
 
 def _record_problems(request: Request) -> Iterator[Problem]:

@@ -14,9 +14,8 @@ from planner.specs.huggingface.layers import Layer, class_of, classes_of, name_o
 from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 from planner.specs.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
 from planner.specs.provenance import Provenance
+from planner.specs.quality import as_published
 
-_CACHE_FORMATS = ("bf16", "fp8")  # vLLM, --kv-cache-dtype
-_UNSERVED = ("fp32",)  # saved so, served in 16 bits
 _HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"
 
 
@@ -38,7 +37,12 @@ def architecture_of(model: ModelSpec) -> Architecture:
         tied_embeddings=model.tied_embeddings,
         layers=classes,
         order=order,
-        weights_format=model.weights_formats[0] if model.weights_formats else None,
+        published_weights=model.published_weights,
+        weights_formats=model.weights_formats,
+        kv_format=model.kv_format,
+        kv_formats=model.kv_formats,
+        quality_losses=model.quality_losses,
+        kv_quality_losses=model.kv_quality_losses,
         n_context_tokens=model.n_context_tokens,
         activation_format=model.activation_format,
         predictors=_predictors(model, layers[-1]),
@@ -139,9 +143,12 @@ def model_spec_of(
         block="parallel" if architecture.is_parallel_block else "serial",
         tied_embeddings=architecture.tied_embeddings,
         n_params_published=architecture.n_params_published or float(architecture.n_params),
-        weights_formats=_weights_formats(architecture),
-        kv_format=architecture.activation_format,
-        kv_formats=tuple(dict.fromkeys((architecture.activation_format, *_CACHE_FORMATS))),
+        weights_formats=architecture.weights_formats,
+        published_weights=as_published(architecture),
+        kv_format=architecture.kv_format,
+        kv_formats=architecture.kv_formats,
+        quality_losses=architecture.quality_losses,
+        kv_quality_losses=architecture.kv_quality_losses,
         activation_format=architecture.activation_format,
         provenance=_provenance(architecture),
         n_active_params_published=float(architecture.n_active_params) if moe else None,
@@ -271,13 +278,6 @@ def _mtp(architecture: Architecture) -> MtpShape | None:
     if found is None or (found.mixer, found.ffn) != (last.mixer, last.ffn):
         return None
     return MtpShape(n_modules=found.n_layers)
-
-
-def _weights_formats(architecture: Architecture) -> tuple[str, ...]:
-    """The format of the checkpoint, and the one that it can be unpacked to."""
-    found = architecture.weights_format
-    first = () if found is None or found in _UNSERVED else (found,)
-    return tuple(dict.fromkeys((*first, architecture.activation_format)))
 
 
 def _provenance(architecture: Architecture) -> tuple[Provenance, ...]:

@@ -29,13 +29,14 @@ def model_problems(table: Table, shown: str) -> Iterator[Problem]:
         *_window_faults(table),
         # What does not fit together counts wrong besides: that is one fault, told once.
         *(() if in_pieces else _count_faults(table)),
-        *_kv_faults(table),
+        *_format_faults(table),
     ]
     for key, value, fact, remedy in faults:
         text = literal(value)
         yield Problem(where=shown, key=key, value=text, fact=fact, remedy=remedy)
-    for name in ("weights", "kv_formats"):
-        yield from repeated(value_at(table, "formats", name), f"formats.{name}", shown)
+    lists = (("formats", "weights"), ("formats", "kv"), ("formats.published", "weights"))
+    for section, name in lists:
+        yield from repeated(value_at(table, section, name), f"{section}.{name}", shown)
 
 
 _Faults = Iterator[tuple[str, object, str, str]]
@@ -92,10 +93,16 @@ def _window_faults(table: Table) -> _Faults:
         yield "window.n_layers", n_windowed, fact, "count the layers that have a window"
 
 
-def _kv_faults(table: Table) -> _Faults:
-    kv, listed = (value_at(table, "formats", key) for key in ("kv", "kv_formats"))
-    if isinstance(kv, str) and isinstance(listed, list) and listed and kv not in listed:
-        yield "formats.kv_formats", listed, f"lacks formats.kv, `{kv}`", "list it too"
+def _format_faults(table: Table) -> _Faults:
+    for key in ("weights", "kv"):
+        listed = value_at(table, "formats", key)
+        published = value_at(table, "formats.published", key)
+        if not isinstance(listed, list) or not listed:
+            continue
+        for name in published if isinstance(published, list) else [published]:
+            if isinstance(name, str) and name not in listed:
+                fact = f"lacks one that is published, `{name}`"
+                yield f"formats.{key}", listed, fact, "list it too"
 
 
 def _count_faults(table: Table) -> _Faults:

@@ -98,7 +98,10 @@ class ModelSpec:
 
     Args:
         d_ff: FFN dimension of the layers without experts.
-        kv_format: number format of the KV cache, unless another is chosen.
+        weights_formats: formats that its weights may take, where they are asked for.
+        published_weights: those of them that are offered unasked: it is published in them, or its
+            publisher serves it in them; the first of all where left out.
+        kv_format: number format of the KV cache as published, unless another is chosen.
         kv_formats: formats that it may take, `kv_format` among them.
         n_active_params_published: of models with experts, parameters that one token meets.
         moe: experts; None if every FFN is whole.
@@ -133,6 +136,7 @@ class ModelSpec:
     kv_format: str
     activation_format: str
     provenance: tuple[Provenance, ...] = ()
+    published_weights: tuple[str, ...] = ()
     kv_formats: tuple[str, ...] = ()
     n_active_params_published: float | None = None
     moe: MoeShape | None = None
@@ -148,6 +152,8 @@ class ModelSpec:
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`
             object.__setattr__(self, "kv_formats", (self.kv_format, *self.kv_formats))
+        if not self.published_weights:
+            object.__setattr__(self, "published_weights", self.weights_formats[:1])
 
     @property
     def n_params(self) -> int:

@@ -61,16 +61,8 @@ def remark_model(file: ModelFile, shown: str) -> None:
     if moe and not (moe.n_dense_layers and moe.n_dense_layers.value):
         fact = "has no effect: every layer has experts, of `moe.d_expert`"
         remark(Problem(where=shown, key="shape.d_ff", fact=fact))
-    formats = tuple(f"formats.{key}" for key in ("kv", "kv_formats") if _says(file, key))
-    losses = tuple(name for name in ("quality", "kv_quality") if getattr(file, name))
     _remark(
         (
-            Overruled(
-                ENGINES,
-                (*formats, *losses),
-                "have no effect under an engine: it serves the formats that `--weights` and "
-                "`--kv` name, or the published one",
-            ),
             Overruled(
                 ENGINES,
                 ("shape.n_heads_served",) if file.shape.n_heads_served else (),
@@ -79,13 +71,6 @@ def remark_model(file: ModelFile, shown: str) -> None:
         ),
         shown,
     )
-
-
-def _says(file: ModelFile, key: str) -> bool:
-    """Whether a model's file names other formats of the cache than engines' usual one."""
-    if key == "kv":
-        return file.formats.kv.value != "bf16"
-    return file.formats.kv_formats is not None
 
 
 _OF_TORI = (

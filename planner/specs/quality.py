@@ -1,4 +1,7 @@
-"""Which number formats a limit on lost quality leaves to a model.
+"""Which number formats a model is offered in, and what they lose of its quality.
+
+Unasked, a model is served as it is published, and in nothing else: other formats are offered
+where they are named, or where a limit on lost quality says how much may be given up for them.
 
 A model's file says, format by format, what share of a benchmark's score is lost against the
 format that it was published in. A format of which it says nothing has no known loss, and a
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from planner.errors import Problem
 from planner.specs.contexts import context_problems
@@ -18,24 +21,66 @@ from planner.specs.records import ModelSpec, Workload
 from planner.specs.targets import Targets
 
 if TYPE_CHECKING:
+    from planner.specs.architecture import Architecture
+    from planner.specs.provenance import Provenance
     from planner.specs.request import Request
 
 OPTION = "--max-quality-loss"
 
+UNSERVED = ("fp32",)
+"""Formats that models are published in and that nobody serves.
 
-def weights_losses(model: ModelSpec) -> Mapping[str, float]:
+They are served in 16 bits: vLLM, `--dtype auto`.
+"""
+
+
+_Model = TypeVar("_Model", "ModelSpec", "Architecture")
+
+
+class Formatted(Protocol):
+    """A model with the formats that it may take, as layouts or as engines see it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def weights_formats(self) -> tuple[str, ...]: ...
+
+    @property
+    def published_weights(self) -> tuple[str, ...]: ...
+
+    @property
+    def activation_format(self) -> str: ...
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]: ...
+
+    @property
+    def kv_format(self) -> str: ...
+
+    @property
+    def kv_formats(self) -> tuple[str, ...]: ...
+
+    @property
+    def quality_losses(self) -> Mapping[str, float]: ...
+
+    @property
+    def kv_quality_losses(self) -> Mapping[str, float]: ...
+
+
+def weights_losses(model: Formatted) -> Mapping[str, float]:
     """Known relative loss of each weights format [1]."""
     return model.quality_losses
 
 
-def kv_losses(model: ModelSpec) -> Mapping[str, float]:
+def kv_losses(model: Formatted) -> Mapping[str, float]:
     """Known relative loss of each format of the KV cache [1]."""
     return {model.kv_format: 0.0, **model.kv_quality_losses}
 
 
 def among_variants(
-    model: ModelSpec, variants: Sequence[ModelSpec], targets: Targets
-) -> tuple[ModelSpec, ...]:
+    model: Formatted, variants: Sequence[_Model], targets: Targets
+) -> tuple[_Model, ...]:
     """Variants that the limit on quality leaves, with what their formats lose against the model.
 
     What a variant and a format lose is compounded: each keeps its share of what is left, which
@@ -85,34 +130,47 @@ def variant_problems(
         yield from context_problems(one, *tokens, asked_by="--variants")
 
 
-def usual_formats(model: ModelSpec, targets: Targets) -> tuple[str, ...]:
-    """The weights formats of a model that the limit on quality leaves; all if it leaves none."""
+def usual_formats(model: Formatted, targets: Targets) -> tuple[str, ...]:
+    """Weights formats that a model is offered in where none is named.
+
+    As it is published; with a limit on lost quality, in all that are known to keep it. Where the
+    limit leaves none, it is as without one, and `quality_problems` refuses it.
+    """
     limit = targets.quality_loss_fraction
+    published = as_published(model)
     if limit is None:
-        return model.weights_formats
-    return _within(model.weights_formats, weights_losses(model), limit) or model.weights_formats
+        return published
+    return _within(model.weights_formats, weights_losses(model), limit) or published
+
+
+def as_published(model: Formatted) -> tuple[str, ...]:
+    """Formats that weights are served in as they are published; of 16 bits where none is known."""
+    served = tuple(name for name in model.published_weights if name not in UNSERVED)
+    return served or (model.activation_format,)
 
 
 def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -> tuple[str, ...]:
     return tuple(name for name in formats if losses.get(name, float("inf")) <= limit)
 
 
-def quality_problems(request: Request) -> Iterator[Problem]:
+def quality_problems(
+    model: Formatted, targets: Targets, asked_weights: Sequence[str], asked_caches: Sequence[str]
+) -> Iterator[Problem]:
     """Formats that were asked for and that the limit on quality forbids."""
-    limit, model = request.targets.quality_loss_fraction, request.model
+    limit = targets.quality_loss_fraction
     if limit is None or not 0 <= limit < 1:
         return
     weights = weights_losses(model)
     kept = _within(model.weights_formats, weights, limit)
-    if not kept and set(request.weights_formats) == set(model.weights_formats):
+    if not kept and set(asked_weights) == set(as_published(model)):
         fact = f"forbids every format of `{model.name}`: {_known(model.weights_formats, weights)}"
         remedy = _looser(model.weights_formats, weights)
         yield Problem(where=OPTION, value=percent(limit), fact=fact, remedy=remedy)
     else:
-        yield from _forbidden("--weights", request.weights_formats, kept, (weights, limit))
+        yield from _forbidden("--weights", asked_weights, kept, (weights, limit))
     caches = kv_losses(model)
     within = _within(model.kv_formats, caches, limit)
-    yield from _forbidden("--kv", request.kv_formats, within, (caches, limit))
+    yield from _forbidden("--kv", asked_caches, within, (caches, limit))
 
 
 def _forbidden(
@@ -148,6 +206,32 @@ def _looser(formats: Sequence[str], losses: Mapping[str, float]) -> str:
     if not known:
         return "say in `[quality]` of its file what each format loses"
     return f"write `{OPTION} {percent(min(known))}` or more"
+
+
+def _is_assumed(model: Formatted, key: str) -> bool:
+    return any(value.key == key and value.is_assumed for value in model.provenance)
+
+
+def quality_words(model: Formatted, weights: str, cache: str) -> str:
+    """What formats lose against the published ones, as far as it is known.
+
+    `as published`; `int4 weights lose 1.2%, fp8 KV cache: not known`.
+    """
+    published = as_published(model)
+    said = []
+    for names, name, part, losses, section in (
+        (published, weights, "weights lose", weights_losses(model), "quality"),
+        ((model.kv_format,), cache, "KV cache loses", kv_losses(model), "kv_quality"),
+    ):
+        what, loss = part.rpartition(" ")[0], losses.get(name)
+        if loss is None and name not in names[:1]:
+            said.append(f"{name} {what}: not known")
+        elif loss:
+            assumed = " (assumed)" if _is_assumed(model, f"{section}.{name}") else ""
+            said.append(f"{name} {part} {percent(loss)}{assumed}")
+        elif name not in names:
+            said.append(f"{name} {part} nothing")
+    return ", ".join(said) or "as published"
 
 
 def percent(fraction: float) -> str:

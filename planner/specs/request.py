@@ -78,7 +78,7 @@ class Request:
             `cost` lets prefill batch.
         objective: what to minimise (of throughput: to maximise), one of `OBJECTIVES`.
         options: how to solve.
-        kv_formats: formats that the KV cache may take; the model's usual one where left out.
+        kv_formats: formats that the KV cache may take; the published one where left out.
         speculation: a draft model that decode may use.
         variants: models that may be served in the model's place.
     """

@@ -256,10 +256,19 @@ class Mtp(Section):
     n_params: Sourced[Number] | None = None
 
 
-class Formats(Section):
-    weights: Sourced[Annotated[list[Format], AfterValidator(not_empty)]]
+SomeFormats = Annotated[list[Format], AfterValidator(not_empty)]
+
+
+class Published(Section):
+    weights: Sourced[SomeFormats]
     kv: Sourced[Format]
-    kv_formats: Sourced[Annotated[list[Format], AfterValidator(not_empty)]] | None = None
+
+
+class Formats(Section):
+    plain = frozenset({"source", "published"})
+    published: Published
+    weights: Sourced[SomeFormats]
+    kv: Sourced[SomeFormats]
     activation: Sourced[Format]
 
 

@@ -48,8 +48,10 @@ def read_table(
 
 
 def value_at(table: Table, section: str, key: str, *, default: object = None) -> Any:  # noqa: ANN401 as TOML has it
-    """A value, whether it stands alone or with its source."""
-    inner = table.get(section)
+    """A value, whether it stands alone or with its source; sections within others have a dot."""
+    inner: object = table
+    for name in section.split("."):
+        inner = inner.get(name) if isinstance(inner, dict) else None
     found = inner.get(key, default) if isinstance(inner, dict) else default
     return found.get("value", default) if isinstance(found, dict) else found
 

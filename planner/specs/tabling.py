@@ -111,9 +111,11 @@ def model_table(model: ModelSpec) -> Table:
         "shape": _sourced({name: getattr(model, name) for name in plain}),
         "formats": _sourced(
             {
+                "published": _sourced(
+                    {"weights": list(model.published_weights), "kv": model.kv_format}
+                ),
                 "weights": list(model.weights_formats),
-                "kv": model.kv_format,
-                "kv_formats": list(model.kv_formats),
+                "kv": list(model.kv_formats),
                 "activation": model.activation_format,
             }
         ),

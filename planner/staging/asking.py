@@ -24,6 +24,7 @@ from planner.specs.engine_files import load_engine
 from planner.specs.finding import patterns
 from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
+from planner.specs.quality import as_published
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.served_formats import ServedFormats
@@ -67,7 +68,7 @@ def cut_stages(
     phase: str = "decode",
     weights_format: str | None = None,
     experts_format: str | None = None,
-    cache_format: str = "bf16",
+    cache_format: str | None = None,
     objective: Objective = "bottleneck",
     solver: str = "highs",
     time_limit_s: float | None = None,
@@ -84,7 +85,7 @@ def cut_stages(
         batch: sequences of a micro-batch.
         n_microbatches: that are in flight; one for each group if None, or one for `latency`.
         phase: `decode` or `prefill`.
-        weights_format, experts_format: as the model is published if None.
+        weights_format, experts_format, cache_format: as the model is published if None.
         objective: `latency` of one pass through all stages, or `bottleneck`: the slowest.
         proof: how many provers have to vouch: `two`, or `one`.
 
@@ -165,12 +166,13 @@ def _counts(**said: int) -> list[Problem]:
 
 
 def served_formats(
-    model: Architecture, weights: str | None, experts: str | None, cache: str
+    model: Architecture, weights: str | None, experts: str | None, cache: str | None
 ) -> ServedFormats:
-    """Formats as asked; else as published, or of 16 bits where kernels do not know those."""
-    usual = model.weights_format or "bf16"
-    weights = weights or (usual if usual in KNOWN_FORMATS else "bf16")
-    return ServedFormats(weights=weights, experts=experts or weights, cache=cache)
+    """Formats as asked; else as published."""
+    weights = weights or as_published(model)[0]
+    return ServedFormats(
+        weights=weights, experts=experts or weights, cache=cache or model.kv_format
+    )
 
 
 def format_problems(formats: ServedFormats) -> list[Problem]:

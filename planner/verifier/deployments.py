@@ -164,8 +164,8 @@ def _drafted(
     if plan.n_drafted not in asked.lookaheads:
         raise Refused("is none of what was offered", path=("n_drafted",), says=plan.n_drafted)
     draft = asked.draft
-    has_format = chosen.weights_format in draft.weights_formats
-    weights = chosen.weights_format if has_format else draft.weights_formats[0]
+    has_format = chosen.weights_format in draft.published_weights
+    weights = chosen.weights_format if has_format else draft.published_weights[0]
     names = (plan.storage, plan.copied_axes, plan.sliced_axes)
     rests = resting(draft, request.cluster, mesh, (weights, draft.kv_format), names)
     way = Way(

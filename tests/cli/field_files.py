@@ -22,9 +22,9 @@ tied_embeddings = false
 context = 4096
 [formats]
 source = "assumed"
+published = { weights = ["bf16", "int8"], kv = "bf16", source = "assumed" }
 weights = ["bf16", "int8"]
-kv = "bf16"
-kv_formats = ["bf16", "fp8"]
+kv = ["bf16", "fp8"]
 activation = "bf16"
 [window]
 source = "assumed"
@@ -75,8 +75,9 @@ source = "assumed"
 n_modules = 1
 [formats]
 source = "assumed"
+published = { weights = ["bf16"], kv = "bf16", source = "assumed" }
 weights = ["bf16"]
-kv = "bf16"
+kv = ["bf16"]
 activation = "bf16"
 [check]
 n_params = { value = 70e6, source = "assumed" }

@@ -22,8 +22,9 @@ tied_embeddings = true
 
 [formats]
 source = "assumed"
+published = { weights = ["bf16", "int8"], kv = "bf16", source = "assumed" }
 weights = ["bf16", "int8"]
-kv = "bf16"
+kv = ["bf16"]
 activation = "bf16"
 
 [check]

@@ -220,7 +220,7 @@ def test_a_request_in_our_own_records_is_planned_at_its_mean_context():
     plan = plan_economics(LLAMA, POOL, workload=workload, batches=BATCHES)
     assert plan.request.served[0].target.n_context_tokens == 1101.0
     assert plan.request.n_cached_tokens == 1201.0
-    assert [served.weights_format for served in plan.request.served] == list(LLAMA.weights_formats)
+    assert [served.weights_format for served in plan.request.served] == ["bf16"]
     assert plan.deployment.n_devices <= POOL.n_devices
 
 
@@ -237,8 +237,9 @@ def test_a_conflict_comes_back_in_our_records_with_a_command_that_works():
 
 def test_formats_that_are_allowed_decide():
     fast = {"objective": "latency", "batches": (1,)}
-    narrow = plan_economics(LLAMA, POOL, **fast).deployment
-    wide = plan_economics(LLAMA, POOL, weights_formats=("bf16",), **fast).deployment
+    every = {"weights_formats": LLAMA.weights_formats}
+    narrow = plan_economics(LLAMA, POOL, **every, **fast).deployment
+    wide = plan_economics(LLAMA, POOL, **fast).deployment
     assert narrow.weights_format == "int4"
     assert wide.weights_format == "bf16"
     assert narrow.tpot_s < wide.tpot_s

@@ -23,6 +23,7 @@ from planner.estimates.serving.request import AskedDrafting
 from planner.estimates.serving.serving import Traffic
 from planner.predicting import Speculating, predict
 from planner.specs.architecture import Architecture
+from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
@@ -46,7 +47,7 @@ def planned(name: str, pool: str, engine: str, **asked: object) -> EnginePlan:
 def by_loops(served: Architecture, pool: str, engine: str, tpot_s: float) -> float:
     """The least cost of all deployments, with and without drafts and overlap, by `predict`."""
     spec = cluster(pool)
-    machines, published = machines_of(spec, engine), served.weights_format or "bf16"
+    machines, published = machines_of(spec, engine), as_published(served)[0]
     formats = ServedFormats(weights=published, experts=published, cache="bf16")
     sizes, best = range(1, spec.n_devices + 1), np.inf
     for tensor, data, stages, expert in itertools.product(sizes, repeat=4):

@@ -24,6 +24,7 @@ from planner.estimates.serving.memory import holding
 from planner.estimates.serving.request import CHUNKS, ENGINE_BATCHES, AskedDrafting
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
 from planner.predicting import predict
+from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import Degrees, SolverOptions, Targets
@@ -64,7 +65,7 @@ def by_loops(name: str, pool: str, engine: str, objective: str, tpot_s: float) -
     """The least objective over all deployments, one `predict` at a time, and their number."""
     spec, served = cluster(pool), model(name)
     machines = machines_of(spec, engine)
-    published = served.weights_format or "bf16"
+    published = as_published(served)[0]
     formats = ServedFormats(weights=published, experts=published, cache="bf16")
     sizes, best, n_kept = range(1, spec.n_devices + 1), np.inf, 0
     for tensor, data, stages, expert in itertools.product(sizes, repeat=4):

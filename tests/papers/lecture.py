@@ -50,7 +50,7 @@ def llama_13b(*mixers: Mixer) -> Architecture:
         tied_embeddings=False,
         layers=layers,
         order=order,
-        weights_format="bf16",
+        published_weights=("bf16",),
         activation_format="bf16",
         n_other_params=5120,
         n_params_published=13_015_864_320,

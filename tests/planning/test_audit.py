@@ -23,12 +23,16 @@ from planner.specs.request import Speculation, Workload
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=256)
 
 
+FORMATS = ("bf16", "fp8", "int8", "int4")
+
+
 def audited(**seen):
-    """The paper's question: Llama 3 70B in 16 bits on a DGX H100."""
+    """The paper's question: Llama 3 70B in 16 bits on a DGX H100, which may take other formats."""
     return audit(
         load_model("llama-3-70b"),
         load_cluster("h100-nvl8-x1"),
         weights_format="bf16",
+        allowed_formats=FORMATS,
         **({"workload": WORKLOAD} | seen),
     )
 
@@ -147,6 +151,19 @@ def test_the_distance_in_cost_is_the_product_of_its_factors(slow_and_small):
     )
 
 
+def test_a_change_of_format_is_offered_where_it_is_allowed_and_as_published(slow_and_small):
+    """bf16 is what runs and what is published, so that nothing is left to change unasked."""
+    asked = {change.name for change in slow_and_small.changes}
+    assert {"fp8 weights", "int4 weights", "fp8 KV cache"} <= asked
+    seen = {"speed_tokens_per_s": 35.0, "batch": 8, "workload": WORKLOAD}
+    llama, pool = load_model("llama-3-70b"), load_cluster("h100-nvl8-x1")
+    unasked = audit(llama, pool, weights_format="bf16", **seen)
+    assert not [change.name for change in unasked.changes if "weights" in change.name]
+    assert len(audit_curves(unasked)) == 1
+    back = audit(llama, pool, weights_format="int4", **seen)
+    assert back.weights_formats == ("int4", "bf16")
+
+
 def test_each_change_is_a_command_that_plans_it(slow_and_small, capsys):
     """At the same speed or better, in the formats and on the devices of the change."""
     seen = slow_and_small.observed
@@ -176,6 +193,7 @@ def test_where_the_model_is_beaten_it_says_what_to_check_and_saves_from_its_own_
         speed_tokens_per_s=70.0,
         utilization_fraction=0.15,
         weights_format="bf16",
+        allowed_formats=FORMATS,
         workload=Workload(n_input_tokens=2048, n_output_tokens=64),
     )
     assert found.cost_factor < 0.9
@@ -258,7 +276,7 @@ def test_what_no_devices_can_do_is_refused_with_its_margin_and_the_nearest_that_
     monkeypatch, seen, options, said
 ):
     """The nearest is accepted, and whatever is a hundredth beyond it is not."""
-    monkeypatch.setattr("planner.audit._audited", lambda request, observed, _: observed)
+    monkeypatch.setattr("planner.audit._audited", lambda request, observed, *_: observed)
     workload = Workload(n_input_tokens=2048, n_output_tokens=64)
     with pytest.raises(RequestError) as caught:
         audited(workload=workload, **seen)

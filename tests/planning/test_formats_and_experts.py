@@ -49,7 +49,7 @@ def test_a_format_that_the_device_does_not_multiply_saves_bytes_but_no_arithmeti
 
 
 @pytest.mark.parametrize("solver", ["highs", "cpsat"])
-@pytest.mark.parametrize(("cluster", "n_devices"), [("h100-nvl8-x16", 8), ("gb200-nvl72-x1", 4)])
+@pytest.mark.parametrize(("cluster", "n_devices"), [("h200-nvl8-x2", 8), ("gb200-nvl72-x1", 8)])
 def test_deepseek_is_planned_with_proof_and_both_solvers_agree(cluster, n_devices, solver):
     found = solve(
         "deepseek-v3",

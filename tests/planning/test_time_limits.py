@@ -60,6 +60,7 @@ def limited(n_looks):
 
 
 def planned(n_looks, **asked):
+    asked = {"weights_formats": ASKED[0].weights_formats} | asked
     return plan(*ASKED, **SMALL, **asked, options=limited(n_looks))
 
 

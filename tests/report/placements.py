@@ -19,7 +19,10 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from tests.report.examples import CLUSTER, DEPLOYMENT, MODEL, PLAN
 
 PLACEMENT = Placement(
-    request=PlacementRequest(site=CLUSTER, models=(Serve(model=MODEL, demand_tokens_per_s=500.0),)),
+    request=PlacementRequest(
+        site=CLUSTER,
+        models=(Serve(model=replace(MODEL, name="mini"), demand_tokens_per_s=500.0),),
+    ),
     pool="pair",
     title="a pair of nodes",
     recipes=(

@@ -28,8 +28,9 @@ block = "serial"
 tied_embeddings = true
 [formats]
 source = "assumed"
+published = { weights = ["bf16"], kv = "bf16", source = "assumed" }
 weights = ["bf16"]
-kv = "bf16"
+kv = ["bf16"]
 activation = "bf16"
 [check]
 n_params = { value = 50, source = "counted by hand" }
@@ -167,9 +168,9 @@ n_modules = 1
 n_params = 1030
 [formats]
 source = "assumed"
+published = { weights = ["fp8"], kv = "bf16", source = "card" }
 weights = ["fp8", "int4"]
-kv = "bf16"
-kv_formats = ["fp8", "bf16"]
+kv = ["fp8", "bf16"]
 activation = "bf16"
 [check]
 n_params = { value = 2258, source = "counted by hand" }

@@ -59,7 +59,9 @@ def test_a_file_may_state_another_tolerance(folder, refused):
 
 
 def test_a_format_is_listed_once(folder, only_problem):
-    folder.spoil("models/tiny.toml", ('["bf16"]', '["bf16", "int8", "bf16"]'))
+    folder.spoil(
+        "models/tiny.toml", ('\nweights = ["bf16"]', '\nweights = ["bf16", "int8", "bf16"]')
+    )
     problem = only_problem(load_model, "tiny")
     assert (problem.key, problem.value, problem.fact) == (
         "formats.weights",

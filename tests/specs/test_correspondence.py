@@ -89,10 +89,22 @@ def test_norms_and_biases_are_all_that_the_layouts_leave_out() -> None:
     assert architecture.n_params - model_spec_of(architecture).n_params == (2 * 32 + 1) * 4_096
 
 
-def test_a_checkpoint_is_served_as_published_or_unpacked() -> None:
-    assert model_spec_of(read("DeepSeek-V3")).weights_formats == ("fp8", "bf16")
-    assert model_spec_of(read("Qwen3-8B")).weights_formats == ("bf16",)
-    assert model_spec_of(read("gemma-2-27b")).weights_formats == ("bf16",)  # saved in fp32
+@pytest.mark.parametrize(
+    ("name", "published", "others"),
+    [
+        ("DeepSeek-V3", "fp8", ("bf16", "int4", "fp4")),
+        ("Qwen3-8B", "bf16", ("fp8", "int8", "int4", "fp4")),
+        ("gemma-2-27b", "bf16", ("fp8", "int8", "int4", "fp4")),  # saved in fp32
+        ("gpt-oss-20b", "mxfp4", ("bf16", "int4", "fp4")),
+    ],
+)
+def test_a_checkpoint_is_served_as_published_and_unpacked_or_rounded_where_asked(
+    name: str, published: str, others: tuple[str, ...]
+) -> None:
+    found = model_spec_of(read(name))
+    assert found.published_weights == (published,)
+    assert found.weights_formats == (published, *others)
+    assert found.quality_losses == {published: 0.0, "bf16": 0.0}
 
 
 @pytest.mark.parametrize(

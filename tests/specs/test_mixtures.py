@@ -114,8 +114,8 @@ def test_the_cache_may_take_other_formats(mixed):
         ("n_tokens = 7", "n_token = 7", "window.n_token", "", "unknown key", "did you mean `n_tokens`?"),
         ("n_tokens = 7", "n_tokens = { value = 7 }", "window.n_tokens", "", "has no source", 'name where the value comes from, or write source = "assumed"'),
         ('["fp8", "int4"]', '["fp8", "mxpf4"]', "formats.weights[1]", "mxpf4", "unknown number format", "did you mean `mxfp4`?"),
-        ('["fp8", "bf16"]', '["fp8"]', "formats.kv_formats", "[fp8]", "lacks formats.kv, `bf16`", "list it too"),
-        ('["fp8", "bf16"]', '["fp8", "bf16", "fp8"]', "formats.kv_formats", "fp8", "is given twice", ""),
+        ('["fp8", "bf16"]', '["fp8"]', "formats.kv", "[fp8]", "lacks one that is published, `bf16`", "list it too"),
+        ('["fp8", "bf16"]', '["fp8", "bf16", "fp8"]', "formats.kv", "fp8", "is given twice", ""),
         ("value = 1874", "value = nan", "check.n_params_active", "nan", "is not a number", ""),
     ],
 )  # fmt: skip

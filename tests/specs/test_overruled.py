@@ -144,10 +144,6 @@ def test_an_ffn_that_no_layer_has_has_no_effect(mixed):
     assert keys(said(load_model, "gpt-oss-120b")) == {"shape.d_ff"}
 
 
-def test_an_engine_reads_formats_from_options(mixed):
-    assert keys(said(load_model, "mixed", ENGINES)) == {"formats.kv_formats"}
-
-
 def test_an_engine_divides_heads_as_published(folder):
     folder.write("models/palm-540b.toml", (ROOT / "models/palm-540b.toml").read_text())
     assert "shape.n_heads_served" in keys(said(load_model, "palm-540b", ENGINES))

@@ -23,12 +23,14 @@ class Served:
 
     Args:
         weights_format: name of the format of the target's weights.
+        quality: what it loses against the format that the model is published in, in words.
         target: its pass over one token of each request.
         draft: the pass of a draft model on the same devices.
         draft_format: name of the format of the draft's weights.
     """
 
     weights_format: str
+    quality: str = ""
     target: DecodePass
     draft: DecodePass | None = None
     draft_format: str = ""

@@ -20,12 +20,20 @@ from planner.specs.huggingface.locating import Located, locate
 from planner.specs.huggingface.parts import Traits
 from planner.specs.huggingface.variants import read_variant
 from planner.specs.ledger import Use
+from planner.specs.models import FORMAT_BYTES
+from planner.specs.quality import UNSERVED
 from planner.specs.texts import UnreadError, json_of, read_text
 
 _INNER = ("text_config", "language_config", "llm_config")
 _OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")
 _QUANTIZATIONS = ("quantization_config", "compression_config")
 _QUANTIZATION_FILE = "hf_quant_config.json"
+
+_ROUNDED = ("fp8", "int8", "int4", "fp4")
+"""Formats that checkpoints are quantised to: vLLM, `--quantization`."""
+
+_CACHES = ("bf16", "fp8")
+"""vLLM, `--kv-cache-dtype`."""
 
 Table = dict[str, Any]
 
@@ -120,6 +128,7 @@ def _architecture(
     problems = [*fields.problems(), *faults, *more, *others]
     if problems:
         raise SpecError(problems)
+    activation = saved_as if saved_as in ("bf16", "fp16") else "bf16"
     classes, order = classes_of(body.layers)
     predictor = None
     if body.predictor is not None and body.n_predictors:
@@ -133,8 +142,8 @@ def _architecture(
         tied_embeddings=is_tied,
         layers=classes,
         order=order,
-        weights_format=quantized or saved_as,
-        activation_format=saved_as if saved_as in ("bf16", "fp16") else "bf16",
+        **_formats(quantized or saved_as, activation),
+        activation_format=activation,
         n_context_tokens=n_context,
         predictors=predictor,
         n_other_params=body.n_other_params,
@@ -143,6 +152,21 @@ def _architecture(
         is_parallel_block=body.is_parallel_block,
         repository=found.repository,
     )
+
+
+def _formats(published: str | None, activation: str) -> dict[str, Any]:
+    """The format of a checkpoint, and those that it may be unpacked or rounded to where asked.
+
+    Of what rounding loses a config says nothing; unpacking to 16 bits keeps every number.
+    """
+    usual = activation if published is None or published in UNSERVED else published
+    narrower = (name for name in _ROUNDED if FORMAT_BYTES[name] < FORMAT_BYTES[usual])
+    return {
+        "published_weights": () if published is None else (published,),
+        "weights_formats": tuple(dict.fromkeys((usual, activation, *narrower))),
+        "kv_formats": tuple(dict.fromkeys((activation, *_CACHES))),
+        "quality_losses": {usual: 0.0, activation: 0.0},
+    }
 
 
 def _quantized(found: Located, table: Table) -> tuple[str | None, list[Problem]]:

@@ -170,20 +170,20 @@ def test_recurrences_cache_nothing() -> None:
 @pytest.mark.parametrize(
     ("config", "formats"),
     [
-        ("Llama-3.1-8B", ("bf16", "bf16")),
-        ("DeepSeek-V3", ("fp8", "bf16")),
-        ("gpt-oss-20b", ("mxfp4", "bf16")),
-        ("Kimi-K2.5", ("int4", "bf16")),
-        ("Nemotron-3-Super-120B-A12B-FP8", ("fp8", "bf16")),
-        ("gemma-2-27b", ("fp32", "bf16")),
-        ("MiniMax-Text-01", (None, "bf16")),
+        ("Llama-3.1-8B", (("bf16",), "bf16")),
+        ("DeepSeek-V3", (("fp8",), "bf16")),
+        ("gpt-oss-20b", (("mxfp4",), "bf16")),
+        ("Kimi-K2.5", (("int4",), "bf16")),
+        ("Nemotron-3-Super-120B-A12B-FP8", (("fp8",), "bf16")),
+        ("gemma-2-27b", (("fp32",), "bf16")),
+        ("MiniMax-Text-01", ((), "bf16")),
     ],
 )
 def test_formats_are_those_of_the_quantization_or_of_the_type_saved(
-    config: str, formats: tuple[str | None, str]
+    config: str, formats: tuple[tuple[str, ...], str]
 ) -> None:
     architecture = read(config)
-    assert (architecture.weights_format, architecture.activation_format) == formats
+    assert (architecture.published_weights, architecture.activation_format) == formats
 
 
 def test_values_say_whether_the_file_or_the_family_gave_them() -> None:

@@ -104,7 +104,7 @@ def test_modelopt_says_the_format_in_a_file_beside_the_config(tmp_path: Path) ->
     shutil.copy(path_of("Qwen3-8B"), tmp_path / "config.json")
     beside = tmp_path / "hf_quant_config.json"
     beside.write_text('{"quantization": {"quant_algo": "NVFP4"}}')
-    assert read_config(tmp_path).weights_format == "fp4"
+    assert read_config(tmp_path).published_weights == ("fp4",)
     beside.write_text('{"quantization": {"quant_algo": "FP3"}}')
     with pytest.raises(SpecError, match=r"quantization\.quant_algo `FP3`"):
         read_config(tmp_path)
