@@ -173,8 +173,8 @@ def axis_all_to_all_s_per_byte(
     """
     k = np.asarray(n_devices, dtype=float)
     load = np.where(wraps, _ring_all_to_all_load(k), _line_all_to_all_load(k))
-    load = np.where(is_switch, transferred_fraction(k), load)
-    return np.divide(np.where(k > 1, load, 0.0), link_bytes_per_s)
+    load = np.where(is_switch, transferred_fraction(k), load)  # each is 0 of one device
+    return np.divide(load, link_bytes_per_s)
 
 
 def _ring_all_to_all_load(k: FloatArray) -> FloatArray:

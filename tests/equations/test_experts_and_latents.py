@@ -167,12 +167,14 @@ def test_a_block_is_its_products_and_its_attention() -> None:
     assert block == pytest.approx(float(core) + _products(3))
 
 
-def test_a_prefill_block_meets_the_causal_half_with_the_token_itself() -> None:
-    flop = 2 * 3 * (10 * 11 / 2) * 2 * (4 + 2 + 3)
+@pytest.mark.parametrize("ramp_tokens", [0, 6])
+def test_a_prefill_block_meets_the_causal_half_with_the_token_itself(ramp_tokens: int) -> None:
+    flop = 2 * 3 * 10 * (11 + ramp_tokens) / 2 * 2 * (4 + 2 + 3)
     moved = 2 * 30 * (2 * 16 + 2 * (2 * 6 + 2 * 3))
     expected = 1e-3 + _products(30) + flop / 0.5e12 + moved / 0.8e9
-    block = latent_block_prefill_s(3, 10, **BLOCK, **PRODUCTS, **RATES, **CORE)
-    assert block == pytest.approx(expected)
+    more = {"ramp_tokens": ramp_tokens}
+    block = latent_block_prefill_s(3, 10, **BLOCK, **PRODUCTS, **RATES, **CORE, **more)
+    assert block == pytest.approx(expected, rel=1e-12)
 
 
 INDEX = {"n_index_heads": 4, "d_index": 8, "n_selected": 20, "index_flop_per_s": 2e12}
