@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
-from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
 from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
@@ -200,6 +200,7 @@ def _prediction(
     return Prediction(
         model=model.name,
         title=model.title,
+        kind=kind_of(model),
         device=machines.device.name,
         engine=engine.name,
         network=machines.network_name,
@@ -232,6 +233,7 @@ def _prediction(
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
         launch=_launch(serving, machines, table, traffic, drafts),
+        measured_by=machines.kernels.measured_by,
     )
 
 

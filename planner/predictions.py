@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]
@@ -173,6 +174,7 @@ class Prediction:
 
     Args:
         model, title: of the model.
+        kind: of the model: `dense`, or `mixture` of experts.
         device, engine, network: what it runs on, by name.
         degrees: devices by what they are used for: tensor, data, pipeline, expert.
         n_devices: all of them.
@@ -192,10 +194,12 @@ class Prediction:
         ridge_flop_per_byte: of the format of most matrices.
         n_assumed: constants without a measurement behind them.
         launch: how the engine is started; None of an engine that a user's file describes.
+        measured_by: engines and versions whose measured kernels times are made of.
     """
 
     model: str
     title: str
+    kind: ModelKind
     device: str
     engine: str
     network: str
@@ -228,3 +232,4 @@ class Prediction:
     n_assumed: int
     provenance: tuple[Provenance, ...]
     launch: Launch | None
+    measured_by: tuple[str, ...]

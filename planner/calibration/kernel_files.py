@@ -87,7 +87,14 @@ def kernel_table(device: str, engine: str) -> KernelTable:
         n_sms=next((one.n_sms for one in tables if one.n_sms), 0),
         provenance=_provenance(kernels),
         rivals=rivals,
+        measured_by=_measured_by([own] if own else tables),
     )
+
+
+def _measured_by(tables: Iterable[KernelTable]) -> tuple[str, ...]:
+    """Engines and versions of tables that hold measured kernels, each once."""
+    measured = [one for one in tables if any(k.fit.n_rows for k in one.kernels.values())]
+    return tuple(dict.fromkeys(f"{one.engine} {one.version}" for one in measured))
 
 
 def sms_of(device: str) -> tuple[int, str]:

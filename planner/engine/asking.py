@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import degrees
-from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.kernels import KernelClock, unmeasured
@@ -152,6 +152,7 @@ def engine_request(
         variants=tuple(asked[1:]),
         overlaps=tuple(dict.fromkeys(overlaps or OVERLAPS[:1])),
         drafting=drafting,
+        measured_by=machines.kernels.measured_by,
     )
     problems = [
         *_problems(request),
@@ -185,6 +186,7 @@ def _asked_model(
     return AskedModel(
         name=model.name,
         title=model.title,
+        kind=kind_of(model),
         weights_formats=tuple(named or usual),
         usual_formats=usual,
         quality_loss_fraction=loss_of(model),

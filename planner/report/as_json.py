@@ -6,6 +6,7 @@
     state        what of the cluster was busy or broken; null where nobody said
     answer       the record of the answer, but for what stands beside it
     certificate  its proof; null where the kind has none
+    times        whose times these are, and how far off such times were; empty without any
     versions     of the planner, and of what it computes with
     data         the files that were read, with their digests
     unverified   JSON pointers to what nobody can recount: seconds, versions; `*` is any index
@@ -30,6 +31,7 @@ from typing import Any
 from planner.errors import PlannerError, RequestError
 from planner.report.answer_kinds import Failure, Path, kind_of
 from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
+from planner.report.times import times_of
 from planner.specs.ledger import files_used
 from planner.specs.spans import spans
 
@@ -59,6 +61,7 @@ def answer_json(answer: object) -> Json:
         "state": state,
         "answer": body,
         "certificate": certificate,
+        "times": [record_json(one) for one in times_of(answer)],
         "versions": versions(),
         "data": [record_json(file) for file in files_used()],
         "unverified": list(kind.unverified),

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from planner.audit_results import Audit
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Deployment
 from planner.units import show
@@ -38,7 +39,7 @@ _REMEDIES: Mapping[str, str] = {
 def audit_text(audit: Audit, width: int) -> str:
     """The whole report, in lines of at most `width` columns where commands fit in that."""
     sections = (
-        "\n".join(wrapped(audit_line(audit), width)),
+        "\n".join([*wrapped(audit_line(audit), width), *times_lines(audit, width)]),
         section("what runs", labelled(_observed_rows(audit), width)),
         section("distance from the frontier, formats unchanged", _distance_lines(audit)),
         section("what explains it", _explained_lines(audit, width - 2)),

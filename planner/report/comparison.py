@@ -13,6 +13,7 @@ from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import case_label, cases_text
 from planner.report.terminal import request_lines
+from planner.report.times import times_lines
 from planner.report.words import limit_label
 from planner.results import Plan
 from planner.surveys import AnyPlan, Comparison, Row
@@ -28,7 +29,7 @@ def comparison_text(comparison: Comparison, width: int) -> str:
     cases = [row.case for row in rows]
     found = [row.plan for row in rows if row.plan is not None]
     head = f"{cases_text(cases)}: {objective_of(comparison.objective).aim}"
-    parts = ["\n".join(wrapped(head, width))]
+    parts = ["\n".join([*wrapped(head, width), *times_lines(comparison, width)])]
     if comparison.best is not None:
         parts[0] = "\n".join([parts[0], *wrapped(best_line(comparison), width)])
         without = {"model", "pool"} if len(rows) > 1 else set()

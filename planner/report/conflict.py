@@ -15,6 +15,7 @@ from __future__ import annotations
 from planner.engine_results import EngineConflict
 from planner.quantities import MEMORY, QUANTITIES, limited_text
 from planner.report.lines import columns, wrapped
+from planner.report.times import times_lines
 from planner.report.words import headline, limit_label, limit_text
 from planner.results import Conflict, Obstacle
 
@@ -25,7 +26,7 @@ def conflict_text(conflict: Conflict | EngineConflict, width: int) -> str:
     """The whole message, in lines of at most `width` columns."""
     hint = f"hint: this has a plan: `{conflict.command}`" if conflict.command else ""
     parts = (
-        "\n".join(wrapped(f"error: {_head(conflict)}", width)),
+        "\n".join([*wrapped(f"error: {_head(conflict)}", width), *times_lines(conflict, width)]),
         _reasons(conflict.obstacles, width, most_offered=max(conflict.request.batches)),
         _reachable(conflict.obstacles),
         _closest(conflict, width),

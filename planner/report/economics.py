@@ -16,6 +16,7 @@ from planner.estimates.economics.recount import PassCount, Way
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.survey_words import ECONOMICS_WORDS
+from planner.report.times import times_lines
 from planner.report.words import amount, limit_label, limit_text, plural, target_texts
 from planner.results import LimitUse
 from planner.units import show
@@ -41,7 +42,7 @@ def economics_text(plan: EconomicsPlan, width: int) -> str:
     """
     best = plan.deployment
     sections = (
-        "\n".join([*wrapped(best.summary, width), _headline(best)]),
+        "\n".join([*wrapped(best.summary, width), *times_lines(plan, width), _headline(best)]),
         section("request", labelled(_request_rows(plan), width)),
         section("layout", labelled(_layout_rows(best.layout, best.step), width)),
         section("where the time goes", _time_lines(best)),

@@ -8,6 +8,7 @@ from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
+from planner.report.times import times_lines
 from planner.report.words import limit_label, limit_text, plural
 from planner.results import LimitUse
 from planner.units import show
@@ -26,8 +27,9 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         width: columns, 60 or more.
     """
     best = plan.deployment
+    said = [*wrapped(best.summary, width), *times_lines(plan, width)]
     sections = (
-        "\n".join([*wrapped(best.summary, width), *wrapped(_headline(best), width)]),
+        "\n".join([*said, *wrapped(_headline(best), width)]),
         section("request", labelled(engine_rows(plan.request), width)),
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),

@@ -9,6 +9,7 @@ from planner.engine_results import EngineAudit, EngineDeployment
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
+from planner.report.times import times_lines
 from planner.units import show
 
 _CLOSE = 0.05  # a share that measurements do not tell apart
@@ -43,7 +44,7 @@ def engine_audit_text(audit: EngineAudit, width: int) -> str:
     best = audit.equal_speed
     hint = f"hint: the plan at this speed: `{audit.command}`" if audit.command else ""
     sections = (
-        "\n".join(wrapped(engine_audit_line(audit), width)),
+        "\n".join([*wrapped(engine_audit_line(audit), width), *times_lines(audit, width)]),
         section("what runs", labelled(rows, width)),
         section("what the pool could do, formats unchanged", _best_lines(audit, width)),
         section("what to look at", wrapped(_advice(audit), width - 2)),

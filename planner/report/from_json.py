@@ -11,6 +11,7 @@ from planner.errors import Problem, SpecError
 from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, Path, kind_named
 from planner.report.as_json import ANSWER, Json
 from planner.report.decoding import MISSING, Decoder, escaped, fault, literal
+from planner.report.times import Times
 from planner.specs.ledger import DataFile
 
 _ENVELOPE = (
@@ -20,6 +21,7 @@ _ENVELOPE = (
     "state",
     "answer",
     "certificate",
+    "times",
     "versions",
     "data",
     "unverified",
@@ -96,6 +98,7 @@ def _beside(envelope: Json, kind: AnswerKind, shown: str) -> Iterator[Problem]:
     """What is wrong with what stands beside the record: versions, files, pointers, the digest."""
     decoder = Decoder(shown)
     decoder.value(dict[str, str], envelope.get("versions", {}), ("versions",))
+    decoder.value(tuple[Times, ...], envelope.get("times", []), ("times",))
     decoder.value(tuple[DataFile, ...], envelope.get("data", []), ("data",))
     decoder.value(str, envelope.get("digest", ""), ("digest",))
     yield from decoder.problems

@@ -28,6 +28,7 @@ from planner.report.survey_words import (
     survey_title,
 )
 from planner.report.terminal import request_lines
+from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
 from planner.specs.request import Request
 from planner.specs.spans import span_text
@@ -57,7 +58,8 @@ def frontiers_text(curves: Sequence[Curve], width: int, *, show_all: bool) -> st
         return "\n\n".join(
             ["no frontier", *(_missing(c, cases_text([c.case]), width) for c in curves)]
         )
-    title = "\n".join(wrapped(survey_title(cases, found[0]), width))
+    said = [*wrapped(survey_title(cases, found[0]), width), *times_lines(curves, width)]
+    title = "\n".join(said)
     share = max(FEWEST_POINTS, MOST_POINTS // len(found))
     parts = [title, section("request", _request_lines(curves, found[0], width))]
     for curve in curves:

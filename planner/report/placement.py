@@ -15,6 +15,7 @@ from planner.placement_results import (
 from planner.report.floorplan_map import placement_map
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
+from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Obstacle
 from planner.specs.models import ModelSpec
@@ -35,7 +36,12 @@ def placement_line(placement: Placement) -> str:
 
 
 def placement_text(
-    placement: Placement, width: int, *, ranks: bool = False, floorplan: FloorPlan | None = None
+    placement: Placement,
+    width: int,
+    *,
+    ranks: bool = False,
+    floorplan: FloorPlan | None = None,
+    is_part: bool = False,
 ) -> str:
     """The whole report, in lines of at most `width` columns.
 
@@ -44,10 +50,12 @@ def placement_text(
         width: columns, 60 or more.
         ranks: whether to list every rank.
         floorplan: the cluster, for a map of it; None for none.
+        is_part: of a report that has said whose times these are.
     """
+    times = [] if is_part else times_lines(placement, width)
     replicas = placement.replicas if ranks else placement.replicas[:MOST_LISTED]
     sections = (
-        "\n".join(wrapped(placement_line(placement), width)),
+        "\n".join([*wrapped(placement_line(placement), width), *times]),
         section("cluster", labelled(_cluster_rows(placement), width)),
         section("models", _model_lines(placement)),
         section("recipes", _recipe_lines(placement, width)),

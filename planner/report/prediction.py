@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from planner.predictions import Interval, OperationLine, PassLine, Prediction
 from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.units import show
 
@@ -27,7 +28,7 @@ BOUND_WORDS = {
 def prediction_text(prediction: Prediction, width: int, *, explains: bool = False) -> str:
     """The whole report, in lines of at most `width` columns where tables allow."""
     parts = [
-        "\n".join(wrapped(prediction_line(prediction), width)),
+        "\n".join([*wrapped(prediction_line(prediction), width), *times_lines(prediction, width)]),
         section("for users", _user_lines(prediction, width)),
         section(
             f"first token: {show(prediction.ttft_s.value, 's')}", _first_lines(prediction, width)

@@ -8,6 +8,7 @@ from planner.floorplans import FloorPlan
 from planner.repair_results import Change, Move, Repair
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.placement import placement_text
+from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.spans import span_text
@@ -29,12 +30,12 @@ def repair_line(repair: Repair) -> str:
 def repair_text(repair: Repair, width: int, *, floorplan: FloorPlan | None = None) -> str:
     """The whole report, in lines of at most `width` columns."""
     sections = (
-        "\n".join(wrapped(repair_line(repair), width)),
+        "\n".join([*wrapped(repair_line(repair), width), *times_lines(repair, width)]),
         section("repair", labelled(_rows(repair), width)),
         section("replicas that change", _change_lines(repair.changes)),
         section("moves", _move_lines(repair.moves)),
         section("bytes against the objective", _frontier_lines(repair)),
-        placement_text(repair.placement, width, floorplan=floorplan),
+        placement_text(repair.placement, width, floorplan=floorplan, is_part=True),
     )
     return "\n\n".join(filter(None, sections))
 

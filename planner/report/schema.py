@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from planner.report.answer_kinds import AnswerKind, Path
 from planner.report.as_json import ANSWER
 from planner.report.json_records import DERIVED, KINDS, RANGES
+from planner.report.times import Times
 from planner.specs.ledger import DataFile
 
 Schema = dict[str, Any]
@@ -50,6 +51,7 @@ def answer_schema(kind: AnswerKind) -> Schema:
             "state": state,
             "answer": body,
             "certificate": certificate,
+            "times": _type(tuple[Times, ...], definitions),
             "versions": {"type": "object", "additionalProperties": _SCALARS[str]},
             "data": _type(tuple[DataFile, ...], definitions),
             "unverified": {"const": list(kind.unverified)},

@@ -15,6 +15,7 @@ from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.phases import memory_lines, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
+from planner.report.times import times_lines
 from planner.report.words import (
     PREFILL_WORDS,
     amount,
@@ -76,7 +77,7 @@ def plan_text(plan: Plan, width: int) -> str:
     best, request = plan.deployment, plan.served
     offered = (request.prefill_batches, request.batches)
     sections = (
-        f"{best.summary}\n{headline(best)}",
+        "\n".join([best.summary, *times_lines(plan, width), headline(best)]),
         section("request", request_lines(request, width)),
         section("variants", labelled(_variant_rows(plan), width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),

@@ -66,6 +66,8 @@ class KernelTable:
         kernels: by (family, format).
         n_sms: multiprocessors of the device; 0 if that is not known.
         rivals: kernels that other engines' tables have of the device, by engine.
+        measured_by: engines and versions whose measured kernels these are; empty if all of them
+            are assumed.
     """
 
     device: str
@@ -75,6 +77,7 @@ class KernelTable:
     n_sms: int = 0
     provenance: tuple[Provenance, ...] = ()
     rivals: Mapping[str, Mapping[tuple[str, str], Kernel]] = field(default_factory=dict)
+    measured_by: tuple[str, ...] = ()
 
     def kernel(self, family: str, number: str) -> Kernel:
         """The kernel of a family for a number format, or for the nearest that there is.

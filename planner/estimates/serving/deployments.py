@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.judged import ModelKind
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.served_formats import ServedFormats
 
@@ -171,6 +172,11 @@ def _ffn_faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolAr
 def has_experts(model: Architecture) -> bool:
     """Whether any layer routes tokens to experts."""
     return any(isinstance(layer.ffn, Experts) for layer in model.layers)
+
+
+def kind_of(model: Architecture) -> ModelKind:
+    """Whether a model is dense or a mixture of experts."""
+    return "mixture" if has_experts(model) else "dense"
 
 
 def is_valid(model: Architecture, table: DeploymentTable) -> BoolArray:

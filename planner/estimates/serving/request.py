@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.specs.judged import ModelKind
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
@@ -39,10 +40,12 @@ class AskedModel:
         quality_loss_fraction: what it loses of the quality of the model that is asked for, if it
             is a variant of that.
         quality: where that is known from.
+        kind: `dense`, or `mixture` of experts.
     """
 
     name: str
     title: str
+    kind: ModelKind
     weights_formats: tuple[str, ...] = ()
     usual_formats: tuple[str, ...] = ()
     quality_loss_fraction: float = 0.0
@@ -97,6 +100,7 @@ class EngineRequest:
         variants: models that may be served in the model's place.
         overlaps: of `OVERLAPS`, to choose from; two batches only where tokens are exchanged.
         drafting: what may be drafted, if anything.
+        measured_by: engines and versions whose measured kernels times are made of.
     """
 
     model: AskedModel
@@ -115,6 +119,7 @@ class EngineRequest:
     variants: tuple[AskedModel, ...] = ()
     overlaps: tuple[str, ...] = OVERLAPS[:1]
     drafting: AskedDrafting | None = None
+    measured_by: tuple[str, ...] = ()
 
     @property
     def models(self) -> tuple[AskedModel, ...]:

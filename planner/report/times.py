@@ -1,0 +1,152 @@
+"""Whose the times of an answer are, and how far off such times were where they were measured.
+
+Nothing here says more than `specs.judged` has of the same runtime, device and kind of model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from planner.audit_results import Audit
+from planner.economics_results import EconomicsPlan
+from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
+from planner.estimates.serving.request import EngineRequest
+from planner.placement_results import Placement
+from planner.predictions import Prediction
+from planner.repair_results import Repair
+from planner.report.lines import percent, wrapped
+from planner.report.words import plural
+from planner.results import Conflict, Plan
+from planner.specs.judged import Judged, ModelKind, judged_on
+from planner.specs.models import ModelSpec
+from planner.specs.request import Request
+from planner.specs.runtimes import ERDIL2025, ROOFLINE, engine_runtime
+from planner.surveys import Comparison, Curve, Frontier
+
+_KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Whose times an answer has, of one runtime, device and kind of model.
+
+    Args:
+        runtime, device: their names; no device where a runtime knows none by name.
+        kind: of the model: `dense`, or `mixture` of experts.
+        whose: what the times are made of.
+        judged: what such times were judged on; empty if nothing was measured there.
+    """
+
+    runtime: str
+    device: str
+    kind: ModelKind
+    whose: str
+    judged: tuple[Judged, ...]
+
+
+def times_of(answer: object) -> tuple[Times, ...]:
+    """Of every runtime, device and kind of model that an answer has times of, each once."""
+    return tuple(dict.fromkeys(_found(answer)))
+
+
+def times_lines(answer: object, width: int) -> list[str]:
+    """The line that says so, wrapped; none of an answer without times."""
+    found = times_of(answer)
+    texts = [_judged_text(one) for one in found if one.judged]
+    others: dict[tuple[str, ModelKind], list[str]] = {}
+    for one in found:
+        if not one.judged:
+            others.setdefault((one.whose, one.kind), []).append(one.device)
+    texts += [_unjudged_text(whose, kind, devices) for (whose, kind), devices in others.items()]
+    return wrapped(f"times: {'; '.join(texts)}", width) if texts else []
+
+
+def _judged_text(times: Times) -> str:
+    """`…: TPOT of dense models 5.3 % off in 2 measurements (…), bias −4 %`."""
+    parts = []
+    for one in times.judged:
+        bias = percent(one.bias_fraction).replace("-", "−")
+        sign = "+" if one.bias_fraction > 0 else ""
+        parts.append(
+            f"{one.quantity} of {_KINDS[times.kind]} {percent(one.mean_error_fraction)} off in "
+            f"{plural(one.n_rows, 'measurement')} ({one.rows}), bias {sign}{bias}"
+        )
+    return f"{times.whose} for {times.device}: {', '.join(parts)}"
+
+
+def _unjudged_text(whose: str, kind: ModelKind, devices: list[str]) -> str:
+    if not any(devices):
+        return f"{whose}: not judged on measurements"
+    return f"{whose} for {', '.join(devices)}: not judged on {_KINDS[kind]} there"
+
+
+def _found(answer: object) -> Iterator[Times]:
+    if isinstance(answer, Repair):
+        answer = answer.placement
+    if isinstance(answer, Prediction):
+        yield _of_engine(answer.engine, answer.device, answer.kind, answer.measured_by)
+    elif isinstance(answer, EconomicsPlan):
+        mixes = answer.request.served[0].target.model.n_experts > 1
+        yield _of_erdil("mixture" if mixes else "dense")
+    elif isinstance(answer, (Plan, EnginePlan, Audit, EngineAudit, Conflict, EngineConflict)):
+        yield from _of_request(answer.request)
+    elif isinstance(answer, Placement):
+        used = [one.device for one in answer.kinds if one.n_used]
+        for serve in answer.request.models:
+            yield from (_of_roofline(device, _kind(serve.model)) for device in used)
+    elif isinstance(answer, Comparison):
+        for row in answer.rows:
+            yield from _found(row.plan)
+    elif isinstance(answer, Frontier):
+        if answer.cost_model.name == "economics" and isinstance(answer.request, Request):
+            yield _of_erdil(_kind(answer.request.model))
+        else:
+            yield from _of_request(answer.request)
+    else:
+        for curve in _curves(answer):
+            yield from _found(curve.frontier)
+
+
+def _curves(answer: object) -> Iterable[Curve]:
+    found = getattr(answer, "curves", answer)
+    return [one for one in found if isinstance(one, Curve)] if isinstance(found, Iterable) else ()
+
+
+def _of_request(request: Request | EngineRequest) -> Iterator[Times]:
+    if isinstance(request, Request):
+        yield _of_roofline(request.cluster.device.name, _kind(request.model))
+        return
+    for kind in dict.fromkeys(one.kind for one in request.models):
+        yield _of_engine(request.engine, request.cluster.device, kind, request.measured_by)
+
+
+def _kind(model: ModelSpec) -> ModelKind:
+    return "mixture" if model.moe else "dense"
+
+
+def _of_roofline(device: str, kind: ModelKind) -> Times:
+    name = ROOFLINE.name
+    return Times(
+        runtime=name,
+        device=device,
+        kind=kind,
+        whose=ROOFLINE.title,
+        judged=judged_on(name, device, kind),
+    )
+
+
+def _of_engine(engine: str, device: str, kind: ModelKind, measured_by: tuple[str, ...]) -> Times:
+    runtime = engine_runtime(engine)
+    kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
+    return Times(
+        runtime=engine,
+        device=device,
+        kind=kind,
+        whose=f"{runtime.title}'s schedule, {kernels or 'kernels assumed'}",
+        judged=judged_on(engine, device, kind),
+    )
+
+
+def _of_erdil(kind: ModelKind) -> Times:
+    return Times(runtime=ERDIL2025.name, device="", kind=kind, whose=ERDIL2025.title, judged=())

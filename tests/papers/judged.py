@@ -1,0 +1,114 @@
+"""What reports say of the times of each runtime: errors on the rows that nothing was fitted to.
+
+python -m tests.papers.judged            prints them
+python -m tests.papers.judged --write    writes planner/specs/judged.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, fields
+from pathlib import Path
+
+import numpy as np
+
+from planner.specs.judged import Judged
+from planner.specs.reading import load_cluster
+from tests.papers import rows, silicon
+from tests.papers.inference import CASES, error
+from tests.papers.tables import errors
+
+FILE = Path(__file__).parents[2] / "planner" / "specs" / "judged.csv"
+
+POPE = "[Pope2022] Tables 2, 3, D.2-D.4: tests/data/pope.csv"
+SILICON = "aiconfigurator-core 0.12.0, silicon_sample.csv: tests/data/silicon.csv"
+INFERSIM = "[InferSim] Table 2: tests/papers/inference.py"
+
+_SERVER = "one server, no stages, no drafts"
+
+
+def judged_rows() -> list[Judged]:
+    """All of them, computed."""
+    return [*_of_pope(), *_of_silicon(), *_of_infersim()]
+
+
+def _of_pope() -> Iterator[Judged]:
+    for device, chosen, what in (
+        ("tpu-v4", rows.tpu_held_out(), "PaLM and MT-NLG by JAX"),
+        ("a100-80gb", rows.a100_held_out(), "MT-NLG by FasterTransformer"),
+    ):
+        yield _judged("roofline", device, "dense", "whole batches", errors(chosen), what, POPE)
+
+
+def _of_silicon() -> Iterator[Judged]:
+    found = silicon.judged(silicon.SELECTION)
+    groups: dict[tuple[str, str, str], list[silicon.Compared]] = defaultdict(list)
+    for one in found:
+        kind = "dense" if one.row.is_dense else "mixture"
+        device = load_cluster(silicon.CLUSTERS[one.row.system]).device.name
+        groups[one.row.engine, device, kind].append(one)
+    for (engine, device, kind), some in sorted(groups.items()):
+        alone = [one for one in some if silicon.is_unqueued(one)]
+        most = f"{_SERVER}, at most {silicon.MOST_UNQUEUED} in flight"
+        for quantity, chosen, what in (("TPOT", some, _SERVER), ("TTFT", alone, most)):
+            found_errors = [getattr(one, f"{quantity.lower()}_error") for one in chosen]
+            if found_errors:
+                yield _judged(engine, device, kind, quantity, found_errors, what, SILICON)
+
+
+def _of_infersim() -> Iterator[Judged]:
+    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for case in CASES:
+        kind = "dense" if case.model == "qwen3-8b" else "mixture"
+        groups[case.topology.partition("-")[0], kind].append(error(case))
+    for (device, kind), found in sorted(groups.items()):
+        what = "passes by themselves"
+        yield _judged("sglang", device, kind, "tokens/s of a device", found, what, INFERSIM)
+
+
+def _judged(
+    runtime: str,
+    device: str,
+    kind: str,
+    quantity: str,
+    found: Iterable[float],
+    what: str,
+    source: str,
+) -> Judged:
+    values = np.array(list(found))
+    return Judged(
+        runtime=runtime,
+        device=device,
+        kind=kind,
+        quantity=quantity,
+        n_rows=len(values),
+        mean_error_fraction=round(float(np.abs(values).mean()), 4),
+        bias_fraction=round(float(values.mean()), 4),
+        rows=what,
+        source=source,
+    )
+
+
+def as_csv(found: Iterable[Judged]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Judged))
+    writer.writerows(astuple(one) for one in found)
+    return text.getvalue()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.papers.judged", description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    text = as_csv(judged_rows())
+    if parser.parse_args().write:
+        FILE.write_text(text, encoding="utf-8")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

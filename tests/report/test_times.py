@@ -1,0 +1,106 @@
+"""The second line of reports, and a field of every answer: whose times, and how far off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.report.as_json import answer_json
+from planner.report.audit import audit_text
+from planner.report.comparison import comparison_text
+from planner.report.conflict import conflict_text
+from planner.report.economics import economics_text
+from planner.report.engine import engine_text
+from planner.report.engine_audit import engine_audit_text
+from planner.report.frontiers import frontiers_text
+from planner.report.placement import placement_text
+from planner.report.prediction import prediction_text
+from planner.report.repair import repair_text
+from planner.report.terminal import plan_text
+from planner.report.times import times_lines, times_of
+from planner.specs.judged import judged_on
+from tests.report import (
+    economics_examples,
+    engines,
+    examples,
+    floorplans,
+    placements,
+    predictions,
+    surveys,
+)
+
+WIDTH = 100
+REPORTS = {
+    "plan": (examples.PLAN, lambda: plan_text(examples.PLAN, WIDTH)),
+    "engine": (engines.ENGINE_PLAN, lambda: engine_text(engines.ENGINE_PLAN, WIDTH)),
+    "engine audit": (engines.ENGINE_AUDIT, lambda: engine_audit_text(engines.ENGINE_AUDIT, WIDTH)),
+    "audit": (surveys.AUDIT, lambda: audit_text(surveys.AUDIT, WIDTH)),
+    "prediction": (
+        predictions.PREDICTION,
+        lambda: prediction_text(predictions.PREDICTION, WIDTH),
+    ),
+    "economics": (
+        economics_examples.ECONOMICS_PLAN,
+        lambda: economics_text(economics_examples.ECONOMICS_PLAN, WIDTH),
+    ),
+    "comparison": (surveys.COMPARISON, lambda: comparison_text(surveys.COMPARISON, WIDTH)),
+    "frontiers": (
+        [engines.ENGINE_CURVE],
+        lambda: frontiers_text([engines.ENGINE_CURVE], WIDTH, show_all=False),
+    ),
+    "placement": (placements.PLACEMENT, lambda: placement_text(placements.PLACEMENT, WIDTH)),
+    "repair": (floorplans.REPAIR, lambda: repair_text(floorplans.REPAIR, WIDTH)),
+    "conflict": (examples.CONFLICT, lambda: conflict_text(examples.CONFLICT, WIDTH)),
+    "engine conflict": (
+        engines.ENGINE_CONFLICT,
+        lambda: conflict_text(engines.ENGINE_CONFLICT, WIDTH),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_says_whose_times_it_has_on_its_second_line(name):
+    answer, text = REPORTS[name]
+    said = times_lines(answer, WIDTH)
+    assert said
+    first, _, rest = text().partition("\ntimes: ")
+    assert len(" ".join(first.split("\n"))) < 3 * WIDTH
+    assert "\n\n" not in first
+    assert "\ntimes: " not in rest
+    assert rest.startswith("\n".join(said).removeprefix("times: "))
+
+
+def test_a_report_says_what_its_times_were_judged_on_and_no_more():
+    plan = engines.ENGINE_PLAN
+    (known,) = judged_on("vllm", "h100-sxm", "dense")
+    (found,) = times_of(plan)
+    assert found.judged == (known,)
+    text = " ".join(times_lines(plan, WIDTH))
+    assert "vLLM's schedule, kernels measured under vllm 0.24.0 for h100-sxm: TPOT" in text
+    assert f"{100 * known.mean_error_fraction:.3g} % off in {known.n_rows} measurements" in text
+    assert known.rows in text
+    elsewhere = replace(plan.request.cluster, device="l40s")
+    moved = replace(plan, request=replace(plan.request, cluster=elsewhere))
+    (found,) = times_of(moved)
+    assert found.judged == ()
+    assert "for l40s: not judged on dense models there" in " ".join(times_lines(moved, WIDTH))
+
+
+def test_other_kernels_than_measured_ones_are_called_assumed():
+    bare = replace(predictions.PREDICTION, measured_by=())
+    assert "SGLang's schedule, kernels assumed for h20" in " ".join(times_lines(bare, WIDTH))
+
+
+def test_the_paper_of_2025_was_judged_on_no_measurement():
+    said = times_lines(economics_examples.ECONOMICS_PLAN, WIDTH)
+    assert said == ["times: decoding by Erdil 2025: not judged on measurements"]
+
+
+def test_answers_carry_them():
+    record = answer_json(engines.ENGINE_PLAN)
+    (found,) = record["times"]
+    assert found["runtime"] == "vllm"
+    assert found["judged"][0]["n_rows"] == judged_on("vllm", "h100-sxm", "dense")[0].n_rows
+    assert answer_json(placements.PLACEMENT)["times"]
+    assert answer_json(examples.PLAN)["times"][0]["runtime"] == "roofline"
