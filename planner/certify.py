@@ -31,6 +31,7 @@ REASONS = {
     "weights": "their weights alone exceed a device's memory",
     "memory": "they exceed a device's memory by themselves",
     "hbm": "no choice of the other phase leaves them room",
+    "prefilled": "what is prefilled and what is decoded have no room together",
     "empty": "their slice has nothing left for the other phase",
     "bound": "their lower bound is above a plan that exists",
     "dominated": "another choice of the same slice is no worse in anything",

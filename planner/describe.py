@@ -274,17 +274,26 @@ def _mesh(machine: Machine, row: int) -> Mesh:
 
 
 def _memory(machine: Machine, prefill: _Point, decode: _Point, draft: ChosenDraft | None) -> Memory:
+    """The fuller of two moments: in a prefill, and in a decode pass of the whole batch."""
     device, before, after = machine.device, prefill.residence(), decode.residence()
-    return Memory(
-        weights_bytes=_scalar(after.weight_bytes),
-        decode_kv_bytes=_scalar(after.kv_bytes),
-        prefill_kv_bytes=_scalar(before.kv_bytes),
-        activation_bytes=_scalar(before.activation_bytes),
-        gather_bytes=_scalar(before.gather_bytes),
-        draft_bytes=0.0 if draft is None else draft.held_bytes(),
-        reserve_bytes=device.reserve_bytes,
-        capacity_bytes=device.hbm_bytes,
-    )
+    draft_bytes = 0.0 if draft is None else draft.held_bytes()
+
+    def moment(fullest: str, during: Residence) -> Memory:
+        return Memory(
+            fullest=fullest,
+            weights_bytes=_scalar(after.weight_bytes),
+            decode_kv_bytes=_scalar(after.kv_bytes),
+            prefill_kv_bytes=_scalar(before.kv_bytes),
+            written_kv_bytes=_scalar(after.written_bytes),
+            activation_bytes=_scalar(during.activation_bytes),
+            gather_bytes=_scalar(during.gather_bytes),
+            draft_bytes=draft_bytes,
+            reserve_bytes=device.reserve_bytes,
+            capacity_bytes=device.hbm_bytes,
+        )
+
+    moments = moment("prefill", before), moment("decode", after)
+    return max(moments, key=lambda memory: memory.used_bytes)
 
 
 def _scalar(values: FloatArray) -> float:

@@ -27,6 +27,7 @@ from planner.search import is_feasible
 from planner.shortfall import (
     demand_reason,
     larger_pools,
+    least_memory,
     most_served,
     proved_search,
 )
@@ -108,23 +109,19 @@ def _obstacle(
     Where those conflict among themselves, only the others of this conflict are kept: it is
     irreducible, so they have a plan.
     """
-    quantity = QUANTITIES[name]
     alone = [other for other in limits_of(request) if other not in conflict]
     in_memory = [other for other in alone if other != "hbm"]
     for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
-        posing = Posing(table, request, objective=quantity.best, without=left_out)
-        found = proved_search(posing, request)
-        if found.assignment is not None:
+        best = _best(table, request, name, left_out)
+        if best is not None:
             break
-    assert found.assignment is not None
-    deployment = describe(table, found.posed, request, found.assignment)
-    reached = QUANTITIES["throughput"] if name == "demand" else quantity
-    reachable = reached.in_si(found.solution.objective)
+    assert best is not None
+    deployment, reachable = best
     return Obstacle(
         name=name,
         asked=limits_of(request)[name],
-        reachable=deployment.memory.used_bytes if name == "hbm" else reachable,
-        dimension=quantity.dimension,
+        reachable=reachable,
+        dimension=QUANTITIES[name].dimension,
         reason=(
             demand_reason(request, deployment, reachable, _within(request, left_out))
             if name == "demand"
@@ -133,16 +130,29 @@ def _obstacle(
     )
 
 
+def _best(
+    table: CandidateTable, request: Request, name: str, left_out: list[str]
+) -> tuple[Deployment, float] | None:
+    """A plan with the best value of a limited quantity, and that value, SI."""
+    if name == "hbm":
+        deployment = least_memory(table, request, left_out)
+        return None if deployment is None else (deployment, deployment.memory.used_bytes)
+    quantity = QUANTITIES[name]
+    posing = Posing(table, request, objective=quantity.best, without=left_out)
+    found = proved_search(posing, request)
+    if found.assignment is None:
+        return None
+    deployment = describe(table, found.posed, request, found.assignment)
+    reached = QUANTITIES["throughput"] if name == "demand" else quantity
+    return deployment, reached.in_si(found.solution.objective)
+
+
 def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
     """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
     if yielding[0] == "demand":
         return most_served(table, request, yielding)
-    quantity = QUANTITIES[yielding[0]]
-    posing = Posing(table, request, objective=quantity.best, without=yielding)
-    found = proved_search(posing, request)
-    if found.assignment is None:
-        return None
-    return describe(table, found.posed, request, found.assignment)
+    best = _best(table, request, yielding[0], yielding)
+    return None if best is None else best[0]
 
 
 def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:

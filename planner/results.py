@@ -103,16 +103,38 @@ class PhasePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Memory of the busiest device at its peak, while a prefill runs beside the decode batch."""
+    """Memory of the busiest device at its fullest, in a prefill or in a decode pass.
 
+    Phases take turns, and the sequences of a prefill become those of the decode batch: no sequence
+    is held twice, so the KV cache held is the larger of both phases.
+
+    Args:
+        fullest: the phase whose pass needs most: `prefill` or `decode`.
+        decode_kv_bytes: cache of the decode batch at its full context.
+        prefill_kv_bytes: cache of the sequences of a prefill at their input.
+        written_kv_bytes: of the cache of the decode batch, what decode writes. It comes on top of
+            that of a prefill: where decode takes fewer sequences at once, the others wait.
+        activation_bytes, gather_bytes: activations and gathered weights of the fullest pass.
+        draft_bytes: weights, cache and activations of a draft.
+    """
+
+    fullest: str
     weights_bytes: float
     decode_kv_bytes: float
     prefill_kv_bytes: float
+    written_kv_bytes: float
     activation_bytes: float
     gather_bytes: float
     reserve_bytes: float
     capacity_bytes: float
     draft_bytes: float = 0.0
+
+    @property
+    def kv_bytes(self) -> float:
+        """Cache held in the fullest pass; a decode pass has that of its batch alone."""
+        if self.fullest == "decode":
+            return self.decode_kv_bytes
+        return max(self.decode_kv_bytes, self.prefill_kv_bytes + self.written_kv_bytes)
 
     @property
     def used_bytes(self) -> float:
@@ -126,8 +148,7 @@ class Memory:
         """(name, bytes) of each part of what is used."""
         return (
             ("weights", self.weights_bytes),
-            ("decode KV", self.decode_kv_bytes),
-            ("prefill KV", self.prefill_kv_bytes),
+            ("KV cache", self.kv_bytes),
             ("activations", self.activation_bytes),
             ("gathered weights", self.gather_bytes),
             ("draft", self.draft_bytes),

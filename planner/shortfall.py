@@ -1,4 +1,4 @@
-"""What a demand beyond the pool takes: the most that is served, the replicas that lack.
+"""What lacks: the least memory that any plan needs, and what a demand beyond the pool takes.
 
 `explain` asks; whether a larger pool has a plan, it finds out itself.
 """
@@ -14,7 +14,7 @@ from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable
 from planner.programs.deployment import Posing
 from planner.programs.posed import Source
-from planner.quantities import MS, QUANTITIES
+from planner.quantities import GIB, MS, QUANTITIES
 from planner.results import Deployment
 from planner.search import Found, optimum, search
 from planner.solvers.solution import Status
@@ -26,6 +26,9 @@ from planner.units import show
 
 DEMAND = QUANTITIES["demand"]
 """Of which the best is, without a demand, the time of a token when the whole pool works on it."""
+
+CLOSE = 1e-8
+"""Share of what a plan needs of a device that counts as no less: more than rows let pass."""
 
 MORE_NODES = 4
 """How many sizes of a pool of nodes are tried, from as many devices as one layout takes."""
@@ -41,6 +44,29 @@ def most_served(table: CandidateTable, request: Request, yielding: list[str]) ->
     if found.assignment is None:  # what is left over by rounding costs too much
         return None
     return describe(table, found.posed, less, found.assignment)
+
+
+def least_memory(table: CandidateTable, request: Request, without: list[str]) -> Deployment | None:
+    """The plan whose fullest moment needs least of a device, with some limits left out.
+
+    The program can minimise one of the moments, and no plan needs less than that. Where another
+    moment of the plan needs more, a plan is asked for that needs less in each, until there is none
+    or the moment that was minimised is the fullest.
+    """
+    hbm_bytes = request.cluster.device.hbm_bytes
+    reserve_bytes = request.cluster.device.reserve_bytes
+    others = [name for name in without if name != "hbm"]
+    best, scale = None, math.inf
+    while True:
+        posing = Posing(table, request, objective="memory", without=others, memory_scale=scale)
+        found = proved_search(posing, request)
+        if found.assignment is None:
+            return best
+        best = describe(table, found.posed, request, found.assignment)
+        used = best.memory.used_bytes
+        if used <= (found.solution.objective / GIB + reserve_bytes) * (1 + CLOSE):
+            return best
+        scale = used * (1 - CLOSE) / hbm_bytes
 
 
 def proved_search(source: Source, request: Request) -> Found:

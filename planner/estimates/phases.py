@@ -36,12 +36,14 @@ class PhaseCandidates:
         batches: batches considered, (B,).
         pass_s: time of one pass, (N, B) [s]; infinite where the phase is not offered the layout.
         kv_bytes: cache of the batch on the busiest device, (N, B) [bytes].
+        written_bytes: of it, what the phase adds to what it found: in prefill all (N, B) [bytes].
         working_bytes: activations and gathered weights during a pass, (N, B) [bytes].
     """
 
     batches: IntArray
     pass_s: FloatArray
     kv_bytes: FloatArray
+    written_bytes: FloatArray
     working_bytes: FloatArray
 
 
@@ -54,6 +56,7 @@ def passes(workload: Workload) -> dict[str, Pass]:
             n_new_tokens=1.0,
             n_context_tokens=workload.mean_decode_context,
             n_cached_tokens=float(workload.n_cached_tokens),
+            n_found_tokens=n_input,
         ),
     }
 
@@ -93,6 +96,7 @@ def evaluate_phase(
     """
     size = (len(arms), len(batches))
     pass_s, kv_bytes, working_bytes = np.empty(size), np.empty(size), np.empty(size)
+    written_bytes = np.empty(size) if work.n_found_tokens else kv_bytes
     n_sequences = batches[None, :].astype(float)
     layouts, layout = arms.distinct()
     prices, price = np.unique(costs, axis=1, return_inverse=True)
@@ -123,8 +127,14 @@ def evaluate_phase(
             pass_s[mine] = np.broadcast_to(times, (len(inside), len(batches)))[again]
             at = layout[mine] - start
             kv_bytes[mine] = (held.kv_bytes * cached)[at]
+            if work.n_found_tokens:
+                written_bytes[mine] = (held.written_bytes * cached)[at]
             gathered = held.gather_bytes * weight
             working_bytes[mine] = (held.activation_bytes + gathered)[at]
     return PhaseCandidates(
-        batches=batches, pass_s=pass_s, kv_bytes=kv_bytes, working_bytes=working_bytes
+        batches=batches,
+        pass_s=pass_s,
+        kv_bytes=kv_bytes,
+        written_bytes=written_bytes,
+        working_bytes=working_bytes,
     )

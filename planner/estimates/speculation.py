@@ -103,6 +103,7 @@ class DraftTable:
                     scoring,
                     pass_s=(scoring.pass_s + n_drafted * draft_s) / yields,
                     kv_bytes=scoring.kv_bytes + held,
+                    written_bytes=scoring.written_bytes + held,  # it is there in every phase
                 )
 
 

@@ -19,11 +19,13 @@ class Pass:
         n_new_tokens: tokens that enter: the whole input in prefill, one in decode.
         n_context_tokens: tokens that each new one attends to.
         n_cached_tokens: tokens whose keys and values are held meanwhile.
+        n_found_tokens: of them, those whose keys and values were there before the phase.
     """
 
     n_new_tokens: float
     n_context_tokens: float
     n_cached_tokens: float
+    n_found_tokens: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

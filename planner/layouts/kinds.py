@@ -33,6 +33,7 @@ class LayerKind:
             n_new_tokens=work.n_new_tokens,
             n_context_tokens=min(work.n_context_tokens, self.n_window_tokens),
             n_cached_tokens=min(work.n_cached_tokens, self.n_window_tokens),
+            n_found_tokens=min(work.n_found_tokens, self.n_window_tokens),
         )
 
 

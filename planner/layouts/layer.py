@@ -171,15 +171,20 @@ def residence(
     active = spread(shape, microbatch(shape, n_sequences))
     held = replace(active, n_device_sequences=np.ceil(n_sequences / active.n_batch_ways))
     cached = _cache_width(model, kv_bytes_per_number)
-    kv_bytes = np.zeros((1, 1))
+    kv_bytes, found_bytes = np.zeros((1, 1)), np.zeros((1, 1))
     for kind in layer_kinds(model, shape.n_stages):
-        n_kept = kind.within(work).n_cached_tokens
-        kv_bytes = kv_bytes + kind.n_layers * attention.held_kv_bytes(
-            model, shape, held, n_kept, cached
+        within, n_layers = kind.within(work), kind.n_layers
+        kv_bytes = kv_bytes + n_layers * attention.held_kv_bytes(
+            model, shape, held, within.n_cached_tokens, cached
         )
+        if within.n_found_tokens:
+            found_bytes = found_bytes + n_layers * attention.held_kv_bytes(
+                model, shape, held, within.n_found_tokens, cached
+            )
     return Residence(
         weight_bytes=resident_weight_bytes(model, shape, weight_bytes_per_number),
         kv_bytes=kv_bytes,
+        written_bytes=kv_bytes - found_bytes,
         activation_bytes=activation_bytes(model, shape, active, work),
         gather_bytes=weight_gathered.gather_bytes(model, shape, weight_bytes_per_number),
     )

@@ -99,9 +99,15 @@ class HeadWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residence:
-    """What lies in the memory of the busiest device [bytes]."""
+    """What lies in the memory of the busiest device [bytes].
+
+    Args:
+        kv_bytes: cache of the batch at the end of its phase.
+        written_bytes: of it, what the phase adds to what it found.
+    """
 
     weight_bytes: FloatArray
     kv_bytes: FloatArray
+    written_bytes: FloatArray
     activation_bytes: FloatArray
     gather_bytes: FloatArray

@@ -13,6 +13,8 @@ from planner.quantities import GIB, MS, USD_PER_MTOKEN
 from planner.specs.records import Workload
 from planner.specs.request import Request
 
+PREFILLED = "prefilled"
+"""The second row of memory: what was prefilled, beside what decode writes."""
 PREFILL, DECODE, REPLICAS = 0, 1, 2
 """Slots of a deployment."""
 
@@ -36,6 +38,7 @@ def ways_of(request: Request, without: Collection[str]) -> Ways:
         "devices": lambda facts: (_devices(facts), _nothing(facts)),
         "batch": _negative_batch,
         "memory": _memory,
+        PREFILLED: _prefilled,
     }
     demand = request.targets.demand_tokens_per_s
     if demand is None:
@@ -101,6 +104,10 @@ def _negative_batch(facts: Facts) -> Coefficients:
 
 def _memory(facts: Facts) -> Coefficients:
     return facts.of_context["weight_bytes"] * GIB, facts.of_column["held_bytes"] * GIB
+
+
+def _prefilled(facts: Facts) -> Coefficients:
+    return facts.of_context["weight_bytes"] * GIB, facts.of_column["prefilled_bytes"] * GIB
 
 
 def _n_replicas(facts: Facts) -> FloatArray:

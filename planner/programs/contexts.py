@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.deadlines import is_over
-from planner.programs.amounts import DECODE, PREFILL
+from planner.programs.amounts import DECODE, PREFILL, PREFILLED
 from planner.programs.layout import (
-    RELATIVE_TOLERANCE,
     Assignment,
     BoolArray,
     FloatArray,
@@ -18,7 +17,10 @@ from planner.programs.layout import (
     ceiling,
 )
 from planner.programs.posed import PosedProgram, Source, joined
-from planner.programs.rows import first_least, least_by_group
+from planner.programs.rows import first_least, least_by_group, rows_of
+
+SHARED = ("hbm", PREFILLED)
+"""Rows that both slots share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +48,7 @@ def best_of_contexts(source: Source) -> BestOfContexts:
     """The optimum of every context of a program by itself, block by block, while there is time.
 
     Raises:
-        ValueError: a limit is on both slots.
+        ValueError: a limit other than of the memory is on both slots.
     """
     parts: list[PosedProgram] = []
     n_candidates = 0
@@ -71,15 +73,15 @@ def best_of_contexts(source: Source) -> BestOfContexts:
 def optima(posed: PosedProgram) -> tuple[FloatArray, IntArray, IntArray]:
     """The optimum of every context of a layout program by itself, (K,): value and two columns.
 
-    A context has one row that both slots share, `hbm`; every other limit is on one slot alone
-    and so strikes columns out. For each decode column the best prefill column that fits beside
-    it is found by trying prefill columns from the best on, all decode columns together.
+    Both slots share the rows of the memory; every other limit is on one slot alone and so
+    strikes columns out. For each decode column the best prefill column that fits beside it is
+    found by trying prefill columns from the best on, all decode columns together.
 
     Returns:
         the least objective, inf without any; the prefill and the decode column, -1 without.
 
     Raises:
-        ValueError: a limit is on both slots.
+        ValueError: a limit other than of the memory is on both slots.
     """
     program = posed.program
     kept = _keeps_limits(program)
@@ -91,17 +93,17 @@ def optima(posed: PosedProgram) -> tuple[FloatArray, IntArray, IntArray]:
     before = before[order]
     context = program.column_context[after]
     start = np.searchsorted(program.column_context[before], np.arange(program.n_contexts + 1))
-    room = program.capacity_bytes - program.context_bytes
-    room = (room + RELATIVE_TOLERANCE * np.abs(program.capacity_bytes))[
-        context
-    ] - program.column_bytes[after]
+    shared = [row for row in rows_of(program) if row.name in SHARED]
+    rooms = [(row.column, row.room[context] - row.column[after]) for row in shared]
     partner = np.full(len(after), -1, dtype=np.int64)
     open_ = np.arange(len(after))
     rank = 0
     while len(open_):
         place = start[context[open_]] + rank
         open_, place = (one[place < start[context[open_] + 1]] for one in (open_, place))
-        fits = program.column_bytes[before[place]] <= room[open_]
+        fits = np.ones(len(open_), dtype=np.bool_)
+        for column, room in rooms:
+            fits &= column[before[place]] <= room[open_]
         partner[open_[fits]] = before[place[fits]]
         open_, rank = open_[~fits], rank + 1
     return _least_of_contexts(program, after, partner)
@@ -126,9 +128,11 @@ def _least_of_contexts(
 
 
 def _keeps_limits(program: LayoutProgram) -> BoolArray:
-    """Columns that no limit forbids by itself (J,); each limit is on one slot."""
+    """Columns that no limit forbids by itself (J,); each but the memory's is on one slot."""
     kept = np.ones(program.n_columns, dtype=np.bool_)
     for limit in program.limits:
+        if limit.name in SHARED:
+            continue
         on = [bool(limit.column[program.column_slot == s].any()) for s in (PREFILL, DECODE)]
         if all(on) or limit.context.any():
             raise ValueError(f"`{limit.name}` is on both slots")

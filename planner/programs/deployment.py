@@ -23,7 +23,7 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
 from planner.estimates.phases import PHASES
-from planner.programs.amounts import DECODE, PREFILL, REPLICAS, ways_of
+from planner.programs.amounts import DECODE, PREFILL, PREFILLED, REPLICAS, ways_of
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Facts, Quantities
@@ -40,8 +40,14 @@ IDLEST = "throughput"  # least device time of a token: most of the replicas' tim
 class Posing:
     """A request stated over its candidates, block by block.
 
-    While a prefill runs, the cache of the decode batch stays beside the weights, and the
-    prefill's own cache, activations and gathered weights come on top: that is the memory row.
+    Phases take turns, and the sequences of a prefill become those of the decode batch, so that no
+    sequence is held twice. While a prefill runs there are beside the weights its activations and
+    gathered weights, and of the KV cache the larger of two:
+
+        hbm         the decode batch at its full context
+        prefilled   the sequences of a prefill at their input, and what the decode batch has
+                    written meanwhile: some of them wait where decode takes fewer at once
+
     A decode pass needs its cache and its small working set; candidates that exceed the
     memory by themselves are left out.
 
@@ -49,8 +55,8 @@ class Posing:
         table: the candidates.
         request: targets and prices.
         objective: the quantity to minimise, a key of `quantities`.
-        without: names of rows to leave out, `hbm` among them; without `demand` there is one
-            replica, and it is credited with all that it can serve.
+        without: names of rows to leave out, `hbm` among them, which is both rows of the memory;
+            without `demand` there is one replica, and it is credited with all that it can serve.
         memory_scale: factor on the memory of a device; infinite is no limit.
         model: number of the model among those that are chosen among.
         at_most: further limits: a quantity, and how much of it there may be.
@@ -116,6 +122,7 @@ class Posing:
             column_bytes=held,
             capacity_bytes=np.full(len(numbers), room * GIB),
             limits=(
+                _limit(quantities, PREFILLED, room * GIB),
                 *target_limits(targets, quantities, self._without),
                 *(_limit(quantities, name, at_most) for name, at_most in self._at_most),
             ),
@@ -133,8 +140,7 @@ class Posing:
             more = usable_bytes(table.machine, scale=scale * times)
             if more >= least_unfit:  # there are further columns
                 return self._posed(scale * times, block)
-            capacity = np.full(len(numbers), more * GIB)
-            return replace(posed, program=replace(program, capacity_bytes=capacity))
+            return replace(posed, program=_with_room(program, more * GIB))
 
         return replace(posed, roomier=roomier)
 
@@ -149,6 +155,18 @@ def _limit(quantities: Quantities, name: str, at_most: float) -> Limit:
     return Limit(name=name, context=context, column=column, at_most=at_most)
 
 
+def _with_room(program: LayoutProgram, room: float) -> LayoutProgram:
+    """The program on devices with so much room, in both rows of the memory."""
+    return replace(
+        program,
+        capacity_bytes=np.full(program.n_contexts, room),
+        limits=tuple(
+            replace(limit, at_most=room) if limit.name == PREFILLED else limit
+            for limit in program.limits
+        ),
+    )
+
+
 def _fitting(
     table: CandidateTable,
     block: Block,
@@ -158,7 +176,7 @@ def _fitting(
 ) -> tuple[Facts, int, float]:
     """All candidates that fit; how many do not, and the least memory that one of them takes.
 
-    Prefill holds its working set beside the decode batch.
+    Prefill holds its working set beside the decode batch, and its cache beside what decode writes.
     """
     phases = [(PREFILL, 0, block.prefill)]
     phases += [(DECODE, variant, phase) for variant, phase in enumerate(block.decodes)]
@@ -175,7 +193,7 @@ def _fitting(
     n_columns = int(ends[-1])
     whole = {name: np.zeros(n_columns, np.int64) for name in ("slot", "variant")}
     whole |= {name: np.empty(n_columns, np.int64) for name in ("arm", "batch")}
-    numbers = {name: np.empty(n_columns) for name in ("pass_s", "held_bytes")}
+    numbers = {name: np.empty(n_columns) for name in ("pass_s", "held_bytes", "prefilled_bytes")}
     of_context = np.empty(n_columns, np.int64)
     # written in place: memory that is new costs more than arithmetic
     for (slot, variant, phase), at, end in zip(phases, places, ends.tolist(), strict=True):
@@ -185,10 +203,12 @@ def _fitting(
         context.take(row, out=of_context[here], mode="clip")
         phase.batches.take(index, out=whole["batch"][here], mode="clip")
         phase.pass_s.ravel().take(at, out=numbers["pass_s"][here], mode="clip")
-        phase.kv_bytes.ravel().take(at, out=numbers["held_bytes"][here], mode="clip")
+        phase.written_bytes.ravel().take(at, out=numbers["prefilled_bytes"][here], mode="clip")
         if slot == PREFILL:
-            numbers["held_bytes"][here] += phase.working_bytes.ravel()[at]
+            phase.working_bytes.ravel().take(at, out=numbers["held_bytes"][here], mode="clip")
+            numbers["prefilled_bytes"][here] += numbers["held_bytes"][here]
             continue
+        phase.kv_bytes.ravel().take(at, out=numbers["held_bytes"][here], mode="clip")
         whole["slot"][here], whole["variant"][here] = slot, variant
     facts = Facts(context=of_context, of_context=contexts, of_column=whole | numbers)
     return facts, n_unfit, least_unfit
@@ -213,6 +233,7 @@ def _with_replicas(facts: Facts, arms: IntArray, context: IntArray) -> Facts:
         "variant": facts.of_context["number"][of],
         "pass_s": nothing,
         "held_bytes": nothing,
+        "prefilled_bytes": nothing,
     }
     return Facts(
         context=np.concatenate([facts.context, of]),

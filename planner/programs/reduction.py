@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.deadlines import is_over
+from planner.programs.amounts import PREFILLED
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
 from planner.programs.posed import PosedProgram, Source, joined
@@ -83,7 +84,8 @@ def reduced(
         field = near.add(posed)
         for name, relief in reliefs.items():
             loose = loosened(posed, name, relief)
-            if name in field.rejecting or loose.program.n_columns > posed.program.n_columns:
+            rejecting = {"hbm" if one == PREFILLED else one for one in field.rejecting}
+            if name in rejecting or loose.program.n_columns > posed.program.n_columns:
                 relieved[name].add(loose)
             else:  # nothing that the limit kept out
                 relieved[name].keep(loose, field)

@@ -43,7 +43,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     StepTime: ("total_s",),
     Division: ("n_most", "n_copies"),
     PhasePlan: ("tokens_per_s",),
-    Memory: ("used_bytes", "free_bytes"),
+    Memory: ("kv_bytes", "used_bytes", "free_bytes"),
     Deployment: (
         "summary",
         "n_devices",

@@ -125,6 +125,12 @@ def _step_rows(phases: tuple[PhasePlan, PhasePlan], bar_width: int) -> list[tupl
     return rows
 
 
+def memory_title(memory: Memory) -> str:
+    """What the lines of a device's memory are of."""
+    where = "a prefill pass" if memory.fullest == "prefill" else "a decode pass"
+    return f"memory of a device, at its fullest in {where}"
+
+
 def memory_lines(memory: Memory, width: int) -> list[str]:
     """The parts of a device's memory: size, share, bar."""
     bar_width = min(2 * _WIDEST_BAR, width - 2 - 18 - _FIGURE - _SHARE - 4)

@@ -13,7 +13,7 @@ from math import prod
 from planner.certificates import UNCONFIRMED
 from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
-from planner.report.phases import memory_lines, phase_lines
+from planner.report.phases import memory_lines, memory_title, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.times import times_lines
 from planner.report.words import (
@@ -82,7 +82,7 @@ def plan_text(plan: Plan, width: int) -> str:
         section("variants", labelled(_variant_rows(plan), width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
         section("phases", phase_lines(best, offered, width)),
-        section("memory of a device", memory_lines(best.memory, width)),
+        section(memory_title(best.memory), memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
         section("limits", _limit_lines(plan)),
         section("next best plans", _alternative_lines(plan)),

@@ -101,7 +101,7 @@ def recounted(
     rests = resting(request.model, request.cluster, mesh, formats, names)
     both = _phases(request, chosen, rests)
     found = _assembled(request, chosen, record, rests, both)
-    wrong += _unfit(chosen, found, both)
+    wrong += _unfit(chosen, found)
     wrong += _unserved(request, chosen, mesh, found)
     wrong += _undivided(request, both.decode.layout)
     return found, wrong
@@ -135,6 +135,7 @@ def _phases(request: Request, chosen: Deployment, rests: Resting) -> _Both:
         n_new=1.0,
         n_context=workload.mean_decode_context,
         n_cached=float(workload.n_cached_tokens),
+        n_found=n_input,
     )
     draft = None
     if chosen.draft is not None:
@@ -229,14 +230,24 @@ def _assembled(
 
 
 def _memory(request: Request, both: _Both) -> Memory:
-    """The busiest device while a prefill runs beside the decode batch."""
+    """The busiest device at its fullest: no sequence is in both phases at once.
+
+    In a prefill there is the cache of the decode batch, or that of the sequences of the prefill
+    and what decode wrote since they came; in a decode pass that of its batch.
+    """
     device, before, after = request.cluster.device, both.prefill.held, both.decode.held
+    cache = max(after.kv_bytes, before.kv_bytes + after.written_bytes)
+    in_prefill = cache + before.activation_bytes + before.gather_bytes
+    in_decode = after.kv_bytes + after.activation_bytes + after.gather_bytes
+    during = after if in_decode > in_prefill else before
     return Memory(
+        fullest="decode" if during is after else "prefill",
         weights_bytes=after.weights_bytes,
         decode_kv_bytes=after.kv_bytes,
         prefill_kv_bytes=before.kv_bytes,
-        activation_bytes=before.activation_bytes,
-        gather_bytes=before.gather_bytes,
+        written_kv_bytes=after.written_bytes,
+        activation_bytes=during.activation_bytes,
+        gather_bytes=during.gather_bytes,
         reserve_bytes=device.reserve_bytes,
         capacity_bytes=device.hbm_bytes,
         draft_bytes=0.0 if both.draft is None else both.draft.pass_.all_bytes,
@@ -262,17 +273,14 @@ def _draft_plan(draft: Drafted, n_drafted: int) -> DraftPlan:
     )
 
 
-def _unfit(chosen: Deployment, found: Deployment, both: _Both) -> Iterator[Finding]:
-    """A peak beyond the memory: of a prefill beside the decode batch, or of decode by itself."""
+def _unfit(chosen: Deployment, found: Deployment) -> Iterator[Finding]:
+    """A peak beyond the memory."""
     memory = found.memory
-    # a decode pass has its working set beside its own cache alone
-    alone = both.decode.all_bytes + memory.draft_bytes + memory.reserve_bytes
-    for what, peak in (("with a prefill", memory.used_bytes), ("in decode", alone)):
-        if peak > memory.capacity_bytes * (1 + TOLERANCE):
-            fact = f"is less than the {peak!r} that are needed {what}"
-            yield Finding(
-                path=("memory", "capacity_bytes"), says=chosen.memory.capacity_bytes, fact=fact
-            )
+    if memory.used_bytes > memory.capacity_bytes * (1 + TOLERANCE):
+        fact = f"is less than the {memory.used_bytes!r} that are needed in {memory.fullest}"
+        yield Finding(
+            path=("memory", "capacity_bytes"), says=chosen.memory.capacity_bytes, fact=fact
+        )
 
 
 def _unserved(

@@ -42,11 +42,16 @@ class Resting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens of each sequence of a pass: that enter, that these attend to, that are kept."""
+    """Tokens of each sequence of a pass: that enter, that these attend to, that are kept.
+
+    Args:
+        n_found: of those kept, how many were before the phase.
+    """
 
     n_new: float
     n_context: float
     n_cached: float
+    n_found: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +178,13 @@ def counted(rests: Resting, way: Way, tokens: Tokens) -> Counted:
             n_context_tokens=tokens.n_context,
             **work,  # type: ignore[arg-type]
         ),
-        held=held_bytes(model, mesh, n_cached_tokens=tokens.n_cached, **work),  # type: ignore[arg-type]
+        held=held_bytes(
+            model,
+            mesh,
+            n_cached_tokens=tokens.n_cached,
+            n_found_tokens=tokens.n_found,
+            **work,  # type: ignore[arg-type]
+        ),
     )
 
 

@@ -99,9 +99,9 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Division: Judged(counted="things n_things n_parts", how="heads, experts, layers over devices"),
     Memory: Judged(
-        counted="weights_bytes decode_kv_bytes prefill_kv_bytes activation_bytes gather_bytes "
-        "reserve_bytes capacity_bytes draft_bytes",
-        how="of the busiest device; what is used has to fit",
+        counted="fullest weights_bytes decode_kv_bytes prefill_kv_bytes written_kv_bytes "
+        "activation_bytes gather_bytes reserve_bytes capacity_bytes draft_bytes",
+        how="of the busiest device; no sequence is in both phases at once; what is used has to fit",
     ),
     DraftPlan: Judged(
         asked="model acceptance",

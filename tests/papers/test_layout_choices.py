@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from planner import load_model, load_topology, plan
 from tests.papers.bench import prefill, tpu_bench
 from tests.papers.rows import Row, of_table
 from tests.papers.timing import DIFFERS, layout_choice
@@ -53,3 +54,32 @@ def test_prefill_gathers_weights_over_ever_more_axes_as_the_batch_grows():
     assert ranks == sorted(ranks)
     assert ranks[0] == 0
     assert ranks[-1] == 3
+
+
+@pytest.mark.parametrize(("batch", "prefill_batch"), [(64, 1), (512, 512)])
+def test_plan_gives_the_columns_of_table_2(batch: int, prefill_batch: int):
+    """Both columns of PaLM 540B, layouts and all; 512 sequences have one cache in both phases."""
+    read, written = (
+        row
+        for row in of_table("Table 2")
+        if (row.phase, row.batch) in (("prefill", prefill_batch), ("generate", batch))
+    )
+    best = plan(
+        load_model("palm-540b"),
+        load_topology("tpu-v4-4x4x4"),
+        weights_formats=[read.weights_format],
+        batches=[batch],
+        prefill_batches=[prefill_batch],
+        objective="throughput",
+    ).deployment
+    for row, phase, seconds in (
+        (read, best.prefill, best.ttft_s),
+        (written, best.decode, best.tpot_s * (written.n_output or 0)),
+    ):
+        assert (phase.layout.replace(" ", ""), phase.attention) == (
+            row.ffn.replace("-", ""),
+            {"head": "heads"}.get(row.attention, row.attention),
+        )
+        assert seconds * 1e3 == pytest.approx(row.time_ms, rel=0.1)
+        assert phase.mfu_fraction == pytest.approx(row.mfu, abs=0.05)
+    assert best.mesh.n_devices == read.n_chips

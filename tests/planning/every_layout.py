@@ -213,7 +213,9 @@ def _pairs_of(asked: Asked, machine: Machine, layouts: LayoutTable, formats: For
             kv_bytes_per_number=np.array([[cached]]),
         )
         working = kept.activation_bytes + kept.gather_bytes
-        parts = (kept.weight_bytes, kept.kv_bytes, working)
+        # of a decode batch, the input was there when the phase began
+        found = n_input / one.n_cached_tokens if one is passes[1] else 0.0
+        parts = (kept.weight_bytes, kept.kv_bytes, kept.kv_bytes * (1.0 - found), working)
         seconds.append(np.broadcast_to(times.total_s, size))
         held.append([np.broadcast_to(part, size) for part in parts])
     keys = np.stack([layouts.mesh, layouts.stored, layouts.data, layouts.sliced], axis=1)
@@ -234,13 +236,15 @@ def _of_context(asked, machine, mesh, rows, seconds, held, room) -> Pairs:
     """Pairs of one way in which weights rest: each fits by itself, and both beside each other."""
     phases = []
     for which in (0, 1):
-        weights, kv, working = (part[rows].ravel() for part in held[which])
+        weights, kv, written, working = (part[rows].ravel() for part in held[which])
         pass_s = seconds[which][rows].ravel()
         batch = np.tile(np.array(asked.batches[which], dtype=float), len(rows))
         fits = weights + kv + working <= room
-        phases.append([values[fits] for values in (pass_s, batch, weights, kv, working)])
-    (prefill_s, n_prefill, weights, kv, working), (decode_s, n_decode, _, cache, _) = phases
-    both = (weights + kv + working)[:, None] + cache[None, :] <= room
+        of_phase = (pass_s, batch, weights, kv, written, working)
+        phases.append([values[fits] for values in of_phase])
+    (prefill_s, n_prefill, weights, kv, _, working), (decode_s, n_decode, _, cache, new, _) = phases
+    held_kv = np.maximum(cache[None, :], kv[:, None] + new[None, :])
+    both = (weights + working)[:, None] + held_kv <= room
     work = asked.workload
     token_s = (prefill_s / n_prefill)[:, None] + ((work.n_output_tokens - 1) * decode_s / n_decode)
     token_s = token_s / work.n_output_tokens

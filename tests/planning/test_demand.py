@@ -29,6 +29,7 @@ from tests import requests
 from tests.planning.test_planning import (
     BATCHES,
     PREFILL_BATCHES,
+    fits_together,
     phase_choices,
     referee_meshes,
     solve,
@@ -68,22 +69,22 @@ def enumerated(cluster, targets):
         for stored, weights_format in product(range(8), FORMAT_BYTES.keys() & {"bf16", "int8"}):
             common = {"stored": stored, "weights_format": weights_format, "parts": parts}
             decodes = [
-                ((n_output - 1) * seconds / batch, weights + kv)
-                for seconds, weights, kv, working, batch in phase_choices(
+                ((n_output - 1) * seconds / batch, (weights, kv, written))
+                for seconds, batch, weights, kv, written, working in phase_choices(
                     cluster, mesh, work=work["decode"], batches=BATCHES, **common
                 )
                 if weights + kv + working <= usable
                 and (targets.tpot_s is None or seconds <= targets.tpot_s)
             ]
             prefills = [
-                (seconds / batch, kv + working)
-                for seconds, weights, kv, working, batch in phase_choices(
+                (seconds / batch, (kv, working))
+                for seconds, batch, _, kv, _, working in phase_choices(
                     cluster, mesh, work=work["prefill"], batches=PREFILL_BATCHES, **common
                 )
                 if targets.ttft_s is None or seconds <= targets.ttft_s
             ]
             for (a, held), (b, more) in product(set(decodes), set(prefills)):
-                if held + more > usable:
+                if not fits_together(held, more, usable):
                     continue
                 n_replicas = next(
                     (n for n in range(1, room + 1) if n * n_output / (a + b) >= demand), None

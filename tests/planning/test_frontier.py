@@ -327,8 +327,9 @@ def sample(request, n_samples, *, seed=0):
         b, p = (rng.integers(len(phase.batches), size=n) for phase in (decode, prefill))
         weights, kv = contexts.weight_bytes[context], decode.kv_bytes[arm, b]
         fits = weights + kv + decode.working_bytes[arm, b] <= room
-        beside = prefill.kv_bytes[other, p] + prefill.working_bytes[other, p]
-        fits &= weights + kv + beside <= room
+        arrived = prefill.kv_bytes[other, p] + decode.written_bytes[arm, b]
+        beside = np.maximum(kv, arrived) + prefill.working_bytes[other, p]
+        fits &= weights + beside <= room
         request_s = n_steps * decode.pass_s[arm, b] / decode.batches[b]
         request_s += prefill.pass_s[other, p] / prefill.batches[p]
         cost = request_s * rent_per_s[context] / request.workload.n_output_tokens

@@ -49,7 +49,7 @@ def referee_meshes(cluster):
 
 
 def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts):
-    """(seconds, weights, KV, working bytes, batch) of every layout of one phase, by the referee."""
+    """(seconds, batch, weights, KV, written, working bytes) of every layout, by the referee."""
     for gathered, attention, batch, n_microbatches in product(
         range(8), ("heads", "batch"), batches, parts
     ):
@@ -70,9 +70,20 @@ def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts
             n_context_tokens=work.n_context_tokens,
             **layout,
         )
-        held = scalar.held_bytes(MODEL, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
+        held, found = (
+            scalar.held_bytes(MODEL, mesh, n_cached_tokens=n_tokens, **layout)
+            for n_tokens in (work.n_cached_tokens, work.n_found_tokens)
+        )
+        written = held.kv_bytes - found.kv_bytes
         working = held.activation_bytes + held.gather_bytes
-        yield time.total_s, held.weights_bytes, held.kv_bytes, working, batch
+        sizes = held.weights_bytes, held.kv_bytes, written, working
+        yield time.total_s, batch, *sizes
+
+
+def fits_together(decode, prefill, usable):
+    """Whether both phases fit: the decode batch, or what is prefilled and what decode writes."""
+    (weights, cache, written), (kv, working) = decode, prefill
+    return weights + max(cache, kv + written) + working <= usable
 
 
 def enumerated_cost(cluster, targets):
@@ -88,16 +99,16 @@ def enumerated_cost(cluster, targets):
         for stored, weights_format in product(range(8), FORMAT_BYTES.keys() & {"bf16", "int8"}):
             common = {"stored": stored, "weights_format": weights_format, "parts": parts}
             decodes = [
-                (31 * seconds / batch, weights + kv)
-                for seconds, weights, kv, working, batch in phase_choices(
+                (31 * seconds / batch, (weights, kv, written))
+                for seconds, batch, weights, kv, written, working in phase_choices(
                     cluster, mesh, work=work["decode"], batches=BATCHES, **common
                 )
                 if weights + kv + working <= usable
                 and (targets.tpot_s is None or seconds <= targets.tpot_s)
             ]
             prefills = [
-                (seconds / batch, kv + working)
-                for seconds, weights, kv, working, batch in phase_choices(
+                (seconds / batch, (kv, working))
+                for seconds, batch, _, kv, _, working in phase_choices(
                     cluster, mesh, work=work["prefill"], batches=PREFILL_BATCHES, **common
                 )
                 if targets.ttft_s is None or seconds <= targets.ttft_s
@@ -106,7 +117,7 @@ def enumerated_cost(cluster, targets):
             fitting = (
                 (a + b) * rate
                 for (a, held), (b, more) in product(decodes, prefills)
-                if held + more <= usable
+                if fits_together(held, more, usable)
             )
             best = min(best, min(fitting, default=float("inf")))
     return best

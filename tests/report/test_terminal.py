@@ -72,7 +72,7 @@ def test_bars_are_as_long_as_their_shares():
 
 def test_memory_adds_up_to_the_capacity():
     text = plan_text(PLAN, 100)
-    assert re.search(r"free +10 GB +31.2 %", text)
+    assert re.search(r"free +10.5 GB +32.8 %", text)
     assert re.search(r"in all +32 GB", text)
 
 

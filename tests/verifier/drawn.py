@@ -230,10 +230,12 @@ def nodes_fabrics(draw):
 @st.composite
 def passes(draw):
     n_new = draw(st.sampled_from([1, 1, 7, 64, 2048]))
+    n_cached = draw(st.sampled_from([n_new, 4096]))
     return Pass(
         n_new_tokens=n_new,
         n_context_tokens=draw(st.sampled_from([n_new, n_new + 20.5, 4096])),
-        n_cached_tokens=draw(st.sampled_from([n_new, 4096])),
+        n_cached_tokens=n_cached,
+        n_found_tokens=draw(st.sampled_from([0, n_cached // 3])),
     )
 
 

@@ -168,6 +168,7 @@ def bytes_agree(model, mesh, work, batches, formats, n_microbatches):
             batch=batch,
             n_new_tokens=work.n_new_tokens,
             n_cached_tokens=work.n_cached_tokens,
+            n_found_tokens=work.n_found_tokens,
             weights_format=weights,
             kv_format=kv,
             **scalar_arguments(layouts, row),

@@ -218,6 +218,14 @@ def test_a_window_by_hand():
     assert tiny_bytes(ring_of(1), model).kv_bytes == 4 * (7 + 2) * 20
 
 
+def test_what_a_phase_writes_by_hand():
+    """Of seven tokens five were there: two are new, but none to a window of two."""
+    assert tiny_bytes(ring_of(1)).written_bytes == 4 * (7 + 7) * 20
+    assert tiny_bytes(ring_of(1), n_found_tokens=5).written_bytes == 4 * (2 + 2) * 20
+    windowed = replace(TINY, window=WindowShape(n_tokens=2, n_layers=1))
+    assert tiny_bytes(ring_of(1), windowed, n_found_tokens=5).written_bytes == 4 * 2 * 20
+
+
 def test_formats_by_hand():
     """Twice the FLOP/s in int8, and half the bytes; fp8 is not multiplied, nor is attention."""
     device = replace(UNIT, peak_flop_per_s={"bf16": 1.0, "int8": 2.0})

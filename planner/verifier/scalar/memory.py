@@ -20,10 +20,11 @@ N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in fligh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarBytes:
-    """What lies in the memory of the busiest device."""
+    """What lies in the memory of the busiest device; of its cache, what the phase writes."""
 
     weights_bytes: float
     kv_bytes: float
+    written_bytes: float
     activation_bytes: float
     gather_bytes: float
 
@@ -39,6 +40,7 @@ def held_bytes(
     batch: int,
     n_new_tokens: float,
     n_cached_tokens: float,
+    n_found_tokens: float = 0.0,
     weights_format: str,
     data: int = 0,
     sliced: int = 0,
@@ -47,7 +49,8 @@ def held_bytes(
     """Memory of the busiest device while the pass runs; arguments as in `step_time`.
 
     `n_cached_tokens` of each sequence of the whole batch are held, and fewer in layers with
-    a window; only the micro-batch in work has activations.
+    a window; only the micro-batch in work has activations. The cache of `n_found_tokens` of
+    them was there before the phase.
     """
     layout = Layout(
         model=model,
@@ -63,13 +66,18 @@ def held_bytes(
     )
     n_sequences = ceil(batch / n_microbatches)
     cut = layout.batch_axes(n_sequences)  # a sequence rests where its micro-batch is worked on
+
+    def cache_bytes(n_tokens: float) -> float:
+        return sum(
+            layers.n_layers * kv_layer_bytes(layout, batch, min(n_tokens, layers.window), cut=cut)
+            for layers in stage_layers(layout)
+        )
+
+    kv_bytes = cache_bytes(n_cached_tokens)
     return ScalarBytes(
         weights_bytes=_weights_at_rest(layout),
-        kv_bytes=sum(
-            layers.n_layers
-            * kv_layer_bytes(layout, batch, min(n_cached_tokens, layers.window), cut=cut)
-            for layers in stage_layers(layout)
-        ),
+        kv_bytes=kv_bytes,
+        written_bytes=kv_bytes - cache_bytes(n_found_tokens),
         activation_bytes=_activations(layout, n_sequences, n_new_tokens),
         gather_bytes=_gather_buffers(layout),
     )
