@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import arguments_of
-from planner.specs.stages_request import StageGroup
+from planner.specs.kernels import Kernel, KernelTable
+from planner.specs.records import DeviceSpec
 
 STATIC = "_static"
 """Ending of a format whose inputs the norm before has quantised."""
@@ -38,6 +39,9 @@ _MULTIPLIED = {
 }
 """Formats whose peak is that of another."""
 
+UNMEASURED = 0.3
+"""Relative error of what has no closed form, `assumed`."""
+
 _PRODUCTS = ("gemm", "grouped_gemm", "experts", "scores")
 
 
@@ -56,7 +60,8 @@ class Run:
     Args:
         family: of its closed form.
         format: of its numbers.
-        part: of the layer: kernels that quantise run once for the products of a part.
+        part: of the layer: kernels that quantise run once for the products of a part, and
+            messages hide behind some parts.
         arguments: of the closed form.
         flop, hbm_bytes: for what has none.
     """
@@ -77,12 +82,24 @@ def product(part: str, m: float, n: float, k: float, number_format: str) -> Run:
 
 
 def grouped_product(
-    rows: float, hit: float, n: float, k: float, number_format: str, *, reads: bool = False
+    part: str,
+    rows: float,
+    hit: float,
+    shape: tuple[float, float],
+    number_format: str,
+    *,
+    reads: bool = False,
 ) -> Run:
-    """Rows that each meet the matrix of their group; `hit` of these are read."""
+    """Rows that each meet the matrix of their group; `hit` of these are read.
+
+    Args:
+        shape: columns and rows of a matrix.
+    """
+    n, k = shape
     return Run(
         family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
         format=number_format,
+        part=part,
         arguments={
             "tokens": rows,
             "n_groups_hit": hit,
@@ -94,20 +111,21 @@ def grouped_product(
     )
 
 
-def moved(n_bytes: float, n_kernels: float = 1.0) -> Run:
+def moved(part: str, n_bytes: float, n_kernels: float = 1.0) -> Run:
     """Kernels that read and write numbers once each."""
-    return Run(family="elementwise", arguments={"n_bytes": n_bytes, "n_kernels": n_kernels})
+    arguments = {"n_bytes": n_bytes, "n_kernels": n_kernels}
+    return Run(family="elementwise", part=part, arguments=arguments)
 
 
 class Kernels:
-    """Kernels of a group's device.
+    """Kernels of a device.
 
     Args:
-        group: its device and what was measured of it.
+        table: what was measured of it.
     """
 
-    def __init__(self, group: StageGroup) -> None:
-        self.device, self.table = group.cluster.device, group.kernels
+    def __init__(self, device: DeviceSpec, table: KernelTable) -> None:
+        self.device, self.table = device, table
 
     @property
     def has_fused_experts(self) -> bool:
@@ -138,13 +156,22 @@ class Kernels:
         }
         return float(form.seconds(arguments, rates, self._constants(run)))
 
+    def error(self, run: Run) -> float:
+        """Relative error of a run's form, of one without any no less than what is assumed."""
+        if run.family == "scores":
+            return max(self._of_scores().fit.relative_error, UNMEASURED)
+        return self.table.kernel(run.family, self._called(run.format)).fit.relative_error
+
     def roofline_s(self, run: Run) -> float:
         """Of a run without a closed form, at the shares that decode attention attains."""
-        shares = self.table.kernel("decode_attention", self._called("bf16")).constants
+        shares = self._of_scores().constants
         compute = shares.get("compute_fraction", 1.0) * self._peak(run)
         memory = shares["memory_fraction"] * self.device.hbm_bytes_per_s
         least = max(run.flop / compute, run.hbm_bytes / memory)
         return shares["floor_s"] + least if least > 0 else 0.0
+
+    def _of_scores(self) -> Kernel:
+        return self.table.kernel("decode_attention", self._called("bf16"))
 
     def _constants(self, run: Run) -> dict[str, float]:
         constants = dict(self.table.kernel(run.family, self._called(run.format)).constants)

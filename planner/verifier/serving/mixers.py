@@ -48,6 +48,7 @@ def _grouped(
         yield Run(
             family="decode_attention",
             format=formats.cache,
+            part="attend",
             arguments={"batch": tokens.decoding, "context": seen, **shape},
         )
     if tokens.read:
@@ -55,10 +56,11 @@ def _grouped(
         if width is not None and new + past > width:
             # triangles as wide as the window, each beside half of the window before
             new, past = min(new, width), 0.0 if mixer.span == "chunk" else width / 2
-        triangles = tokens.read / max(new, 1.0)
+        triangles = tokens.new / max(new, 1.0)
         yield Run(
             family="prefill_attention",
             format=formats.cache,
+            part="attend",
             arguments={"batch": triangles, "tokens": new, "past_tokens": past, **shape},
         )
     yield product("attend", tokens.n, d_model, heads * mixer.d_value_head, formats.weights)
@@ -86,11 +88,12 @@ def _latent(
 
 def _scores(index: Indexer, tokens: Tokens) -> Run:
     """Small heads score all cached tokens, on every device the same."""
-    met = tokens.decoding * tokens.context
-    met += tokens.read * (tokens.past + (tokens.read + 1) / 2)
-    keys = tokens.decoding * tokens.context + tokens.past + tokens.read
+    met = tokens.scored * tokens.context
+    met += tokens.new * (tokens.past + (tokens.read + 1) / 2)
+    keys = tokens.decoding * tokens.context + tokens.prompts * (tokens.past + tokens.read)
     return Run(
         family="scores",
+        part="attend",
         format="fp8",
         flop=2.0 * index.n_heads * index.d_head * met,
         hbm_bytes=keys * index.d_head,
@@ -106,21 +109,22 @@ def _absorbed(
     mixer: LatentAttention, heads: float, tokens: Tokens, formats: ServedFormats
 ) -> Iterator[Run]:
     """Queries go into the space of latents, and outputs come back from it."""
-    rows, latent = tokens.decoding * heads, mixer.d_kv_latent
-    yield grouped_product(rows, heads, latent, mixer.d_nope, "bf16")
+    rows, latent = tokens.scored * heads, mixer.d_kv_latent
+    yield grouped_product("project", rows, heads, (latent, mixer.d_nope), "bf16")
     yield Run(
         family="latent_decode",
         format=formats.cache,
+        part="attend",
         arguments={
             "batch": tokens.decoding,
             "context": _seen(mixer, tokens.context),
-            "n_heads": heads,
+            "n_heads": heads * tokens.positions,
             "d_latent": latent,
             "d_rope": mixer.d_rope,
             "cache_bytes": stored_bytes(formats.cache),
         },
     )
-    yield grouped_product(rows, heads, mixer.d_value_head, latent, "bf16")
+    yield grouped_product("attend", rows, heads, (mixer.d_value_head, latent), "bf16")
 
 
 def _expanded(
@@ -128,15 +132,16 @@ def _expanded(
 ) -> Iterator[Run]:
     """Keys and values of all heads are made from latents, of cached tokens again."""
     made = heads * (mixer.d_nope + mixer.d_value_head)
-    all_tokens = tokens.read + tokens.past
+    all_tokens = tokens.prompts * (tokens.read + tokens.past)
     yield product("project", all_tokens, made, mixer.d_kv_latent, formats.weights)
     mean = (tokens.read + 1) / 2
     past = max(0.0, _seen(mixer, tokens.past + mean) - mean) if mixer.indexer else tokens.past
     yield Run(
         family="latent_prefill",
         format=formats.cache,
+        part="attend",
         arguments={
-            "batch": 1.0,
+            "batch": tokens.prompts,
             "tokens": tokens.read,
             "past_tokens": past,
             "n_heads": heads,
@@ -165,13 +170,15 @@ def _recurrent(
         yield Run(
             family="recurrence_decode",
             format=mixer.kind,
+            part="attend",
             arguments={"batch": tokens.decoding, **shape, **kept},
         )
     if tokens.read:
         yield Run(
             family="recurrence_prefill",
             format=mixer.kind,
-            arguments={"batch": 1.0, "tokens": tokens.read, **shape},
+            part="attend",
+            arguments={"batch": tokens.prompts, "tokens": tokens.read, **shape},
         )
     rows = mixer.n_output_rows / n_tensor
     yield product("attend", tokens.n, d_model, rows, formats.weights)

@@ -1,8 +1,8 @@
-"""Tokens of one pass of a stage."""
+"""Tokens of one pass of an attention rank."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.specs.stages_request import StagesRequest
 
@@ -13,23 +13,45 @@ class Tokens:
 
     Args:
         decoding: sequences that decode, at a context of `context` cached tokens each.
-        read: tokens of the one prompt that is read, after `past` of it.
+        positions: of each of them that are scored: one, and those that were drafted.
+        prompts: that are read: `read` tokens of each, after `past` of it.
     """
 
-    decoding: float
-    context: float
-    read: float
-    past: float
+    decoding: float = 0.0
+    positions: float = 1.0
+    context: float = 0.0
+    prompts: float = 0.0
+    read: float = 0.0
+    past: float = 0.0
+
+    @property
+    def scored(self) -> float:
+        """Positions of all sequences that decode."""
+        return self.decoding * self.positions
+
+    @property
+    def new(self) -> float:
+        """Tokens of prompts."""
+        return self.prompts * self.read
 
     @property
     def n(self) -> float:
         """That every matrix meets."""
-        return self.decoding + self.read
+        return self.scored + self.new
 
     @property
     def n_logits(self) -> float:
         """Whose next token is wanted: each that decodes, and the last of a prompt."""
-        return self.decoding + (1.0 if self.read else 0.0)
+        return self.scored + self.prompts
+
+    def beside(self, reading: Tokens) -> Tokens:
+        """The same with prompts that ride along."""
+        prompts, read, past = reading.prompts, reading.read, reading.past
+        return replace(self, prompts=prompts, read=read, past=past)
+
+    def halved(self) -> Tokens:
+        """Of one of two micro-batches."""
+        return replace(self, decoding=self.decoding / 2, prompts=self.prompts / 2)
 
 
 def tokens_of(asked: StagesRequest) -> Tokens:
@@ -37,6 +59,6 @@ def tokens_of(asked: StagesRequest) -> Tokens:
     work = asked.work
     if work.phase == "decode":
         context = work.n_input_tokens + work.n_output_tokens / 2
-        return Tokens(decoding=float(work.batch), context=context, read=0.0, past=0.0)
+        return Tokens(decoding=float(work.batch), context=context)
     chunk = float(min(asked.engine.n_chunk_tokens, work.n_input_tokens))
-    return Tokens(decoding=0.0, context=0.0, read=chunk, past=(work.n_input_tokens - chunk) / 2)
+    return Tokens(prompts=1.0, read=chunk, past=(work.n_input_tokens - chunk) / 2)

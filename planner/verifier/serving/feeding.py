@@ -1,0 +1,198 @@
+"""FFNs and routed experts of one layer, and the messages between ranks around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.specs.architecture import Experts, FeedForward
+from planner.verifier.serving.kernels import (
+    READ,
+    Run,
+    grouped_product,
+    moved,
+    product,
+    read_bytes,
+    stored_bytes,
+)
+from planner.verifier.serving.links import Collective
+from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A collective of one layer, of a buffer of `n_bytes` over `n_devices`."""
+
+    kind: Collective
+    part: str
+    n_bytes: float
+    n_devices: int
+
+
+def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iterator[Run]:
+    """What one device runs."""
+    d_model, weights = rank.model.d_model, rank.formats.weights
+    if isinstance(ffn, FeedForward):
+        width = ffn.d_ff / rank.n_tensor
+        yield from _dense_runs("feed", width, ffn.n_matrices, d_model, tokens.n, weights)
+        return
+    yield product("feed", tokens.n, ffn.n_experts, d_model, "bf16")
+    inside = d_model
+    if ffn.d_latent is not None:
+        inside = ffn.d_latent
+        yield product("feed", tokens.n, inside, d_model, weights)
+        yield product("feed", tokens.n, d_model, inside, weights)
+    reads = tokens.prompts > 0
+    experts = _Dealt(ffn=ffn, d_inside=inside, rank=rank, n_tokens=tokens.n * rank.n_data)
+    if rank.exchanges:
+        yield from _sent_runs(ffn, inside, rank, tokens.n, is_short=not reads)
+    if rank.kernels.has_fused_experts:
+        yield experts.fused(rank.formats.experts)
+    else:
+        yield from experts.in_two_products(rank.formats.experts, reads=reads)
+    if ffn.d_shared:
+        width = ffn.d_shared / rank.n_tensor
+        yield from _dense_runs("share", width, ffn.n_matrices, d_model, tokens.n, weights)
+
+
+def feeding_messages(ffn: FeedForward | Experts, rank: Rank, n_tokens: float) -> Iterator[Message]:
+    """What ranks, and devices of a rank, tell each other in 16 bits.
+
+    Tokens that are not sent to their experts are gathered by all ranks, and sums scattered.
+    """
+    wide = n_tokens * rank.model.d_model * 2
+    if isinstance(ffn, FeedForward):
+        yield Message(kind="all_reduce", part="reduce", n_bytes=wide, n_devices=rank.n_tensor)
+        return
+    narrow = n_tokens * (ffn.d_latent or rank.model.d_model) * 2
+    if rank.exchanges:
+        return
+    n_bytes, n = narrow * rank.n_data, rank.n_data
+    yield Message(kind="all_gather", part="dispatch", n_bytes=n_bytes, n_devices=n)
+    yield Message(kind="reduce_scatter", part="combine", n_bytes=n_bytes, n_devices=n)
+    yield Message(kind="all_reduce", part="reduce", n_bytes=narrow, n_devices=rank.n_tensor)
+
+
+def _dense_runs(
+    part: str, width: float, n_matrices: int, d_model: int, n_tokens: float, weights: str
+) -> Iterator[Run]:
+    """Up, with the gate where there is one; activation; down."""
+    yield product(part, n_tokens, (n_matrices - 1) * width, d_model, weights)
+    yield moved(part, n_tokens * width * 2 * n_matrices)
+    yield product(part, n_tokens, d_model, width, weights)
+
+
+def _sent_runs(
+    ffn: Experts, d_inside: int, rank: Rank, n_tokens: float, *, is_short: bool
+) -> Iterator[Run]:
+    """Tokens to their experts and back, over all devices of a stage; a rank's send by turns."""
+    n_devices = rank.n_group
+    nodes = float(math.ceil(n_devices / rank.links.n_per_node))
+    mode = "low_latency" if is_short else "normal"
+    for part, number in (("dispatch", read_bytes(rank.formats.experts)), ("combine", 2.0)):
+        arguments = {
+            "tokens": n_tokens / rank.n_tensor,
+            "bytes_per_number": number,
+            "d_model": float(d_inside),
+            "n_active": float(ffn.n_active),
+            "n_nodes": nodes,
+        }
+        if not is_short and ffn.n_groups > 1:
+            arguments["n_nodes_hit"] = _nodes_hit(ffn, nodes)
+        yield Run(family=f"{part}_{mode}", format="any", part=part, arguments=arguments)
+
+
+def _nodes_hit(ffn: Experts, nodes: float) -> float:
+    """Nodes that a token goes to, whose experts are of some groups only.
+
+    A node is missed if all chosen groups are others'; where groups span nodes, each chosen one
+    has its experts drawn evenly from its own.
+    """
+    groups, chosen = ffn.n_groups, ffn.n_active_groups
+    if nodes > groups:
+        spans = nodes / groups
+        return chosen * spans * (1 - math.pow(1 - 1 / spans, ffn.n_active / chosen))
+    per_node, missed = groups / nodes, 1.0
+    for taken in range(chosen):
+        missed *= max(groups - per_node - taken, 0.0) / (groups - taken)
+    return nodes * (1 - missed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dealt:
+    """Routed experts, dealt to groups of devices and cut over the devices of each.
+
+    Args:
+        d_inside: width that they read.
+        n_tokens: of all ranks in the pass.
+    """
+
+    ffn: Experts
+    d_inside: int
+    rank: Rank
+    n_tokens: float
+
+    @property
+    def n_own(self) -> float:
+        return self.ffn.n_experts / self.rank.n_expert_parallel
+
+    @property
+    def width(self) -> float:
+        return self.ffn.d_expert / self.rank.n_expert_tensor
+
+    @property
+    def visits(self) -> float:
+        """Tokens times the experts here that they go to."""
+        return self.n_tokens * self.ffn.n_active / self.rank.n_expert_parallel
+
+    @property
+    def hit(self) -> float:
+        """Experts here that some token goes to, if tokens choose alike and by themselves."""
+        missed = math.pow(1 - self.ffn.n_active / self.ffn.n_experts, self.n_tokens)
+        return max(self.n_own * (1 - missed), min(1.0, self.n_own))
+
+    def fused(self, number_format: str) -> Run:
+        """All of it as one kernel, which walks through what nobody sent elsewhere."""
+        ffn = self.ffn
+        walked = self.visits if self.rank.exchanges else self.n_tokens * ffn.n_active
+        return Run(
+            family="experts",
+            format=number_format,
+            part="feed",
+            arguments={
+                "tokens": self.n_tokens,
+                "n_experts": ffn.n_experts,
+                "n_experts_local": self.n_own,
+                "n_active": ffn.n_active,
+                "d_model": self.d_inside,
+                "d_expert": self.width,
+                "n_up": ffn.n_matrices - 1.0,
+                "rows": self.visits,
+                "walked_rows": walked,
+                "weight_bytes": stored_bytes(number_format),
+                "input_bytes": read_bytes(number_format),
+            },
+        )
+
+    def in_two_products(self, number_format: str, *, reads: bool) -> Iterator[Run]:
+        """Tokens are copied to their experts, go through two products, and are added up.
+
+        Short exchanges do both themselves.
+        """
+        copies = not self.rank.exchanges or reads
+        n_up, read = self.ffn.n_matrices - 1, read_bytes(number_format)
+        meets_some = 1 - (1 - 1 / self.rank.n_expert_parallel) ** self.ffn.n_active
+        copied = (self.n_tokens * meets_some + self.visits) * self.d_inside
+        up, down = (n_up * self.width, self.d_inside), (self.d_inside, self.width)
+        if copies:
+            yield moved("feed", copied * read)
+        yield grouped_product("feed", self.visits, self.hit, up, number_format, reads=reads)
+        is_narrowed = reads and number_format in READ
+        after = 2.0 + read if is_narrowed else 0.0
+        each = 2.0 * self.ffn.n_matrices + after
+        yield moved("feed", self.visits * self.width * each, 2 if is_narrowed else 1)
+        yield grouped_product("feed", self.visits, self.hit, down, number_format, reads=reads)
+        if copies:
+            yield moved("feed", copied * 2)

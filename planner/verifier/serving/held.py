@@ -1,0 +1,147 @@
+"""What one device of the fullest stage holds, in bytes: weights, caches, buffers, a drafter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.kernels import EngineSpec
+from planner.specs.mixers import GroupedAttention, Recurrence
+from planner.verifier.serving.drafts import Draft
+from planner.verifier.serving.kernels import stored_bytes
+from planner.verifier.serving.layers import cached_numbers
+from planner.verifier.serving.mixers import kv_heads
+from planner.verifier.serving.ranks import Rank
+
+MOST_SCORED = 1024.0
+"""Sequences whose scores of all words are made at once."""
+
+
+def weights_bytes(rank: Rank) -> float:
+    """Layers of the fullest stage; embedding and head in 16 bits, both where there is one stage."""
+    model = rank.model
+    layers = sum(one.n_layers * layer_weights_bytes(one, rank) for one in model.layers)
+    both = rank.n_stages == 1 and not model.tied_embeddings
+    return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank)
+
+
+def word_bytes(rank: Rank) -> float:
+    """A matrix of words, cut over a rank."""
+    return rank.model.vocab_size * rank.model.d_model * 2.0 / rank.n_tensor
+
+
+def _fullest(rank: Rank) -> float:
+    n_layers = sum(one.n_layers for one in rank.model.layers)
+    return ceil(n_layers / rank.n_stages) / n_layers
+
+
+def layer_weights_bytes(layer: LayerClass, rank: Rank) -> float:
+    """Of one layer: matrices cut over a rank, heads of keys held by each, routers whole."""
+    d_model, cut = rank.model.d_model, rank.n_tensor
+    dense, held = stored_bytes(rank.formats.weights), layer.n_norm_params * 2.0
+    mixer, ffn = layer.mixer, layer.ffn
+    if isinstance(mixer, GroupedAttention):
+        keys = d_model * mixer.d_keys_and_values
+        own = keys * kv_heads(mixer, cut) / mixer.n_kv_heads
+        held += ((mixer.n_params(d_model) - keys) / cut + own) * dense
+    elif mixer is not None:
+        held += mixer.n_params(d_model) / cut * dense
+    if isinstance(ffn, FeedForward):
+        held += ffn.n_params(d_model) / cut * dense
+    elif ffn is not None:
+        each = ffn.expert_params(d_model) * stored_bytes(rank.formats.experts)
+        held += ffn.n_experts * each / rank.n_group
+        held += ffn.n_matrices * d_model * ffn.d_shared / cut * dense
+        held += d_model * ffn.n_experts * 2.0
+        held += 2 * d_model * (ffn.d_latent or 0) * dense
+    return held
+
+
+def sequence_bytes(rank: Rank, n_tokens: float, block: int) -> float:
+    """Whole blocks of one sequence in all layers of the fullest stage, without states."""
+    held = sum(
+        one.n_layers * layer_cache_bytes(one, rank, n_tokens, block) for one in rank.model.layers
+    )
+    return held * _fullest(rank)
+
+
+def state_bytes(rank: Rank) -> float:
+    """States of one sequence in the recurrent layers of the fullest stage."""
+    held = sum(one.n_layers * layer_state_bytes(one, rank) for one in rank.model.layers)
+    return held * _fullest(rank)
+
+
+def layer_state_bytes(layer: LayerClass, rank: Rank) -> float:
+    """States of one sequence in one layer."""
+    mixer = layer.mixer
+    if not isinstance(mixer, Recurrence):
+        return 0.0
+    held = mixer.n_state_numbers * mixer.state_bytes_per_number + mixer.n_conv_numbers * 2.0
+    return held / rank.n_tensor
+
+
+def layer_cache_bytes(layer: LayerClass, rank: Rank, n_tokens: float, block: int) -> float:
+    """Whole blocks of one sequence in one layer."""
+    mixer = layer.mixer
+    if mixer is None or isinstance(mixer, Recurrence):
+        return 0.0
+    held = ceil(n_tokens / block) * block
+    if isinstance(mixer, GroupedAttention):
+        if not mixer.makes_keys:
+            return 0.0
+        if mixer.n_span_tokens is not None:  # the window, and the block that it ends in
+            held = min(held, ceil(mixer.n_span_tokens / block) * block + block)
+    return held * cached_numbers(layer, rank.n_tensor) * stored_bytes(rank.formats.cache)
+
+
+def activation_bytes(rank: Rank, chunk: float, batch: float) -> float:
+    """Of the largest pass: residual, norm and widest result; scores of all words in 4 bytes."""
+    model = rank.model
+    widest = max(_width(layer, model, rank) for layer in model.layers)
+    scores = min(batch, MOST_SCORED) * model.vocab_size * 4.0 / rank.n_tensor
+    return chunk * 2.0 * (2 * model.d_model + widest) + scores
+
+
+def _width(layer: LayerClass, model: Architecture, rank: Rank) -> float:
+    mixer, ffn, widths = layer.mixer, layer.ffn, [0.0]
+    if mixer is not None:
+        d_head = model.d_model if isinstance(mixer, Recurrence) else mixer.d_head
+        widths.append(3.0 * mixer.n_heads * d_head / rank.n_tensor)
+    if isinstance(ffn, FeedForward):
+        widths.append(ffn.n_matrices * ffn.d_ff / rank.n_tensor)
+    elif ffn is not None:
+        routed = ffn.n_active * (ffn.d_expert + model.d_model)
+        widths.append(rank.n_data * routed / rank.n_expert_parallel)
+    return max(widths)
+
+
+def draft_bytes(draft: Draft, rank: Rank) -> float:
+    """Weights of what drafts, on the last stage; other ends of a pipeline hold copies of words."""
+    if not draft.n_layers:
+        return 0.0
+    there = replace(rank, model=draft.model, n_stages=1)
+    matrix = draft.model.d_model**2 * stored_bytes(rank.formats.weights)
+    if draft.has_heads:
+        return draft.n_layers * (matrix / rank.n_tensor + word_bytes(there))
+    held = 0.0
+    for layer in draft.model.layers:
+        held += draft.n_layers * (layer_weights_bytes(layer, there) + 2 * matrix)
+    copied = rank.n_stages > 1 and not draft.model.tied_embeddings
+    return held + (word_bytes(there) if copied else 0.0)
+
+
+def cached_bytes(
+    rank: Rank, draft: Draft | None, engine: EngineSpec, n_tokens: float, n_shared: float
+) -> tuple[float, float]:
+    """Of one sequence by itself, and of what all sequences share; the drafter's too."""
+    block = engine.n_block_tokens
+    shared = min(n_shared, n_tokens)
+    whole, once = (sequence_bytes(rank, n, block) for n in (n_tokens, shared))
+    states = state_bytes(rank)
+    if draft is not None and draft.n_layers:
+        there = replace(rank, model=draft.model, n_stages=1)
+        whole += draft.n_layers * sequence_bytes(there, n_tokens, block)
+        once += draft.n_layers * sequence_bytes(there, shared, block)
+        states += draft.n_layers * state_bytes(there)
+    return whole - once + states, once

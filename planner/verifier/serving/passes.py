@@ -1,0 +1,108 @@
+"""One pass of a deployment: its layers, what is outside of them, and what overlap hides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from planner.verifier.serving.layers import Spent, embedding_spent, head_spent, layer_spent
+from planner.verifier.serving.links import COUNTED, ERRORS
+from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.tokens import Tokens
+
+HOST_ERROR = 0.5
+"""Relative error of what hosts take, `assumed`."""
+
+OF_A_MEDIAN = 1.4826
+"""Standard deviations of a normal error in one of its medians."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A pass of all stages, one after the other.
+
+    Args:
+        seconds: of devices, messages behind kernels and kernels behind messages once.
+        by_form: seconds of whatever is timed by one form times its error.
+        listed_s: of all kernels and messages, whether hidden or not.
+    """
+
+    seconds: float
+    by_form: Mapping[str, float]
+    listed_s: float
+
+    def error(self, host_s: float) -> float:
+        """Relative standard deviation, with what hosts take: forms err apart from each other."""
+        squares = (host_s * HOST_ERROR) ** 2 + sum(one**2 for one in self.by_form.values())
+        return OF_A_MEDIAN * math.sqrt(squares) / (host_s + self.listed_s)
+
+
+def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float) -> Pass:
+    """Of one deployment.
+
+    Args:
+        overlaps: two micro-batches hide each other's messages.
+        message_share: of multiprocessors that messages take while prompts are read.
+    """
+    of_layers = [
+        (one.n_layers, layer_spent(one, rank, tokens.halved() if overlaps else tokens))
+        for one in rank.model.layers
+    ]
+    outside = _outside(rank, tokens)
+    often = 2.0 if overlaps else 1.0
+    by_form: dict[str, float] = {}
+    listed = 0.0
+    for times, spent in ((1.0, outside), *((n * often, spent) for n, spent in of_layers)):
+        for one in spent:
+            by_form[one.form] = by_form.get(one.form, 0.0) + times * one.seconds * one.error
+            listed += times * one.seconds
+    seconds = sum(one.seconds for one in outside)
+    reads = tokens.prompts > 0
+    for n_layers, spent in of_layers:
+        once = _sums(spent)
+        if not overlaps:
+            seconds += n_layers * sum(once.values())
+        elif once["dispatch"] or once["combine"]:
+            hidden = _reading_s(once, 1 - message_share) if reads else _decoding_s(once)
+            seconds += n_layers * hidden
+        else:
+            seconds += n_layers * 2 * sum(once.values())
+    return Pass(seconds=seconds, by_form=by_form, listed_s=listed)
+
+
+def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:
+    """The embedding, the head, and what stages hand on."""
+    n_bytes = tokens.n * rank.model.d_model * 2 / rank.n_tensor
+    leaves = rank.n_group >= rank.links.n_per_node
+    hands = rank.n_stages - 1
+    handed = hands * rank.links.send_s(n_bytes, leaves_node=leaves) if hands else 0.0
+    return [
+        embedding_spent(rank, tokens.n),
+        *head_spent(rank, tokens.n_logits),
+        Spent(seconds=handed, part="model", form=COUNTED, error=ERRORS[COUNTED]),
+    ]
+
+
+def _sums(spent: Iterable[Spent]) -> dict[str, float]:
+    parts = ("project", "attend", "feed", "share", "dispatch", "combine", "reduce")
+    found = dict.fromkeys(parts, 0.0)
+    for one in spent:
+        found[one.part] += one.seconds
+    return found
+
+
+def _reading_s(once: Mapping[str, float], left: float) -> float:
+    """Two halves of a prompt's pass: kernels of one beside messages of the other."""
+    mixing = (once["project"] + once["attend"]) / left
+    feeding = (once["feed"] + once["share"]) / left
+    there, back = once["dispatch"], once["combine"]
+    behind_mixing = max(mixing, back) + max(mixing, there)
+    return behind_mixing + max(feeding, there) + max(feeding, back) + 2 * once["reduce"]
+
+
+def _decoding_s(once: Mapping[str, float]) -> float:
+    """Two halves of a decode pass: messages of one behind what the other does before or after."""
+    ahead = max(once["project"] + once["share"], once["dispatch"])
+    behind = max(once["attend"], once["combine"])
+    return 2 * (ahead + once["feed"] + once["reduce"] + behind)

@@ -1,0 +1,119 @@
+"""The second account of whole deployments agrees with the first: times, errors, bytes."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from planner.errors import RequestError
+from planner.estimates.serving.deployments import deployments, is_valid
+from planner.estimates.serving.serving import Traffic
+from planner.predicting import Speculating, predict
+from planner.predictions import Prediction
+from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.served_formats import ServedFormats
+from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.kernels import Kernels
+from planner.verifier.serving.links import Links
+from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+from tests.report.predictions import machines
+
+FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
+CONFIGS = [path for path in sorted(FOLDER.glob("*_config.json")) if "quant" not in path.name]
+POOLS = ("h100-nvl8-x8", "h200-nvl8-x8", "b200-nvl8-x8", "h20-nvl8-x8")
+ENGINES = ("vllm", "sglang", "trtllm")
+N_TRIES, N_MET = 400, 3
+
+machines_of = cache(machines)
+
+
+def both(model, draw) -> tuple[Prediction, Felt, Held] | None:
+    """A deployment at random by both accounts; None where the first refuses it."""
+    weights, experts = draw.choice(("bf16", "fp8", "fp8_block", "int4")), draw.choice(("", "mxfp4"))
+    formats = ServedFormats(
+        weights=weights, experts=experts or weights, cache=draw.choice(("bf16", "fp8"))
+    )
+    table = deployments(
+        formats=formats,
+        n_tensor=draw.choice((1, 2, 4, 8, 16)),
+        n_data=draw.choice((1, 1, 2, 8, 16)),
+        n_stages=draw.choice((1, 1, 2, 3)),
+        n_expert_parallel=draw.choice((1, 2, 8, 16, 32)),
+        batch=draw.choice((1, 5, 64)),
+        chunk_tokens=draw.choice((2048, 8192)),
+        overlaps=draw.random() < 0.3,
+    )
+    if not is_valid(model, table)[0]:
+        return None
+    kind = draw.choice((None, "eagle", "medusa", "mtp"))
+    kind = kind if kind != "mtp" or model.predictors else None
+    asked = Speculating(kind=kind, n_drafted=draw.choice((1, 3)), acceptance=0.7) if kind else None
+    pool, engine = draw.choice(POOLS), draw.choice(ENGINES)
+    hits, shared = draw.choice((0.0, 0.4)), draw.choice((0.0, 500.0))
+    n_input, n_output = draw.choice((100, 3000, 20_000)), draw.choice((2, 300))
+    traffic = Traffic(n_input_tokens=n_input, n_output_tokens=n_output, hit_fraction=hits)
+    on = machines_of(pool, engine)
+    try:
+        found = predict(model, on, table, traffic, speculating=asked, n_shared_tokens=shared)
+    except RequestError:
+        return None
+    cluster = load_cluster(pool)
+    rank = Rank(
+        model=model,
+        formats=formats,
+        kernels=Kernels(on.device, on.kernels),
+        links=Links(cluster.fabric),
+        n_small_kernels=on.engine.n_small_kernels,
+        n_tensor=int(table.n_tensor[0]),
+        n_data=int(table.n_data[0]),
+        n_stages=int(table.n_stages[0]),
+        n_expert_parallel=int(table.n_expert_parallel[0]),
+        n_expert_tensor=int(table.n_expert_tensor[0]),
+        exchanges=bool(table.exchanges[0]),
+    )
+    served = Served(
+        engine=on.engine,
+        hbm_bytes=on.device.hbm_bytes,
+        batch=int(table.batch[0]),
+        chunk_tokens=int(table.chunk_tokens[0]),
+        overlaps=bool(table.overlaps[0]),
+        n_input_tokens=n_input,
+        n_output_tokens=n_output,
+        hit_fraction=hits,
+        n_shared_tokens=shared,
+        draft=draft_of(model, kind or "", asked.n_drafted if asked else 0, 0.7),
+    )
+    held = held_by(rank, served)
+    return found, felt(rank, served, held.largest_batch), held
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_times_errors_and_bytes_are_those_of_who_predicts(path):
+    model, draw, n_met = load_architecture(str(path)), Random(path.stem), 0
+    for _ in range(N_TRIES):
+        pair = both(model, draw)
+        if pair is None:
+            continue
+        one, again, held = pair
+        exact = {"rel": 1e-12}
+        assert again.tpot_s == pytest.approx(one.tpot_s.value, **exact)
+        assert again.ttft_s == pytest.approx(one.ttft_s.value, **exact)
+        assert again.itl_s == pytest.approx(one.itl_s.value, **exact)
+        assert again.queue_s == pytest.approx(one.queue_s, **exact)
+        assert 1 + again.tpot_error == pytest.approx(one.tpot_s.high / one.tpot_s.value, **exact)
+        assert 1 + again.ttft_error == pytest.approx(one.ttft_s.high / one.ttft_s.value, **exact)
+        memory = one.memory
+        assert held.weights_bytes == pytest.approx(memory.weights_bytes, **exact)
+        assert held.drafter_bytes == pytest.approx(memory.drafter_bytes, **exact)
+        assert held.activation_bytes == pytest.approx(memory.activation_bytes, **exact)
+        cached = again.n_running * held.sequence_bytes + held.shared_bytes
+        assert cached == pytest.approx(memory.cache_bytes, **exact)
+        assert held.largest_batch == memory.largest_batch
+        n_met += 1
+        if n_met == N_MET:
+            break
+    assert n_met
