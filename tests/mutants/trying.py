@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.mutants.recording import ALONE, ROOT
@@ -24,8 +25,11 @@ FILES = ("pyproject.toml", "README.md")
 GOLDEN = "tests/golden/"
 """Tests that keep what was answered: they are asked last, and said apart."""
 
-QUICK_S, LONG_S = 20.0, 150.0
+QUICK_S, LONG_S = 6.0, 30.0
 """CPU seconds of the tests that are asked first, and of those asked then."""
+
+MOST_TESTS = 200
+"""That are asked at once."""
 
 START_S = 90.0
 FACTOR = 12.0
@@ -154,18 +158,18 @@ def tried(mutant: Mutant, tree: Path, reach: Reach) -> Tried:
     tests = reach.of(mutant)
     path.write_text(faulty, encoding="utf-8")
     try:
-        how, by, n_tests = _asked(tests, tree, reach)
+        how, by, n_tests = _asked(mutant, tests, tree, reach)
     finally:
         path.write_text(source, encoding="utf-8")
     took_s = time.monotonic() - began
     return Tried(mutant=mutant, by=by, how=how, n_tests=n_tests, diff=diff, wall_s=took_s)
 
 
-def _asked(tests: list[str], tree: Path, reach: Reach) -> tuple[str, str, int]:
+def _asked(mutant: Mutant, tests: list[str], tree: Path, reach: Reach) -> tuple[str, str, int]:
     if not tests:
         return "unreached", "", 0
     n_asked = 0
-    for part in _parts(tests, reach):
+    for part in _parts(mutant, tests, reach):
         n_asked += len(part)
         how, by = _run(part, tree, sum(reach.took_s[test] for test in part))
         if how != "survived":
@@ -173,19 +177,24 @@ def _asked(tests: list[str], tree: Path, reach: Reach) -> tuple[str, str, int]:
     return "survived", "", n_asked
 
 
-def _parts(tests: list[str], reach: Reach) -> Iterable[list[str]]:
-    """A few quick ones of many files, then more, then answers that are kept."""
+def _parts(mutant: Mutant, tests: list[str], reach: Reach) -> Iterable[list[str]]:
+    """Quick tests of the module's own folder, then a few of each file, then kept answers."""
+    own = f"tests/{mutant.path.split('/')[1]}/"
     usual = [test for test in tests if not test.startswith(GOLDEN)]
-    by_file: dict[str, list[str]] = defaultdict(list)
-    for test in usual:
-        by_file[test.partition("::")[0]].append(test)
-    dealt = [one[i] for i in range(200) for one in by_file.values() if i < len(one)]
-    first = _within(dealt, QUICK_S, reach)
+    first = _within(_dealt([test for test in usual if test.startswith(own)]), QUICK_S, reach)
     yield first
     done = set(first)
-    rest = _within([test for test in dealt if test not in done], LONG_S, reach)
-    yield rest
+    yield _within([test for test in _dealt(usual) if test not in done], LONG_S, reach)
     yield _within([test for test in tests if test.startswith(GOLDEN)], QUICK_S, reach)
+
+
+def _dealt(tests: list[str]) -> list[str]:
+    """One of each file, then the next one of each."""
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        by_file[test.partition("::")[0]].append(test)
+    rounds = zip_longest(*by_file.values())
+    return [test for one in rounds for test in one if test is not None]
 
 
 def _within(tests: list[str], limit_s: float, reach: Reach) -> list[str]:
@@ -195,7 +204,7 @@ def _within(tests: list[str], limit_s: float, reach: Reach) -> list[str]:
         if total_s + reach.took_s[test] <= limit_s or not found:
             found.append(test)
             total_s += reach.took_s[test]
-    return found[:800]
+    return found[:MOST_TESTS]
 
 
 def _run(tests: list[str], tree: Path, usual_s: float) -> tuple[str, str]:
