@@ -90,18 +90,18 @@ class Reach:
         reach.by_line, reach.by_file = dict(lines), dict(files)
         return reach
 
-    def of(self, mutant: Mutant) -> list[str]:
+    def of(self, mutant: Mutant, source: str) -> list[str]:
         """The tests that reach a fault, quickest first; all of its module where it is loaded."""
-        number = self._then(mutant)
+        number = self._then(mutant, source)
         found = self.by_line.get(mutant.path, {}).get(number, set()) - {ALONE}
         found = found or self.by_file.get(mutant.path, set()) - {ALONE}
         stands = [test for test in found if _stands(test)]
         return sorted(stands, key=lambda test: (test.startswith(GOLDEN), self.took_s[test], test))
 
-    def _then(self, mutant: Mutant) -> int:
+    def _then(self, mutant: Mutant, source: str) -> int:
         """The line of a fault in the tree that was recorded."""
         then = self.folder / "tree" / mutant.path
-        now = (ROOT / mutant.path).read_text(encoding="utf-8").splitlines()
+        now = source.splitlines()
         if not then.exists():
             return mutant.line
         before = then.read_text(encoding="utf-8").splitlines()
@@ -155,7 +155,7 @@ def tried(mutant: Mutant, tree: Path, reach: Reach) -> Tried:
             n=1,
         )
     )
-    tests = reach.of(mutant)
+    tests = reach.of(mutant, source)
     path.write_text(faulty, encoding="utf-8")
     try:
         how, by, n_tests = _asked(mutant, tests, tree, reach)

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.specs.ledger import recording
-from planner.specs.reading import load_cluster, load_device, load_model
+from planner.specs.reading import cluster_examples, load_cluster, load_device, load_model
 from planner.specs.records import Link, NodesFabric, Provenance, TorusFabric
 
 
@@ -230,3 +230,16 @@ def test_a_model_file_is_no_cluster(folder, refused):
 def test_a_pattern_without_a_name_is_refused_without_a_traceback(folder, refused, text):
     folder.write("other.toml", text)
     assert refused(load_cluster, "other.toml").problems[0].key.startswith("pattern")
+
+
+@pytest.mark.parametrize("date", ["2026", "2026-05", "2026-05-17", "undated"])
+def test_a_price_is_of_a_year_a_month_or_a_day(folder, date):
+    folder.spoil("topologies/devices/chip.toml", ('"2026-05"', f'"{date}"'))
+    assert load_device("chip").price_date == date
+
+
+def test_examples_of_pools_are_sound_and_those_with_faults_are_left_out(folder):
+    sound = {cluster.name for cluster in cluster_examples()}
+    assert {"box-2", "tpu-v4-4x4x4", "dgx-a100-x4"} <= sound
+    folder.spoil("topologies/box.toml", ('"ring"', '"rings"'))
+    assert {cluster.name for cluster in cluster_examples()} == sound - {"box-2"}
