@@ -1,4 +1,4 @@
-"""Whose the times of an answer are, and how far off such times were where they were measured.
+"""Whose the times of an answer are, what they mean, and how far off such times were.
 
 Nothing here says more than `specs.judged` has of the same runtime, device and kind of model.
 """
@@ -21,7 +21,7 @@ from planner.results import Conflict, Plan
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.models import ModelSpec
 from planner.specs.request import Request
-from planner.specs.runtimes import ERDIL2025, ROOFLINE, engine_runtime
+from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
 from planner.surveys import Comparison, Curve, Frontier
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
@@ -35,6 +35,7 @@ class Times:
         runtime, device: their names; no device where a runtime knows none by name.
         kind: of the model: `dense`, or `mixture` of experts.
         whose: what the times are made of.
+        schedule: how its phases share the devices: `turns` or `interleaved`.
         judged: what such times were judged on; empty if nothing was measured there.
     """
 
@@ -42,6 +43,7 @@ class Times:
     device: str
     kind: ModelKind
     whose: str
+    schedule: ScheduleName
     judged: tuple[Judged, ...]
 
 
@@ -51,7 +53,7 @@ def times_of(answer: object) -> tuple[Times, ...]:
 
 
 def times_lines(answer: object, width: int) -> list[str]:
-    """The line that says so, wrapped; none of an answer without times."""
+    """The line that says so, and what TPOT means, wrapped; none of an answer without times."""
     found = times_of(answer)
     texts = [_judged_text(one) for one in found if one.judged]
     others: dict[tuple[str, ModelKind], list[str]] = {}
@@ -59,7 +61,9 @@ def times_lines(answer: object, width: int) -> list[str]:
         if not one.judged:
             others.setdefault((one.whose, one.kind), []).append(one.device)
     texts += [_unjudged_text(whose, kind, devices) for (whose, kind), devices in others.items()]
-    return wrapped(f"times: {'; '.join(texts)}", width) if texts else []
+    lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
+    schedules = dict.fromkeys(runtime_of(one.runtime).schedule_words for one in found)
+    return [*lines, *(line for one in schedules for line in wrapped(f"schedule: {one}", width))]
 
 
 def _judged_text(times: Times) -> str:
@@ -132,21 +136,30 @@ def _of_roofline(device: str, kind: ModelKind) -> Times:
         device=device,
         kind=kind,
         whose=ROOFLINE.title,
+        schedule=ROOFLINE.schedule.name,
         judged=judged_on(name, device, kind),
     )
 
 
 def _of_engine(engine: str, device: str, kind: ModelKind, measured_by: tuple[str, ...]) -> Times:
-    runtime = engine_runtime(engine)
+    runtime = runtime_of(engine)
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
     return Times(
         runtime=engine,
         device=device,
         kind=kind,
         whose=f"{runtime.title}'s schedule, {kernels or 'kernels assumed'}",
+        schedule=runtime.schedule.name,
         judged=judged_on(engine, device, kind),
     )
 
 
 def _of_erdil(kind: ModelKind) -> Times:
-    return Times(runtime=ERDIL2025.name, device="", kind=kind, whose=ERDIL2025.title, judged=())
+    return Times(
+        runtime=ERDIL2025.name,
+        device="",
+        kind=kind,
+        whose=ERDIL2025.title,
+        schedule=ERDIL2025.schedule.name,
+        judged=(),
+    )

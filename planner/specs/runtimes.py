@@ -18,7 +18,8 @@ class Schedule:
     """How phases share devices.
 
     Args:
-        name: one word, in reports and JSON.
+        name: one word, in reports and JSON: phases take `turns` on the devices, or they are
+            `interleaved`: prompts of other requests are read between and within decode passes.
         sentence: what follows for TPOT and for the cache.
     """
 
@@ -28,13 +29,11 @@ class Schedule:
 
 TURNS = Schedule(
     name="turns",
-    sentence="phases take turns on the devices: TPOT is a decode pass by itself, and the KV cache "
-    "held is the larger of both phases",
+    sentence="TPOT is a decode pass by itself; the KV cache held is the larger of both phases",
 )
 INTERLEAVED = Schedule(
     name="interleaved",
-    sentence="prompts of other requests ride along: TPOT has their share, and the KV cache held "
-    "is that of all requests in flight, whichever phase they are in",
+    sentence="TPOT has others' prompts in it; the KV cache is of all requests in flight",
 )
 
 
@@ -54,6 +53,13 @@ class Runtime:
     schedule: Schedule
     phases: tuple[PhaseName, ...] = ("prefill", "decode")
 
+    @property
+    def schedule_words(self) -> str:
+        """How phases share the devices, and what follows, in a line."""
+        if "prefill" not in self.phases:
+            return f"{self.schedule.name}: TPOT is a decode pass by itself; prefill is not planned"
+        return f"{self.schedule.name}: {self.schedule.sentence}"
+
 
 ROOFLINE = Runtime(name="roofline", title="layouts on a roofline", schedule=TURNS)
 ERDIL2025 = Runtime(
@@ -68,6 +74,6 @@ RUNTIMES: Mapping[str, Runtime] = {
 }
 
 
-def engine_runtime(name: str) -> Runtime:
-    """The runtime of a serving engine, of one that comes from a user's file too."""
+def runtime_of(name: str) -> Runtime:
+    """A runtime by its name; any other is a serving engine of the user's own."""
     return RUNTIMES.get(name) or Runtime(name=name, title=name, schedule=INTERLEAVED)

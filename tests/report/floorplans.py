@@ -13,7 +13,8 @@ from planner.specs.request import Targets
 from planner.specs.state import State
 from tests.report.examples import CERTIFICATE, CLUSTER, DEPLOYMENT, MODEL
 
-ASKED = PlacementRequest(site=CLUSTER, models=(Serve(model=MODEL),), targets=Targets(tpot_s=0.05))
+PALM = replace(MODEL, name="palm-540b")
+ASKED = PlacementRequest(site=CLUSTER, models=(Serve(model=PALM),), targets=Targets(tpot_s=0.05))
 
 
 def _replica(number: int, devices: tuple[str, ...]) -> Replica:

@@ -94,13 +94,27 @@ def test_other_kernels_than_measured_ones_are_called_assumed():
 
 def test_the_paper_of_2025_was_judged_on_no_measurement():
     said = times_lines(economics_examples.ECONOMICS_PLAN, WIDTH)
-    assert said == ["times: decoding by Erdil 2025: not judged on measurements"]
+    assert said == [
+        "times: decoding by Erdil 2025: not judged on measurements",
+        "schedule: turns: TPOT is a decode pass by itself; prefill is not planned",
+    ]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_says_what_its_tpot_and_its_cache_are(name):
+    """Once, and the answer as JSON has the word."""
+    answer, text = REPORTS[name]
+    is_turns = name in ("plan", "audit", "economics", "placement", "repair", "conflict")
+    said = "turns" if is_turns else "interleaved"
+    said = "turns" if name == "comparison" else said
+    assert text().count("\nschedule: ") == text().count(f"\nschedule: {said}: TPOT ") == 1
+    assert {one.schedule for one in times_of(answer)} == {said}
 
 
 def test_answers_carry_them():
     record = answer_json(engines.ENGINE_PLAN)
     (found,) = record["times"]
-    assert found["runtime"] == "vllm"
+    assert (found["runtime"], found["schedule"]) == ("vllm", "interleaved")
     assert found["judged"][0]["n_rows"] == judged_on("vllm", "h100-sxm", "dense")[0].n_rows
     assert answer_json(placements.PLACEMENT)["times"]
     assert answer_json(examples.PLAN)["times"][0]["runtime"] == "roofline"

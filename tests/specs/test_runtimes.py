@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.specs.engine_files import load_engine
 from planner.specs.places import Kind, files
-from planner.specs.runtimes import INTERLEAVED, RUNTIMES, TURNS, engine_runtime
+from planner.specs.runtimes import INTERLEAVED, RUNTIMES, TURNS, runtime_of
 
 ENGINES = [path.stem for path in files(Kind.ENGINE)]
 
@@ -23,6 +23,6 @@ def test_every_other_runtime_takes_turns():
 
 
 def test_an_engine_of_the_user_interleaves_phases_under_its_own_name():
-    own = engine_runtime("own")
+    own = runtime_of("own")
     assert (own.name, own.schedule, own.phases) == ("own", INTERLEAVED, ("prefill", "decode"))
-    assert engine_runtime("vllm") is RUNTIMES["vllm"]
+    assert runtime_of("vllm") is RUNTIMES["vllm"]
