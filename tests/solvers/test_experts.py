@@ -346,3 +346,16 @@ def test_the_objective_prices_moves():
     there = np.eye(2, dtype=np.int64)
     program = ExpertProgram(load=np.ones(2), n_ranks=2, n_slots=1, present=there, move_price=0.1)
     assert objective(program, equal_placement(there[::-1].copy())) == pytest.approx(1.2)
+
+
+def test_counting_claims_nothing_where_experts_find_no_slots():
+    """Four experts have three slots: no load of the fullest rank would do, and none is claimed."""
+    program = ExpertProgram(load=np.ones(4), n_ranks=1, n_slots=3)
+    assert copies_bound(program) == 0.0
+
+
+def test_counting_bounds_by_the_copies_of_a_busy_expert():
+    """Loads 9, 1 and 1 on four slots: two copies of the first, so that a rank has 4.5."""
+    program = ExpertProgram(load=np.array([9.0, 1.0, 1.0]), n_ranks=4, n_slots=1)
+    assert copies_bound(program) == pytest.approx(4.5)
+    assert copies_bound(program) <= 4.5
