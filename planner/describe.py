@@ -17,7 +17,7 @@ from planner.layouts.geometry import Geometry, Pass, geometry, spread
 from planner.layouts.layer import microbatch, residence
 from planner.layouts.table import LayoutTable
 from planner.layouts.work import Residence
-from planner.programs.amounts import DECODE, PREFILL, REPLICAS
+from planner.programs.deployment import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment, Division, DraftPlan, Memory, Mesh, PhasePlan, StepTime
@@ -71,6 +71,7 @@ def describe(
         demand_tokens_per_s=demand,
         copied_axes=decode.axes("data"),
         sliced_axes=decode.axes("sliced"),
+        further=posed.further(request.targets.limits(), assignment),
     )
 
 
@@ -80,7 +81,9 @@ def _replicas(
     """How many replicas the program chose, and for which demand; one where it had none."""
     if len(assignment.columns) <= REPLICAS:
         return 1, None
-    return int(posed.batch[assignment.columns[REPLICAS]]), request.targets.demand_tokens_per_s
+    is_served = any(limit.name == "demand" for limit in posed.program.limits)
+    demand = request.targets.demand_tokens_per_s if is_served else None
+    return int(posed.batch[assignment.columns[REPLICAS]]), demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

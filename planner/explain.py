@@ -125,7 +125,7 @@ def _obstacle(
         reason=(
             demand_reason(request, deployment, reachable, _within(request, left_out))
             if name == "demand"
-            else _reason(name, deployment, _within(request, left_out))
+            else _reason(name, deployment, reachable, _within(request, left_out))
         ),
     )
 
@@ -206,9 +206,10 @@ def _within(request: Request, left_out: list[str]) -> str:
     return f" with only {', '.join(f'`{name}`' for name in kept)} kept" if kept else " by itself"
 
 
-def _reason(name: str, deployment: Deployment, within: str) -> str:
+def _reason(name: str, deployment: Deployment, reachable: float, within: str) -> str:
     """The fact that stands in the way, in one sentence."""
-    where = f"{deployment.mesh.n_devices} devices {deployment.mesh.label}"
+    n_devices = deployment.mesh.n_devices
+    where = f"{n_devices} device{'s' * (n_devices > 1)} {deployment.mesh.label}"
     if deployment.n_replicas > 1:
         where = f"{deployment.n_replicas} replicas of {where}"
     if name in ("tpot", "ttft"):
@@ -227,5 +228,5 @@ def _reason(name: str, deployment: Deployment, within: str) -> str:
             f"{deployment.weights_format}; a device has {show(memory.capacity_bytes, 'B')}"
         )
     quantity = QUANTITIES[name]
-    reached = quantity.shown(quantity.told(deployment))
-    return quantity.reason.format(within=within, value=reached, where=where)
+    value = quantity.shown(reachable)
+    return quantity.reason.format(within=within, value=value, where=where)

@@ -13,15 +13,17 @@ units in which solvers' tolerances are harmless; everywhere else quantities are 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from planner.errors import Problem
 from planner.units import show
 
 MS = 1e3
 USD_PER_MTOKEN = 1e6
+KW = 1e3
 GIB = 1.0 / 2**30
 
 
@@ -81,7 +83,9 @@ class Quantity:
         aim: the objective in words.
         axis: as an axis of a frontier; it is none where left out.
         is_offered: users may ask for the objective.
-        needs: a device that lacks this field of its file has no such quantity.
+        needs: a device without this figure in its file has no such quantity.
+        lack, cure: what is then wrong, and its remedy.
+        counted: it by itself, of a deployment and its device, where no field tells it.
     """
 
     name: str
@@ -109,6 +113,9 @@ class Quantity:
     axis: Axis | None = None
     is_offered: bool = True
     needs: str = ""
+    lack: str = ""
+    cure: str = ""
+    counted: Callable[[Any, Any], float] | None = None
 
     @property
     def argument(self) -> str:
@@ -134,6 +141,11 @@ class Quantity:
                 continue
         further: Mapping[str, float] = getattr(deployment, "further", {})
         return further[self.name]
+
+    def counted_of(self, deployment: object, device: object) -> float:
+        """What a deployment on a device comes to by itself, SI; where no field tells it."""
+        assert self.counted is not None
+        return self.counted(deployment, device)
 
     def at_most(self, limit: float) -> float:
         """A limit in SI as the right side of a program's row: a least is a most of the negative."""
@@ -302,6 +314,22 @@ _ROWS = (
         head="no plan serves {asked} of {model} on {pool}",
     ),
     Quantity(
+        name="replicas",
+        dimension="1",
+        label="replicas",
+        fields=("n_replicas",),
+        program="replicas",
+        option="--replicas",
+        about="Exactly so many replicas of the deployment.",
+        target="n_replicas",
+        is_least=True,
+        is_count=True,
+        example="4",
+        relief=0.5,
+        head="no plan puts {asked} replicas of {model} on {pool}",
+        reason="the most replicas{within} are {where}",
+    ),
+    Quantity(
         name="decode_cost",
         dimension="USD/token",
         label="cost of decoding",
@@ -324,9 +352,34 @@ _ROWS = (
         label="rent",
         fields=("usd_per_hour",),
         program="rent",
+        option="--max-rent",
+        metavar="PRICE",
+        about="Most rent of all replicas, like '$500/h'.",
+        pattern="${}/h",
+        example="'$500/h'",
+        head="no plan serves {model} on {pool} for {asked}",
+        reason="the plan of least rent{within} takes {value} on {where}",
         objective="rent",
         aim="least rent per hour",
         axis=Axis(words="rent per hour", title="rent per hour", before="$"),
+    ),
+    Quantity(
+        name="power",
+        dimension="W",
+        label="power",
+        program="power",
+        scale=1.0 / KW,
+        option="--max-power",
+        metavar="POWER",
+        about="Most power of all devices, by their TDP, like 20kW.",
+        pattern="{}kW",
+        example="20kW",
+        head="no plan serves {model} on {pool} with {asked}",
+        reason="the plan of least power{within} draws {value} on {where}",
+        needs="tdp_w",
+        lack="no TDP is known of {device}",
+        cure="give its file a `[power]` with `tdp`, or leave it out",
+        counted=lambda deployment, device: deployment.n_devices * device.tdp_w,
     ),
     Quantity(
         name="throughput",
@@ -416,6 +469,24 @@ def axis_of(name: str) -> Axis:
     axis = objective_of(name).axis
     assert axis is not None
     return axis
+
+
+def further_of(limits: Collection[str], deployment: object, device: object) -> dict[str, float]:
+    """Quantities that are limited and no field of a deployment tells, counted by themselves."""
+    rows = [QUANTITIES[name] for name in limits]
+    return {one.name: one.counted_of(deployment, device) for one in rows if one.counted}
+
+
+def lacking(limits: Collection[str], device: Any) -> Iterator[Problem]:  # noqa: ANN401
+    """Limits that need a figure which the device's file does not say."""
+    for name in limits:
+        quantity = QUANTITIES[name]
+        if quantity.needs and getattr(device, quantity.needs) is None:
+            yield Problem(
+                where=quantity.option,
+                fact=quantity.lack.format(device=device.name),
+                remedy=quantity.cure,
+            )
 
 
 def refused(

@@ -7,7 +7,8 @@ nothing that is not in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 from planner.certificates import Certificate
 from planner.specs.quality import with_variants
@@ -243,6 +244,7 @@ class Deployment:
         variant: name of the model that is served, where it stands in for the one asked for.
         copied_axes: of the mesh, along which all weights but experts have copies.
         sliced_axes: of the mesh, which cut the FFN dimension of each expert.
+        further: quantities that are limited and have no field of their own, by name, SI.
     """
 
     mesh: Mesh
@@ -263,6 +265,7 @@ class Deployment:
     variant: str = ""
     copied_axes: str = ""
     sliced_axes: str = ""
+    further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def n_devices(self) -> int:

@@ -91,7 +91,8 @@ def demand_reason(request: Request, deployment: Deployment, served: float, withi
     """How many replicas the demand takes, and how many there is room for."""
     demand = request.targets.demand_tokens_per_s
     assert demand is not None
-    each, n_devices = deployment.output_tokens_per_s, deployment.mesh.n_devices
+    each = deployment.output_tokens_per_s / deployment.n_replicas
+    n_devices = deployment.mesh.n_devices
     n_room, n_needed = round(served / each), math.ceil(demand / each)
     replicas = f"{n_room} replica{'s' * (n_room > 1)}"
     return (

@@ -32,6 +32,7 @@ _WORDS: dict[str, tuple[int, int, str]] = {
     **{f"{prefix}b": (factor, 8, "B") for prefix, factor in (_DECIMAL | _BINARY).items()},
     **{f"{prefix}bit": (factor, 8, "B") for prefix, factor in _DECIMAL.items()},
     **{f"{prefix}FLOP": (factor, 1, "FLOP") for prefix, factor in _DECIMAL.items()},
+    **{f"{prefix}W": (factor, 1, "W") for prefix, factor in _DECIMAL.items()},
     **{
         f"{prefix}{word}": (_DECIMAL[prefix], 1, "token")
         for prefix in ("", "k", "M", "G")
@@ -55,6 +56,8 @@ _SPELLED = {
     "byte": "B",
     "megabyte": "MB",
     "dollar": "USD",
+    "watt": "W",
+    "kilowatt": "kW",
     "percent": "%",
 }
 # What a dimension is called, and units to write it in when none was given.
@@ -64,6 +67,7 @@ _CALLED: dict[str, str] = {
     "B/s": "a bandwidth (B/s)",
     "FLOP": "an amount of work (FLOP)",
     "FLOP/s": "a rate of work (FLOP/s)",
+    "W": "a power (W)",
     "USD": "an amount of money (USD)",
     "USD/h": "a price by the hour (USD/h)",
     "USD/token": "a price by the token (USD/token)",
@@ -77,6 +81,7 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
     "B/s": ("450 GB/s", "400 Gb/s"),
     "FLOP": ("20 TFLOP",),
     "FLOP/s": ("312 TFLOP/s",),
+    "W": ("700 W", "20kW"),
     "USD/h": ("3.22 USD/h", "$3.22/h"),
     "USD/token": ("2 USD/Mtoken", "$2/Mtoken"),
     "token/s": ("500 token/s",),
@@ -86,6 +91,7 @@ _LIKELY_UNITS: dict[str, tuple[str, ...]] = {
     "B": ("GB", "GiB"),
     "B/s": ("GB/s",),
     "FLOP": ("TFLOP",),
+    "W": ("W", "kW"),
     "FLOP/s": ("TFLOP/s",),
     "USD/token": ("USD/Mtoken",),
 }
@@ -96,6 +102,7 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "B/s": (1.0, 1e18, "1 B/s to 1 EB/s"),
     "FLOP": (1.0, 1e30, "1 FLOP to 1e30 FLOP"),
     "FLOP/s": (1e3, 1e24, "1 kFLOP/s to 1e24 FLOP/s"),
+    "W": (1e-3, 1e12, "0.001 W to 1 TW"),
     "USD": (1e-6, 1e12, "$1e-6 to $1e12"),
     "USD/h": (1e-6, 1e6, "$1e-6/h to $1e6/h"),
     "USD/token": (1e-15, 1e3, "$1e-9/Mtoken to $1e9/Mtoken"),
@@ -120,7 +127,7 @@ _SHOWN: dict[str, tuple[_Scale, ...]] = {
     ),
     **{
         unit: tuple((float(f if p else 0), float(f), "", f" {p}{unit}") for p, f in _LARGEST_FIRST)
-        for unit in ("B", "B/s", "FLOP", "FLOP/s")
+        for unit in ("B", "B/s", "FLOP", "FLOP/s", "W")
     },
     "USD": ((0, 1, "$", ""),),
     "USD/h": ((0, 1, "$", "/h"),),
@@ -158,7 +165,7 @@ def parse(
 
     Args:
         text: a number and a unit, like `30ms`, `450 Gb/s`, `$3.22/h`.
-        dimension: `s`, `B`, `B/s`, `FLOP`, `FLOP/s`, `USD/h`, `USD/token`, `token/s` or `1`.
+        dimension: `s`, `B`, `B/s`, `FLOP`, `FLOP/s`, `W`, `USD/h`, `USD/token`, `token/s` or `1`.
         example: shown as the remedy in place of the usual ones.
         positive: refuse zero and negative numbers.
         allow_zero: with `positive`, let zero pass.

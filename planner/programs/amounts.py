@@ -1,57 +1,129 @@
-"""What contexts and columns of a deployment add up to: how each quantity follows from the facts."""
+"""What contexts and columns of deployments add up to: how each quantity follows from the facts.
+
+A runtime says what one replica does: its times, the device time that an output token takes, what
+it holds. Rent, cost, power, throughput, and what a fleet of replicas comes to, follow from these
+in one way for all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.quantities import Coefficients, Facts, Ways
-from planner.quantities import GIB, MS, USD_PER_MTOKEN
-from planner.specs.records import Workload
-from planner.specs.request import Request
+from planner.quantities import KW, MS, USD_PER_MTOKEN
+from planner.specs.request import Targets
+
+REPLICA_SLOT = "replicas"
 
 PREFILLED = "prefilled"
 """The second row of memory: what was prefilled, beside what decode writes."""
-PREFILL, DECODE, REPLICAS = 0, 1, 2
-"""Slots of a deployment."""
+
+Way = Callable[[Facts], Coefficients]
 
 
-def ways_of(request: Request, without: Collection[str]) -> Ways:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """What the facts of a runtime say of one replica, its contexts (K,) and its columns (J,).
+
+    Args:
+        token_s: device time of an output token that a column takes, (J,) [s].
+        delays_s: how long a request waits, by quantity, (J,) [s].
+        n_sequences: decoded together, (J,).
+        memory: of the fullest device, (K,) and (J,) [GiB].
+        slot: of columns that are numbers of replicas.
+        own: quantities that this runtime alone has.
+    """
+
+    token_s: Callable[[Facts], FloatArray]
+    delays_s: Mapping[str, Callable[[Facts], FloatArray]]
+    n_sequences: Callable[[Facts], FloatArray]
+    memory: Way
+    slot: int
+    own: Mapping[str, Way] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """What a device takes beside time.
+
+    Args:
+        usd_per_hour: its rent.
+        tdp_w: its power; None where nobody says.
+    """
+
+    usd_per_hour: float
+    tdp_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """How many replicas are asked for, as far as a program keeps to it.
+
+    Args:
+        demand: output tokens that they serve together [token/s]; None for no end of them.
+        n_replicas: exactly so many; None leaves it open.
+        is_chosen: whether there is a slot that chooses how many there are.
+    """
+
+    demand: float | None
+    n_replicas: int | None
+    is_chosen: bool
+
+    @staticmethod
+    def asked(targets: Targets, without: Collection[str]) -> Fleet:
+        """That of a request, some of whose limits are left out."""
+        demand = None if "demand" in without else targets.demand_tokens_per_s
+        return Fleet(
+            demand=demand,
+            n_replicas=None if "replicas" in without else targets.n_replicas,
+            is_chosen=demand is not None or targets.n_replicas is not None,
+        )
+
+    def most(self, rooms: IntArray) -> IntArray:
+        """Replicas to choose from of each context, of those that there is room for, (K,)."""
+        return rooms if self.n_replicas is None else np.minimum(rooms, self.n_replicas)
+
+
+def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collection[str]) -> Ways:
     """How all that may be limited or minimised follows, each linear in contexts and columns.
 
-    The device time of a request is t_prefill/B_prefill + steps × t_decode/B_decode: with the
-    batch fixed by the column, a ratio becomes a coefficient. With a draft, t_decode is the
-    time of a round over the tokens that it yields.
+    The device time of a token is that of a request over the tokens that it writes: with the
+    batch fixed by the column, a ratio becomes a coefficient.
     """
-    rent = request.cluster.usd_per_hour
-    ways: dict[str, Callable[[Facts], Coefficients]] = {
-        "cost": partial(_cost, request.workload, rent),
-        "decode_cost": partial(_decode_cost, request.workload, rent),
-        "latency": partial(_milliseconds, slot=DECODE),
-        "ttft": partial(_milliseconds, slot=PREFILL),
-        "throughput": partial(_throughput, request.workload),
-        "device-throughput": partial(_device_throughput, request.workload),
-        "rent": lambda facts: (_devices(facts) * rent, _nothing(facts)),
-        "devices": lambda facts: (_devices(facts), _nothing(facts)),
-        "batch": _negative_batch,
-        "memory": _memory,
-        PREFILLED: _prefilled,
+    fleet = Fleet.asked(targets, without)
+    each = partial(_fleet, replica) if fleet.is_chosen else _one
+    ways: dict[str, Way] = {
+        **{name: partial(_milliseconds, delay) for name, delay in replica.delays_s.items()},
+        "cost": partial(_cost, replica, device, fleet),
+        "throughput": partial(_throughput, replica, fleet),
+        "device-throughput": partial(_device_throughput, replica),
+        "devices": partial(_devices, each, 1.0),
+        "rent": partial(_devices, each, device.usd_per_hour),
+        "batch": partial(_negative_batch, replica),
+        "memory": replica.memory,
+        **replica.own,
     }
-    demand = request.targets.demand_tokens_per_s
-    if demand is None:
-        return ways
-    if "demand" in without:
-        most = None if "devices" in without else request.targets.n_devices
-        return ways | {"capacity": partial(_capacity, request.workload, most)}
-    return ways | {
-        "cost": lambda facts: _fleet_cost(facts, rent, demand),
-        "rent": lambda facts: (_no_context(facts), _fleet(facts) * rent),
-        "devices": lambda facts: (_no_context(facts), _fleet(facts)),
-        "demand": partial(_demand, request.workload, demand),
-    }
+    if device.tdp_w is not None:
+        ways["power"] = partial(_devices, each, device.tdp_w / KW)
+    if fleet.is_chosen:
+        ways["replicas"] = partial(_negative_replicas, replica)
+    if fleet.demand is not None:
+        ways["demand"] = partial(_demand, replica, fleet.demand)
+    elif targets.demand_tokens_per_s is not None:
+        most = _most_devices(device, targets, without)
+        ways["capacity"] = partial(_capacity, replica, fleet, most)
+    return ways
+
+
+def n_replicas(facts: Facts, slot: int) -> FloatArray:
+    """Replicas that a column is a number of; none of any other, (J,)."""
+    of = facts.of_column
+    return np.where(of["slot"] == slot, of["batch"], 0).astype(float)
 
 
 def _nothing(facts: Facts) -> FloatArray:
@@ -62,85 +134,106 @@ def _no_context(facts: Facts) -> FloatArray:
     return np.zeros(facts.n_contexts)
 
 
-def _devices(facts: Facts) -> FloatArray:
-    return facts.of_context["n_devices"].astype(float)
+def _one(facts: Facts) -> Coefficients:
+    """Devices of one replica."""
+    return facts.of_context["n_devices"].astype(float), _nothing(facts)
 
 
-def _token_s(facts: Facts, workload: Workload) -> FloatArray:
-    """Device time of an output token that a column takes [s]."""
-    of = facts.of_column
-    n_passes = np.where(of["slot"] == DECODE, float(workload.n_decode_steps), 1.0)
-    return np.asarray(of["pass_s"] * n_passes / of["batch"] / workload.n_output_tokens)
+def _fleet(replica: Replica, facts: Facts) -> Coefficients:
+    """Devices of all replicas: where their number is chosen, money and devices are theirs."""
+    devices = n_replicas(facts, replica.slot) * facts.of_context["n_devices"][facts.context]
+    return _no_context(facts), np.asarray(devices)
 
 
-def _cost(workload: Workload, rent: float, facts: Facts) -> Coefficients:
-    usd = _token_s(facts, workload) * (_devices(facts) * rent)[facts.context] / 3600.0
-    return _no_context(facts), np.asarray(usd * USD_PER_MTOKEN)
+def _devices(each: Way, amount: float, facts: Facts) -> Coefficients:
+    """Devices, times what each of them takes."""
+    context, column = each(facts)
+    return context * amount, column * amount
 
 
-def _decode_cost(workload: Workload, rent: float, facts: Facts) -> Coefficients:
-    context, column = _cost(workload, rent, facts)
-    return context, np.where(facts.of_column["slot"] == DECODE, column, 0.0)
+def _cost(replica: Replica, device: Priced, fleet: Fleet, facts: Facts) -> Coefficients:
+    """Rent over output tokens: those that are asked for, or all that can be served."""
+    if fleet.demand is not None:
+        devices = _fleet(replica, facts)[1]
+        hourly = devices * device.usd_per_hour
+        return _no_context(facts), hourly / 3600.0 / fleet.demand * USD_PER_MTOKEN
+    rent = (facts.of_context["n_devices"].astype(float) * device.usd_per_hour)[facts.context]
+    return _no_context(facts), np.asarray(replica.token_s(facts) * rent / 3600.0 * USD_PER_MTOKEN)
 
 
-def _milliseconds(facts: Facts, *, slot: int) -> Coefficients:
-    of = facts.of_column
-    return _no_context(facts), np.where(of["slot"] == slot, of["pass_s"] * MS, 0.0)
+def _milliseconds(delay_s: Callable[[Facts], FloatArray], facts: Facts) -> Coefficients:
+    return _no_context(facts), delay_s(facts) * MS
 
 
-def _throughput(workload: Workload, facts: Facts) -> Coefficients:
-    return _no_context(facts), _token_s(facts, workload) * MS
+def _throughput(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
+    """Time of a token of all replicas that are asked for; without a number, of one."""
+    return _no_context(facts), replica.token_s(facts) * MS / (fleet.n_replicas or 1)
 
 
-def _device_throughput(workload: Workload, facts: Facts) -> Coefficients:
-    devices = _devices(facts)[facts.context]
-    return _no_context(facts), _token_s(facts, workload) * MS * devices
+def _device_throughput(replica: Replica, facts: Facts) -> Coefficients:
+    devices = facts.of_context["n_devices"][facts.context]
+    return _no_context(facts), replica.token_s(facts) * MS * devices
 
 
-def _negative_batch(facts: Facts) -> Coefficients:
-    of = facts.of_column
-    return _no_context(facts), np.where(of["slot"] == DECODE, -of["batch"].astype(float), 0.0)
+def _negative_batch(replica: Replica, facts: Facts) -> Coefficients:
+    return _no_context(facts), -replica.n_sequences(facts)
 
 
-def _memory(facts: Facts) -> Coefficients:
-    return facts.of_context["weight_bytes"] * GIB, facts.of_column["held_bytes"] * GIB
+def _negative_replicas(replica: Replica, facts: Facts) -> Coefficients:
+    return _no_context(facts), -n_replicas(facts, replica.slot)
 
 
-def _prefilled(facts: Facts) -> Coefficients:
-    return facts.of_context["weight_bytes"] * GIB, facts.of_column["prefilled_bytes"] * GIB
-
-
-def _n_replicas(facts: Facts) -> FloatArray:
-    of = facts.of_column
-    return np.where(of["slot"] == REPLICAS, of["batch"], 0).astype(float)
-
-
-def _fleet(facts: Facts) -> FloatArray:
-    """Devices of all replicas: with a demand, money and devices are theirs."""
-    return np.asarray(_n_replicas(facts) * facts.of_context["n_devices"][facts.context])
-
-
-def _fleet_cost(facts: Facts, rent: float, demand: float) -> Coefficients:
-    return _no_context(facts), _fleet(facts) * rent / 3600.0 / demand * USD_PER_MTOKEN
-
-
-def _demand(workload: Workload, demand: float, facts: Facts) -> Coefficients:
+def _demand(replica: Replica, demand: float, facts: Facts) -> Coefficients:
     """Replicas' worth of device time that the demand takes, less those beyond the first.
 
     At most 1, so that its tolerance is a share of one replica.
     """
-    busy = _token_s(facts, workload) * MS / MS * demand
-    beyond = np.where(facts.of_column["slot"] == REPLICAS, _n_replicas(facts) - 1.0, 0.0)
+    busy = replica.token_s(facts) * demand
+    is_number = facts.of_column["slot"] == replica.slot
+    beyond = np.where(is_number, n_replicas(facts, replica.slot) - 1.0, 0.0)
     return _no_context(facts), busy - beyond
 
 
-def _capacity(workload: Workload, most_devices: int | None, facts: Facts) -> Coefficients:
+def _most_devices(device: Priced, targets: Targets, without: Collection[str]) -> float:
+    """Devices of all replicas that the limits on them, their rent and their power allow."""
+    asked = {name: value for name, value in targets.limits().items() if name not in without}
+    each = {"devices": 1.0, "rent": device.usd_per_hour, "power": device.tdp_w}
+    allowed = [asked[name] / one for name, one in each.items() if name in asked and one]
+    return min(allowed, default=np.inf)
+
+
+def _capacity(replica: Replica, fleet: Fleet, most_devices: float, facts: Facts) -> Coefficients:
     """Time of a token when as many replicas as there may be work on tokens [ms].
 
     Its least is one over the largest demand that can be met.
     """
-    most = facts.of_context["n_rooms"]
-    if most_devices is not None:
-        most = np.minimum(most, most_devices // facts.of_context["n_devices"])
-    n_replicas = np.maximum(most, 1)[facts.context]
-    return _no_context(facts), _token_s(facts, workload) * MS / n_replicas
+    allowed = np.floor(most_devices / facts.of_context["n_devices"])
+    most = np.minimum(fleet.most(facts.of_context["n_rooms"]), allowed)
+    together = np.maximum(most, 1.0)[facts.context]
+    return _no_context(facts), replica.token_s(facts) * MS / together
+
+
+def with_replicas(facts: Facts, fleet: Fleet, slot: int) -> Facts:
+    """And, in every context, each number of replicas that there is room for and may be chosen.
+
+    A column that is a number is of the first arm of its context, and of no other way to serve.
+    """
+    rooms = fleet.most(facts.of_context["n_rooms"])
+    first = np.zeros(len(rooms), dtype=np.int64)
+    first[facts.context[::-1]] = facts.of_column["arm"][::-1]
+    of = np.repeat(np.arange(len(rooms)), rooms)
+    starts = np.repeat(np.cumsum(rooms) - rooms, rooms)
+    numbers = {
+        "arm": first[of],
+        "batch": np.arange(len(of)) - starts + 1,
+        "slot": np.full(len(of), slot),
+        "variant": facts.of_context["number"][of],
+    }
+    return Facts(
+        context=np.concatenate([facts.context, of]),
+        of_context=facts.of_context,
+        of_column={
+            name: np.concatenate([values, numbers.get(name, np.zeros(len(of), values.dtype))])
+            for name, values in facts.of_column.items()
+        },
+    )

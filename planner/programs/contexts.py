@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.deadlines import is_over
-from planner.programs.amounts import DECODE, PREFILL, PREFILLED
+from planner.programs.amounts import PREFILLED
+from planner.programs.deployment import DECODE, PREFILL
 from planner.programs.layout import (
     Assignment,
     BoolArray,

@@ -16,23 +16,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from planner.equations.arrays import IntArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
 from planner.estimates.phases import PHASES
-from planner.programs.amounts import DECODE, PREFILL, PREFILLED, REPLICAS, ways_of
+from planner.programs.amounts import (
+    PREFILLED,
+    REPLICA_SLOT,
+    Fleet,
+    Priced,
+    Replica,
+    ways_of,
+    with_replicas,
+)
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Facts, Quantities
+from planner.programs.quantities import Coefficients, Facts, Quantities
 from planner.programs.targets import target_limits
-from planner.quantities import GIB
+from planner.quantities import GIB, USD_PER_MTOKEN
+from planner.specs.records import Workload
 from planner.specs.request import Request
 from planner.topology.packing import n_places
 
-REPLICA_SLOT = "replicas"
+PREFILL, DECODE, REPLICAS = 0, 1, 2
+"""Slots of a deployment."""
+
 TIE_BREAKER = "cost"
 IDLEST = "throughput"  # least device time of a token: most of the replicas' time is left over
 
@@ -81,8 +92,11 @@ class Posing:
         self._without, self._at_most, self._model = without, at_most, model
         self._tie_breaker = tie_breaker
         self._scale = np.inf if "hbm" in without else memory_scale
-        self._demand = None if "demand" in without else request.targets.demand_tokens_per_s
-        self._ways = ways_of(request, without)
+        self._fleet = Fleet.asked(request.targets, without)
+        device = Priced(
+            usd_per_hour=request.cluster.usd_per_hour, tdp_w=request.cluster.device.tdp_w
+        )
+        self._ways = ways_of(_replica(request), device, request.targets, without)
 
     def blocks(self) -> Iterator[PosedProgram]:
         """Every context once, with all of its columns."""
@@ -104,16 +118,16 @@ class Posing:
             "n_devices": table.contexts.n_devices[numbers],
             "weight_bytes": table.contexts.weight_bytes[numbers],
         }
-        if targets.demand_tokens_per_s is not None:
+        if Fleet.asked(targets, ()).is_chosen:
             contexts["n_rooms"] = self._rooms[table.contexts.mesh[numbers]]
         facts, n_unfit, least_unfit = _fitting(table, block, context.reshape(-1), contexts, room)
-        if self._demand is not None:
-            facts = _with_replicas(facts, block.arms, context.reshape(-1))
+        if self._fleet.is_chosen:
+            facts = with_replicas(facts, self._fleet, REPLICAS)
         quantities = Quantities(self._ways, facts)
         context_objective, column_objective = quantities[self._objective]
         weights, held = quantities["memory"]
         program = LayoutProgram(
-            slots=PHASES if self._demand is None else (*PHASES, REPLICA_SLOT),
+            slots=(*PHASES, REPLICA_SLOT) if self._fleet.is_chosen else PHASES,
             context_objective=context_objective,
             column_context=facts.context,
             column_slot=facts.of_column["slot"],
@@ -133,7 +147,7 @@ class Posing:
             quantities=quantities,
             tie_breaker=None if self._objective == breaker else breaker,
             n_unfit=n_unfit,
-            last_tie_breaker=None if self._demand is None else IDLEST,
+            last_tie_breaker=IDLEST if self._fleet.is_chosen else None,
         )
 
         def roomier(times: float) -> PosedProgram:
@@ -214,32 +228,49 @@ def _fitting(
     return facts, n_unfit, least_unfit
 
 
-def _with_replicas(facts: Facts, arms: IntArray, context: IntArray) -> Facts:
-    """And, in every context that has candidates, each number of replicas that has room.
+def _token_s(workload: Workload, facts: Facts) -> FloatArray:
+    """Device time of an output token that a column takes; with a draft, of a round over its yield.
 
-    Args:
-        arms, context: of the block; a context's replicas are of its first arm.
+    A request is t_prefill/B_prefill + steps × t_decode/B_decode of it.
     """
-    rooms = facts.of_context["n_rooms"]
-    first_arm = np.zeros(len(rooms), dtype=np.int64)
-    first_arm[context[::-1]] = arms[::-1]
-    of = np.repeat(np.arange(len(rooms)), rooms)
-    starts = np.repeat(np.cumsum(rooms) - rooms, rooms)
-    nothing = np.zeros(len(of))
-    replicas = {
-        "arm": first_arm[of],
-        "batch": np.arange(len(of)) - starts + 1,
-        "slot": np.full(len(of), REPLICAS),
-        "variant": facts.of_context["number"][of],
-        "pass_s": nothing,
-        "held_bytes": nothing,
-        "prefilled_bytes": nothing,
-    }
-    return Facts(
-        context=np.concatenate([facts.context, of]),
-        of_context=facts.of_context,
-        of_column={
-            name: np.concatenate([values, replicas[name]])
-            for name, values in facts.of_column.items()
-        },
+    of = facts.of_column
+    n_passes = np.where(of["slot"] == DECODE, float(workload.n_decode_steps), 1.0)
+    return np.asarray(of["pass_s"] * n_passes / of["batch"] / workload.n_output_tokens)
+
+
+def _pass_s(facts: Facts, *, slot: int) -> FloatArray:
+    of = facts.of_column
+    return np.where(of["slot"] == slot, of["pass_s"], 0.0)
+
+
+def _n_sequences(facts: Facts) -> FloatArray:
+    of = facts.of_column
+    return np.where(of["slot"] == DECODE, of["batch"].astype(float), 0.0)
+
+
+def _memory(facts: Facts) -> Coefficients:
+    return facts.of_context["weight_bytes"] * GIB, facts.of_column["held_bytes"] * GIB
+
+
+def _prefilled(facts: Facts) -> Coefficients:
+    return facts.of_context["weight_bytes"] * GIB, facts.of_column["prefilled_bytes"] * GIB
+
+
+def _decode_cost(workload: Workload, rent: float, facts: Facts) -> Coefficients:
+    """Rent of a token while one replica decodes."""
+    devices = facts.of_context["n_devices"].astype(float)
+    usd = _token_s(workload, facts) * (devices * rent)[facts.context] / 3600.0 * USD_PER_MTOKEN
+    return np.zeros(facts.n_contexts), np.where(facts.of_column["slot"] == DECODE, usd, 0.0)
+
+
+def _replica(request: Request) -> Replica:
+    """What the facts of a layout say of one replica."""
+    workload, rent = request.workload, request.cluster.usd_per_hour
+    return Replica(
+        token_s=partial(_token_s, workload),
+        delays_s={"latency": partial(_pass_s, slot=DECODE), "ttft": partial(_pass_s, slot=PREFILL)},
+        n_sequences=_n_sequences,
+        memory=_memory,
+        slot=REPLICAS,
+        own={"decode_cost": partial(_decode_cost, workload, rent), PREFILLED: _prefilled},
     )

@@ -7,7 +7,7 @@ within a context is decided block by block, and only what may matter beyond is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,6 +16,7 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.programs.layout import Assignment, LayoutProgram, concatenated, restrict
 from planner.programs.quantities import Facts, Quantities
+from planner.quantities import QUANTITIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,6 +65,20 @@ class PosedProgram:
     def variant(self) -> IntArray:
         """Which way to decode each decode column is, (J,); of replicas, their context's number."""
         return self.quantities.facts.of_column["variant"]
+
+    def amount(self, name: str, assignment: Assignment) -> float:
+        """What an assignment comes to in a quantity, in the program's unit."""
+        context, column = self.quantities[name]
+        return float(context[assignment.context] + column[list(assignment.columns)].sum())
+
+    def further(self, limits: Iterable[str], assignment: Assignment) -> dict[str, float]:
+        """Of quantities that are limited, those that no field of a deployment tells, SI."""
+        rows = [QUANTITIES[name] for name in limits]
+        return {
+            one.name: one.in_si(self.amount(one.program, assignment))
+            for one in rows
+            if one.counted is not None
+        }
 
     def take(self, *, contexts: IntArray, columns: IntArray) -> PosedProgram:
         """Some contexts and columns, without the arrays of the others."""

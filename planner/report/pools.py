@@ -63,6 +63,7 @@ def device_figures(device: DeviceSpec) -> Figures:
         ("layer overhead", show(device.layer_overhead_s, "s"), "attainable.layer_overhead"),
         ("overlap exponent", f"{device.roofline_exponent:g}", "attainable.roofline_exponent"),
         ("price", show(device.usd_per_hour, "USD/h"), "price.on_demand"),
+        *([] if device.tdp_w is None else [("TDP", show(device.tdp_w, "W"), "power.tdp")]),
     ]
 
 

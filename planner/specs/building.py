@@ -40,6 +40,7 @@ def build_device(file: schemas.DeviceFile) -> DeviceSpec:
         reserve_bytes=memory.reserve.value,
         usd_per_hour=price.value,
         price_date=price.date,
+        tdp_w=file.power.tdp.value if file.power else None,
         compute_fraction=attainable.compute_fraction.value,
         hbm_fraction=attainable.hbm_fraction.value,
         layer_overhead_s=attainable.layer_overhead.value,

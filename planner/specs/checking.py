@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem
-from planner.quantities import limited
+from planner.quantities import lacking, limited, objective_of
 from planner.specs.contexts import context_problems
 from planner.specs.ledger import remark
 from planner.specs.quality import quality_problems
@@ -46,6 +46,7 @@ def request_problems(request: Request) -> list[Problem]:
         *_choice_problems(request),
         *_count_problems(request),
         *_target_problems(request.targets, request.options),
+        *lacking(request.targets.limits(), request.cluster.device),
         *_speculation_problems(request.speculation),
         *_vocabulary_problems(request),
         *_degree_problems(request),
@@ -109,7 +110,8 @@ def _degree_problems(request: Request) -> Iterator[Problem]:
 
 def _demand_problems(request: Request) -> Iterator[Problem]:
     demand = request.targets.demand_tokens_per_s
-    if demand is not None and request.objective == "throughput":
+    is_rate = request.objective in OBJECTIVES and objective_of(request.objective).is_rate
+    if demand is not None and is_rate:
         fact = "is all that a plan is credited with, so throughput cannot be the objective"
         remedy = "leave one of them out"
         yield Problem(where="--demand", value=f"{demand:g}tok/s", fact=fact, remedy=remedy)

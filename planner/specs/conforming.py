@@ -32,6 +32,7 @@ _DIMENSIONS = (
     ("usd_per_token", "USD/token"),
     ("_bytes", "B"),
     ("_s", "s"),
+    ("_w", "W"),
 )
 """The dimension of a number, by how its name ends."""
 

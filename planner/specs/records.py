@@ -45,7 +45,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
-    """An accelerator: datasheet values, and the fractions of them that are attained."""
+    """An accelerator: datasheet values, and the fractions of them that are attained.
+
+    `tdp_w` is the power that it is cooled and supplied for; None where nobody says.
+    """
 
     name: str
     title: str
@@ -59,6 +62,7 @@ class DeviceSpec:
     hbm_fraction: float
     layer_overhead_s: float
     roofline_exponent: float
+    tdp_w: float | None = None
     provenance: tuple[Provenance, ...] = ()
 
     @property

@@ -31,6 +31,7 @@ from planner.specs.values import (
     SpareCount,
     Text,
     UsdPerHour,
+    Watts,
     not_empty,
 )
 
@@ -100,6 +101,10 @@ class Price(Strict):
     on_demand: DatedPrice
 
 
+class Power(Section):
+    tdp: Sourced[Watts]
+
+
 class Attainable(Section):
     compute_fraction: Sourced[Fraction]
     hbm_fraction: Sourced[Fraction]
@@ -112,6 +117,7 @@ class DeviceFile(Strict):
     peak: dict[Format, Sourced[FlopPerSecond]] = Field(min_length=1)
     memory: Memory
     price: Price
+    power: Power | None = None
     attainable: Attainable
 
 

@@ -154,6 +154,7 @@ def device_table(device: DeviceSpec) -> Table:
             }
         ),
         "price": {"on_demand": _PRICE},
+        **({} if device.tdp_w is None else {"power": _sourced({"tdp": f"{device.tdp_w!r} W"})}),
         "attainable": _sourced(
             {
                 "compute_fraction": device.compute_fraction,

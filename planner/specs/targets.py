@@ -59,6 +59,7 @@ class Targets:
         usd_per_token: highest rent per output token, prefill included [USD].
         n_devices: most devices, of all replicas together.
         min_batch: fewest sequences decoded together.
+        n_replicas: exactly so many replicas of the deployment; None leaves it open.
         demand_tokens_per_s: output tokens that are asked for [token/s]: replicas of the
             deployment serve all of them, and a plan is credited with no more.
         quality_loss_fraction: largest relative loss that a number format may have, by what the
@@ -72,6 +73,7 @@ class Targets:
     usd_per_token: float | None = None
     n_devices: int | None = None
     min_batch: int | None = None
+    n_replicas: int | None = None
     demand_tokens_per_s: float | None = None
     quality_loss_fraction: float | None = None
     degrees: Degrees = FREE

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
+from planner.quantities import MEMORY, QUANTITIES
 from planner.verifier.findings import TOLERANCE, Finding, Path
 
 CLOSE = 1e-8
@@ -27,7 +28,6 @@ REASONS = {
     "slower": "others of the same devices, stages and batch are faster, or they do not fit",
     "time": "time ended before they were looked at",
 }
-LIMITS = ("tpot", "ttft", "cost", "devices", "batch", "demand")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,10 @@ def _rejected(says: Certificate, *names: str) -> int:
 
 
 OF_A_PLAN = Counts(
-    reasons={**REASONS, **{name: f"they break `{name}` by themselves" for name in LIMITS}},
+    reasons={
+        **REASONS,
+        **{name: f"they break `{name}` by themselves" for name in QUANTITIES if name != MEMORY},
+    },
     adds_up=lambda says: (says.n_candidates, _rejected(says) + says.n_solved),
 )
 """All candidates are rejected or solved."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
+from planner.quantities import further_of
 from planner.results import Deployment, DraftPlan, Memory, Mesh
 from planner.specs.request import Request, Speculation
 from planner.verifier.findings import TOLERANCE, Finding, Refused
@@ -193,7 +194,8 @@ def _assembled(
     """The record of what was counted."""
     device, workload = request.cluster.device, request.workload
     demand = request.targets.demand_tokens_per_s
-    n_replicas = 1 if demand is None else chosen.n_replicas
+    is_fleet = demand is not None or request.targets.n_replicas is not None
+    n_replicas = chosen.n_replicas if is_fleet else 1
     n_drafted = chosen.draft.n_drafted if chosen.draft else 0
     prefill_s = both.prefill.time.total_s / both.prefill.way.batch
     decode_s = workload.n_decode_steps * both.token_s(n_drafted) / both.decode.way.batch
@@ -207,7 +209,7 @@ def _assembled(
         demand_tokens_per_s=demand,
     )
     before, after = phase_plan("prefill", both.prefill), phase_plan("decode", both.decode)
-    return Deployment(
+    found = Deployment(
         mesh=mesh,
         weights_format=chosen.weights_format,
         kv_format=chosen.kv_format,
@@ -227,6 +229,7 @@ def _assembled(
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
+    return replace(found, further=further_of(request.targets.limits(), found, device))
 
 
 def _memory(request: Request, both: _Both) -> Memory:
@@ -297,6 +300,9 @@ def _unserved(
         if not len(taken) == len({*taken}) == found.n_replicas * each:
             fact = f"have {len(room)} places"
             yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=fact)
+    asked = request.targets.n_replicas
+    if asked is not None and found.n_replicas != asked:
+        yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=f"are not {asked}")
     demand, served = found.demand_tokens_per_s, found.output_tokens_per_s
     if demand is not None and served < demand * (1 - TOLERANCE):
         fact = f"serve {served!r} of {demand!r} token/s"

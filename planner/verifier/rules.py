@@ -76,7 +76,7 @@ FIELDS: Mapping[type, Judged] = {
         asked="n_output_tokens demand_tokens_per_s",
         chosen="weights_format kv_format storage copied_axes sliced_axes n_replicas variant draft",
         counted="mesh prefill decode memory usd_per_hour usd_per_token prefill_usd_per_token "
-        "request_s",
+        "request_s further",
         how="formats among those offered; storage and axes by the letters of the mesh's axes; "
         "money from the price of a device, times and tokens; replicas in places of their own, as "
         "many as the demand needs",

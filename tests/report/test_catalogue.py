@@ -48,7 +48,7 @@ def test_a_line_says_size_experts_attention_formats_and_what_is_assumed():
 def test_a_line_says_memory_links_convention_price_and_date():
     facts = cluster_facts(load_cluster("mi300x-x4"))
     assert "8 a node at 448 GB/s (64 GB/s a pair), 50 GB/s between nodes" in facts
-    assert re.search(r"\$1.3/h a device, 2026-08; \d+ of 22 values assumed", facts)
+    assert re.search(r"\$1.3/h a device, 2026-08; \d+ of 23 values assumed", facts)
     assert "a pair" not in cluster_facts(load_cluster("h100-nvl8-x4"))
     assert cluster_facts(CLUSTER) == (
         "32 GB each, links of 45 GB/s, ring collectives; $3/h a device, 2026-05; "

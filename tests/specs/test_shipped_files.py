@@ -176,9 +176,10 @@ def test_a_gpu_has_a_share_of_the_infiniband_ports_of_its_server():
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_value_of_a_device_has_a_source_or_says_assumed(name):
-    """Eight values and its peaks."""
+    """Eight values, its peaks, and its power where somebody says it."""
     device = load_device(name)
-    assert len(device.provenance) == 8 + len(device.peak_flop_per_s)
+    is_powered = device.tdp_w is not None
+    assert len(device.provenance) == 8 + is_powered + len(device.peak_flop_per_s)
 
 
 @pytest.mark.parametrize("name", MODELS)
