@@ -17,7 +17,6 @@ from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.request import (
     CHUNKS,
-    ENGINE_BATCHES,
     OVERLAPS,
     PREFERENCES,
     AskedDrafting,
@@ -32,7 +31,13 @@ from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.commands import limit_options
 from planner.specs.contexts import context_problems
-from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
+from planner.specs.defaults import (
+    DEFAULT_MODEL,
+    DEFAULT_TOPOLOGY,
+    DEFAULT_WORKLOAD,
+    batches_text,
+    default_batches,
+)
 from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.quality import among_variants, quality_problems, usual_formats
@@ -143,7 +148,7 @@ def engine_request(
             for one in weights
             for cache in dict.fromkeys(caches)
         ),
-        batches=tuple(sorted({*(batches or ENGINE_BATCHES)})),
+        batches=tuple(sorted({*(batches or default_batches(targets))})),
         chunks=tuple(sorted({*(chunks or CHUNKS)})),
         objective=objective,
         confidence=confidence,
@@ -344,7 +349,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--acceptance": (drafting and f"{drafting.acceptance:.12g}", None),
         "--lookahead": (drafting and span_text(drafting.lookaheads), None),
         "--kv": (",".join(caches), model.kv_format),
-        "--batch": (span_text(request.batches), span_text(ENGINE_BATCHES)),
+        "--batch": (batches_text(request.batches), batches_text(default_batches(targets))),
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
         **limit_options(targets),
         "--objective": (request.objective, "cost"),

@@ -12,12 +12,12 @@ from planner.engine.asking import command_of
 from planner.engine.planning import EnginePlanner, asked_of
 from planner.engine_results import EngineAudit, EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.estimates.serving.request import ENGINE_BATCHES, EngineRequest
+from planner.estimates.serving.request import EngineRequest
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.engine_files import load_engine
 from planner.specs.records import ClusterSpec, Workload
-from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets
+from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.targets import Degrees
 
 DEFAULT_OPTIONS = SolverOptions()
@@ -94,7 +94,7 @@ def audit_engine(
         **asked,
         objective="cost",
         targets=Targets(),
-        batches=tuple(sorted({*ENGINE_BATCHES, batch})),
+        batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
         chunks=None,
     )
     as_fast = _with(free, "cost", Targets(tpot_s=tpot))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.specs.defaults import batches_up_to
 from planner.specs.request import MOST_SEQUENCES
 from planner.units import UnitError
 
@@ -44,6 +45,17 @@ def batches(text: str) -> tuple[int, ...]:
             raise UnitError(text, f"is more than {MOST_BATCHES} batches", "take larger steps")
         chosen.update(span)
     return tuple(sorted(chosen))
+
+
+def capped(text: str) -> tuple[int, ...]:
+    """Read batches to choose from: a number alone is the most, a range or a list says which.
+
+    >>> capped("3"), capped("3:3"), capped("2,4")
+    ((1, 2, 3), (3,), (2, 4))
+    """
+    found = batches(text)
+    is_number = len(found) == 1 and not {":", ","} & set(text)
+    return batches_up_to(found[0]) if is_number else found
 
 
 def _span(text: str, item: str) -> range:

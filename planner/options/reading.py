@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from planner.errors import Problem
 from planner.estimates.economics.request import MEMORY_RULES
-from planner.options.counts import batches, count
+from planner.options.counts import batches, capped, count
 from planner.options.written import Written
 from planner.quantities import Quantity, limited
 from planner.specs.defaults import COST_MODELS, ECONOMICS
@@ -68,8 +68,8 @@ def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
         targets=_targets(written, faults),
         weights_formats=_formats("--weights", written.weights, faults),
         kv_formats=_formats("--kv", written.kv, faults),
-        batches=faults.read("--batch", written.batch, batches),
-        prefill_batches=faults.read("--prefill-batch", written.prefill_batch, batches),
+        batches=faults.read("--batch", written.batch, capped),
+        prefill_batches=faults.read("--prefill-batch", written.prefill_batch, capped),
         prefill=faults.read("--prefill", written.prefill, one_of("policy", PREFILL_POLICIES)),
         objective=faults.read("--objective", written.objective, one_of("objective", OBJECTIVES))
         or "cost",

@@ -104,8 +104,8 @@ class Written(Limits):
     ] = None
     batch: Annotated[
         str,
-        _text(_SEARCH, "BATCHES", "Decode batches to choose from: 64, 16:128, 16:128:8 or 1,2,4."),
-    ] = "1:128,136:1024:8"
+        _text(_SEARCH, "BATCHES", "Decode batches to choose from: up to 64, or 16:128:8 or 1,2,4."),
+    ] = "1024"
     prefill_batch: Annotated[
         str | None,
         _text(_SEARCH, "BATCHES", "Prefill batches to choose from; default: as `--prefill` says."),

@@ -78,15 +78,19 @@ class WrittenPlacement:
     ] = False
     weights: Annotated[
         tuple[str, ...],
-        text(SEARCH, "FORMATS", "Weights formats to choose from, like bf16,int8; default: all."),
+        text(
+            SEARCH,
+            "FORMATS",
+            "Weights formats to choose from, like bf16,int8; default: as published.",
+        ),
     ] = ()
     kv: Annotated[
         tuple[str, ...],
-        text(SEARCH, "FORMATS", "KV cache formats to choose from; default: the model's usual."),
+        text(SEARCH, "FORMATS", "KV cache formats to choose from; default: as published."),
     ] = ()
     batch: Annotated[
         str | None,
-        text(SEARCH, "BATCHES", "Decode batches to choose from; default: 1,2,3,4,6,8,… 1024."),
+        text(SEARCH, "BATCHES", "Decode batches to choose from: up to 64, or 16:128:8. [1024]"),
     ] = None
 
     solver: Annotated[str | None, text(SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"

@@ -12,7 +12,6 @@ from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
-    BATCHES,
     LIMITS,
     OBJECTIVES,
     GroupCost,
@@ -33,7 +32,7 @@ from planner.specs.records import (
     TorusFabric,
     Workload,
 )
-from planner.specs.request import DEFAULT_WORKLOAD, Request, SolverOptions, Targets
+from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, Request, SolverOptions, Targets
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
@@ -85,7 +84,7 @@ def placement_request(
         objective=objective or _usual_objective(wanted),
         state=state,
         limits=_read_limits(limits or {}),
-        batches=BATCHES if batches is None else tuple(batches),
+        batches=DEFAULT_BATCHES if batches is None else tuple(batches),
         most_devices=most_devices,
         aligned=aligned,
         layout_first=layout_first,

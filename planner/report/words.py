@@ -13,7 +13,7 @@ _LABELS: Mapping[str, str] = {"prefill_batch": "prefill batch"}
 """Of what is reported beside quantities and has other words."""
 
 PREFILL_WORDS: Mapping[str, str] = {
-    "latency": "each request alone, for its least TTFT",
+    "latency": "each request alone, for its least TTFT; with `--prefill cost` they share passes",
     "cost": "requests together, for their least cost",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from planner.specs.spans import span_text
 from planner.specs.workload import Workload
 
 if TYPE_CHECKING:
@@ -14,7 +15,11 @@ DEFAULT_MODEL = "palm-540b"
 DEFAULT_TOPOLOGY = "tpu-v4-4x8x8"
 DEFAULT_WORKLOAD = Workload(n_input_tokens=2048, n_output_tokens=64)
 DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
-"""Batches to choose from: each up to 128, then each multiple of 8 up to 1024."""
+"""Batches that every search chooses from: each up to 128, then each multiple of 8 up to 1024.
+
+The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_seqs` on devices of
+70 GiB or more is the last.
+"""
 
 LAYOUTS, ECONOMICS = "layouts", "economics"
 COST_MODELS = (LAYOUTS, ECONOMICS)
@@ -32,6 +37,29 @@ def default_prefill(targets: Targets) -> str:
 def default_prefill_batches(prefill: str) -> Sequence[int]:
     """For least latency each request alone, for least cost any batch."""
     return (1,) if prefill == "latency" else DEFAULT_BATCHES
+
+
+def batches_up_to(most: int) -> tuple[int, ...]:
+    """The usual batches that are no larger than a cap, and the cap itself.
+
+    >>> batches_up_to(4), batches_up_to(130)[-3:], batches_up_to(1100)[-4:]
+    ((1, 2, 3, 4), (127, 128, 130), (1016, 1024, 1041, 1100))
+    """
+    usual = (n for n in DEFAULT_BATCHES if n < most)
+    larger = range(DEFAULT_BATCHES[-1], most, max(1, most // N_LARGER_BATCHES))
+    return tuple(sorted({*usual, *larger, most}))
+
+
+def batches_text(chosen: Sequence[int]) -> str:
+    """Batches as `--batch` reads them back: a number alone is a cap.
+
+    >>> batches_text((1, 2, 3)), batches_text((3,)), batches_text((2, 4))
+    ('3', '3:3', '2,4')
+    """
+    if len(chosen) == 1 and chosen[0] > 1:
+        return f"{chosen[0]}:{chosen[0]}"
+    is_capped = tuple(chosen) == batches_up_to(chosen[-1])
+    return str(chosen[-1]) if is_capped else span_text(chosen)
 
 
 def default_batches(targets: Targets) -> tuple[int, ...]:

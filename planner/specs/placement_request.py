@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.specs.defaults import DEFAULT_WORKLOAD, default_prefill
+from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -15,7 +15,6 @@ from planner.specs.state import State
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
 LIMITS = ("rent", "devices")
 
-BATCHES = tuple(sorted({*(1 << k for k in range(11)), *(3 << k for k in range(9))}))
 """Decode batches to choose from: powers of two, and half-way between them."""
 
 SiteSpec = ClusterSpec | PoolSpec | GraphSpec
@@ -88,7 +87,7 @@ class PlacementRequest:
     objective: str = OBJECTIVES[0]
     state: State | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
-    batches: tuple[int, ...] = BATCHES
+    batches: tuple[int, ...] = DEFAULT_BATCHES
     most_devices: int | None = None
     aligned: bool = False
     layout_first: bool = False
@@ -99,7 +98,7 @@ class PlacementRequest:
 def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:
     """What is asked of the layout of a model's replica, were it on a cluster of its own.
 
-    Prefill batches are offered as `planning.plan` does, in the same steps as decode batches.
+    Batches are offered as `planning.plan` does.
 
     Raises:
         RequestError: with every problem, not only the first.
@@ -113,7 +112,7 @@ def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) ->
         weights_formats=one.weights_formats,
         kv_formats=one.kv_formats,
         batches=asked.batches,
-        prefill_batches=(1,) if default_prefill(targets) == "latency" else BATCHES,
+        prefill_batches=None,
         prefill=None,
         objective="latency" if asked.objective == "latency" else "throughput",
         options=asked.options,

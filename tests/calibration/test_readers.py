@@ -89,6 +89,16 @@ def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
     assert read_silicon(tmp_path, "sglang").tables == ()
 
 
+def test_products_of_256_and_more_are_read_of_the_package_and_smaller_ones_left_out(tmp_path):
+    folder = tmp_path / "h100_sxm/gemm/vllm/0.24.0"
+    folder.mkdir(parents=True)
+    sides = {"n": [256, 255, 256, 4096], "k": [256, 4096, 255, 256]}
+    rows = {"gemm_dtype": ["bfloat16"] * 4, "m": [1] * 4, **sides, "latency": [0.01] * 4}
+    parquet.write_table(pa.table(rows), folder / "gemm_perf.parquet")
+    (table,) = read_silicon(tmp_path, "vllm").tables
+    assert list(table.lines) == [1, 4]
+
+
 def test_a_users_own_table_names_family_format_and_dimensions(plain):
     (table,) = read_plain(plain()).tables
     assert (table.family, table.format, table.peak_format) == ("gemm", "fp8", "fp8")

@@ -21,9 +21,10 @@ from planner.estimates.serving.choices import choices, choices_of
 from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.request import CHUNKS, ENGINE_BATCHES, AskedDrafting
+from planner.estimates.serving.request import CHUNKS, AskedDrafting
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
 from planner.predicting import predict
+from planner.specs.defaults import DEFAULT_BATCHES
 from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload
@@ -159,7 +160,7 @@ def random_feasible(name: str, pool: str, formats: ServedFormats, objective: str
             n_data=data,
             n_stages=stages,
             n_expert_parallel=np.where(spread, tensor * data, 1),
-            batch=rng.choice(ENGINE_BATCHES, n),
+            batch=rng.choice(DEFAULT_BATCHES, n),
             chunk_tokens=rng.choice(CHUNKS, n),
         )
         drawn = drawn.take(drawn.n_devices <= spec.n_devices)

@@ -116,6 +116,8 @@ def _stands(test: str) -> bool:
     """Whether a test that was recorded still is there."""
     name, _, rest = test.partition("::")
     text = _text(name)
+    if name.startswith("planner/"):  # an example of a docstring
+        return bool(text)
     return all(
         re.search(rf"\b(def|class) {re.escape(part.partition('[')[0])}\b", text) is not None
         for part in rest.partition("[")[0].split("::")
@@ -181,7 +183,8 @@ def _parts(mutant: Mutant, tests: list[str], reach: Reach) -> Iterable[list[str]
     """Quick tests of the module's own folder, then a few of each file, then kept answers."""
     own = f"tests/{mutant.path.split('/')[1]}/"
     usual = [test for test in tests if not test.startswith(GOLDEN)]
-    first = _within(_dealt([test for test in usual if test.startswith(own)]), QUICK_S, reach)
+    near = [test for test in usual if test.startswith((own, mutant.path))]
+    first = _within(_dealt(near), QUICK_S, reach)
     yield first
     done = set(first)
     yield _within([test for test in _dealt(usual) if test not in done], LONG_S, reach)

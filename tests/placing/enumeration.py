@@ -24,7 +24,7 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.posed import joined
 from planner.solvers import solve
-from planner.specs.placement_request import BATCHES as BATCHES_OFFERED
+from planner.specs.defaults import DEFAULT_BATCHES
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ClusterSpec, Workload
@@ -33,7 +33,7 @@ from planner.topology.graph import device_names
 from planner.topology.pools import pool_graph
 
 BATCHES = (1, 8, 64)
-PREFILL_BATCHES = BATCHES_OFFERED
+PREFILL_BATCHES = DEFAULT_BATCHES
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
 GB = 1e9
 

@@ -12,6 +12,7 @@ import pytest
 
 from planner.errors import NoPlanError, RequestError, UnsettledError
 from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.memory import cache_bytes
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stages import clock_of, unit_table
@@ -109,6 +110,19 @@ def test_units_add_up_to_a_whole_pass_of_the_engine(model):
     assert unit_table(asked).run_s.sum() == pytest.approx(
         float(whole.total_s[0]) + engine.decode_host_s, rel=1e-12
     )
+
+
+@pytest.mark.parametrize("name", ["granite-4.0-h-small", "Qwen3-Next-80B-A3B"])
+def test_units_hold_the_caches_and_the_states_of_all_layers(name):
+    """A recurrent layer keeps a state for each sequence, one that attends to tokens a cache."""
+    model = config(name)
+    asked = asked_of(model, "h100-sxm:tp2", batch=3, n_input_tokens=2048, n_output_tokens=512)
+    held = unit_table(asked).cache_bytes[0]
+    table = deployments(formats=asked.formats, n_tensor=2)
+    blocks = asked.engine.n_block_tokens
+    cached = float(cache_bytes(model, table, asked.formats, 2560.0, blocks)[0])
+    assert cached > 0.0
+    assert held.sum() == pytest.approx(3 * (cached + model.state_bytes() / 2), rel=1e-9)
 
 
 def test_a_tied_matrix_is_held_once_where_both_ends_are_in_one_stage():

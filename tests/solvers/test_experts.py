@@ -24,6 +24,7 @@ from planner.solvers.experts.joint import rows_word, solve_cpsat
 from planner.solvers.experts.pairs import pair_rows, pair_slots, paired, pairs_refuted, pairs_within
 from planner.solvers.experts.patterns import refutes
 from planner.solvers.experts.solving import greedy_placement, solve_experts
+from planner.solvers.experts.weighted import best_shares, improve
 from planner.solvers.solution import Effort
 from planner.specs.expert_loads import zipf_loads
 
@@ -236,6 +237,36 @@ def test_weighted_shares_are_no_worse_at_size():
     assert weighted.proved.objective <= max_load(program, greedy_placement(program))
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_shares_are_the_same_whatever_loads_are_counted_in(scale):
+    """The first expert has a copy on each rank and fills them up: to a third of 12 on each."""
+    load = np.array([6.0, 1.5, 1.5, 3.0]) * scale
+    copies = np.array([[1, 1, 1], [1, 0, 0], [1, 0, 0], [0, 1, 0]])
+    program = ExpertProgram(load=load, n_ranks=3, n_slots=3, split="weighted")
+    found = best_shares(program, copies)
+    assert (load @ found.shares) / scale == pytest.approx([4.0, 4.0, 4.0])
+    assert violations(program, found) == {}
+
+
+def test_experts_without_any_load_share_equally():
+    copies = np.array([[1, 1], [1, 0]])
+    program = ExpertProgram(load=np.zeros(2), n_ranks=2, n_slots=2, split="weighted")
+    assert best_shares(program, copies).shares.tolist() == [[0.5, 0.5], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exchanges_of_weighted_copies_keep_groups_on_their_nodes(seed):
+    """Two groups of six experts on two nodes of three ranks: no copy crosses."""
+    load = np.random.default_rng(seed).integers(1, 30, 12).astype(float)
+    program = ExpertProgram(
+        load=load, n_ranks=6, n_slots=3, n_nodes=2, group=np.arange(12) // 6, split="weighted"
+    )
+    start = greedy(program).copies()
+    found = improve(program, (start,), goal=0.0, seed=seed)
+    assert violations(program, found) == {}
+    assert max_load(program, found) <= max_load(program, best_shares(program, start)) + 1e-9
+
+
 def test_the_same_program_and_seed_give_the_same_placement():
     program = ExpertProgram(load=zipf_loads(48, 0.7), n_ranks=16, n_slots=4)
     first, second = solve_experts(program), solve_experts(program)
@@ -315,3 +346,16 @@ def test_the_objective_prices_moves():
     there = np.eye(2, dtype=np.int64)
     program = ExpertProgram(load=np.ones(2), n_ranks=2, n_slots=1, present=there, move_price=0.1)
     assert objective(program, equal_placement(there[::-1].copy())) == pytest.approx(1.2)
+
+
+def test_counting_claims_nothing_where_experts_find_no_slots():
+    """Four experts have three slots: no load of the fullest rank would do, and none is claimed."""
+    program = ExpertProgram(load=np.ones(4), n_ranks=1, n_slots=3)
+    assert copies_bound(program) == 0.0
+
+
+def test_counting_bounds_by_the_copies_of_a_busy_expert():
+    """Loads 9, 1 and 1 on four slots: two copies of the first, so that a rank has 4.5."""
+    program = ExpertProgram(load=np.array([9.0, 1.0, 1.0]), n_ranks=4, n_slots=1)
+    assert copies_bound(program) == pytest.approx(4.5)
+    assert copies_bound(program) <= 4.5

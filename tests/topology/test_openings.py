@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.specs.records import TorusFabric
-from planner.topology.opening_meshes import opening_meshes
+from planner.topology.opening_meshes import _label, opening_meshes
 from planner.topology.openings import Openings, TorusState, all_free, openings
 from planner.topology.slices import axis_wraps, orientations, slice_shapes
 
@@ -184,3 +184,16 @@ def test_openings_that_differ_by_a_turn_are_one_mesh() -> None:
     assert np.bincount(mesh).tolist() == [8, 504, 12, 180]
     assert meshes.axis_size[3].tolist() == [4, 4, 8]
     assert meshes.axis_wraps[3].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "wraps", "label"),
+    [
+        ([3, 4, 4], [False, True, True], "3×4×4 closed along 4, 4"),
+        ([3, 3, 1], [False, False, False], "3×3×1 open"),
+        ([2, 4, 4], [False, True, True], "2×4×4"),
+        ([2, 2, 2], [False, False, False], "2×2×2"),
+    ],
+)
+def test_a_label_says_which_dimensions_of_three_or_more_are_lines(size, wraps, label):
+    assert _label(size, wraps, [1.0, 1.0, 1.0]) == label

@@ -11,10 +11,6 @@ from planner.specs.served_formats import ServedFormats
 
 PREFERENCES = ("objective", "simplest")
 
-ENGINE_BATCHES = (1, 2, 4, *range(8, 256, 8), *range(256, 1025, 16))
-"""Sequences a rank: the sizes that vLLM captures CUDA graphs for (`cudagraph_capture_sizes`),
-carried on to 1024, which is its `max_num_seqs` on devices of 70 GiB or more."""
-
 CHUNKS = (2048, 4096, 8192, 16384)
 """Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""
 

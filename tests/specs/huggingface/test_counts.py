@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.huggingface.layers import Layer, classes_of
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from tests.specs.huggingface.published import ACTIVE, CACHES, COUNTS, Count, every_config, read
 
@@ -190,3 +191,25 @@ def test_values_say_whether_the_file_or_the_family_gave_them() -> None:
     sources = {value.key: value.source for value in read("gemma-3-27b-it").provenance}
     assert sources["hidden_size"] == "config.json of gemma-3-27b-it"
     assert sources["vocab_size"] == "default of `gemma3_text`"
+
+
+@pytest.mark.parametrize("config", every_config())
+def test_the_kinds_of_layers_of_a_config_have_names_of_their_own(config: str) -> None:
+    names = [layer.name for layer in read(config).layers]
+    assert len(set(names)) == len(names)
+
+
+def test_kinds_that_differ_in_nothing_named_are_numbered_from_one() -> None:
+    """Attention without an FFN, in heads of 8 and of 16."""
+    narrow, wide = (
+        Layer(
+            mixer=GroupedAttention(n_heads=4, n_kv_heads=2, d_head=d, d_value_head=d),
+            ffn=None,
+            n_norm_params=1,
+        )
+        for d in (8, 16)
+    )
+    classes, order = classes_of([wide, narrow, wide, wide])
+    assert [one.name for one in classes] == ["full attention (1)", "full attention (2)"]
+    assert [one.n_layers for one in classes] == [3, 1]
+    assert order == (0, 1, 0, 0)
