@@ -25,6 +25,7 @@ MEANINGLESS = (
     "pp",
     "ep",
     "dp",
+    "layout",
     "objective",
     "prefill",
     "prefill_batch",

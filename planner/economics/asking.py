@@ -106,6 +106,11 @@ def _problems(request: Request, memory: str) -> list[Problem]:
     for option in (DEGREE_OPTIONS[name] for name in targets.degrees.fixed()):
         fact = "the reference model plans one instance, and chooses its degrees"
         problems.append(Problem(where=option, fact=fact, remedy="leave it out"))
+    if targets.layouts.fixed():
+        fact = "the reference model has one layout"
+        problems.append(
+            Problem(where="--layout", value=targets.layouts.text, fact=fact, remedy="leave it out")
+        )
     width = FORMAT_BYTES[request.model.activation_format]
     for name in request.kv_formats:
         if FORMAT_BYTES[name] != width and name != request.model.kv_format:

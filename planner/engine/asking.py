@@ -284,6 +284,10 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
         value = str(request.workload.n_output_tokens)
         yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
+    if request.targets.layouts.fixed():
+        fact = f"{request.engine} has one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`"
+        value = request.targets.layouts.text
+        yield Problem(where="--layout", value=value, fact=fact, remedy="leave it out")
     asked = request.targets.limits()
     yield from refused(asked, KNOWN, request.engine, REFUSED)
     for name, limit in asked.items():

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.networks import network_table
 from planner.estimates.phases import (
     NumberFormats,
@@ -29,10 +29,11 @@ from planner.estimates.steps import Machine
 from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
+from planner.layouts.named import have_name
 from planner.layouts.options import all_layouts, n_offered, offered
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
-from planner.specs.targets import FREE, Degrees, Speculation
+from planner.specs.targets import ANY_LAYOUTS, FREE, Degrees, Layouts, Speculation
 from planner.topology.meshes import MeshTable, mesh_table
 
 MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -95,6 +96,7 @@ class CandidateTable:
         variants: ways to decode; the first is without a draft.
         drafts: the draft's layouts, `None` without one.
         n_too_large: arms left out because their weights alone do not fit.
+        asked: layouts that phases must have.
     """
 
     model: ModelSpec
@@ -110,14 +112,20 @@ class CandidateTable:
     variants: tuple[DecodeVariant, ...]
     drafts: DraftTable | None
     n_too_large: int
+    asked: Layouts = ANY_LAYOUTS
     remembered: dict[int, Block] = field(default_factory=dict)
 
     @property
     def n_candidates(self) -> int:
         """What phases are offered of all arms, whether they fit or not."""
-        meshes, arms = self.machine.meshes, self.arms
-        n_prefills = n_offered(meshes, arms, "prefill", self.prefill_batches)
-        return n_prefills + len(self.variants) * n_offered(meshes, arms, "decode", self.batches)
+
+        def offered_to(phase: str, batches: IntArray) -> int:
+            named = self._named.get(phase)
+            arms = self.arms if named is None else self.arms.take(np.flatnonzero(named))
+            return n_offered(self.machine.meshes, arms, phase, batches)
+
+        n_prefills = offered_to("prefill", self.prefill_batches)
+        return n_prefills + len(self.variants) * offered_to("decode", self.batches)
 
     @property
     def n_of_arm(self) -> int:
@@ -150,6 +158,8 @@ class CandidateTable:
         def phase(name: str, one: Pass, batches: IntArray) -> PhaseCandidates:
             found = evaluate_phase(self.model, self.machine, layouts, one, batches, costs)
             found.pass_s[~offered(self.machine.meshes, layouts, name, batches)] = np.inf
+            if name in self._named:
+                found.pass_s[~self._named[name][arms]] = np.inf
             return found
 
         def decode(one: Pass) -> PhaseCandidates:
@@ -164,6 +174,14 @@ class CandidateTable:
             prefill=phase("prefill", work["prefill"], self.prefill_batches),
             decodes=tuple(decodes),
         )
+
+    @cached_property
+    def _named(self) -> dict[str, BoolArray]:
+        """Of each phase whose layout is asked for by name, the arms that have it, (N,)."""
+        return {
+            phase: have_name(self.model, self.arms, self.machine.meshes, asked)
+            for phase, asked in self.asked.fixed().items()
+        }
 
     @cached_property
     def _costs(self) -> FloatArray:
@@ -222,6 +240,7 @@ def candidate_table(
     prefill_batches: Sequence[int],
     weights_within: tuple[float, float] = (0.0, 1.0),
     degrees: Degrees = FREE,
+    layouts_asked: Layouts = ANY_LAYOUTS,
     speculation: Speculation | None = None,
 ) -> CandidateTable:
     """Every layout in every format, to be evaluated at every batch of both phases.
@@ -234,6 +253,7 @@ def candidate_table(
         weights_within: multiples of a device's memory: only arms whose weights alone need
             more than the first and at most the second. An explanation looks beyond one.
         degrees: only layouts that divide the model so.
+        layouts_asked: only these of each phase.
         speculation: a draft model that decode may use; none without it.
     """
     layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES, moe=model.moe)
@@ -265,6 +285,7 @@ def candidate_table(
         variants=(DecodeVariant(n_drafted=0, rank=0), *(drafts.variants if drafts else ())),
         drafts=drafts,
         n_too_large=int(np.count_nonzero(weight_bytes > most)),
+        asked=layouts_asked,
     )
 
 

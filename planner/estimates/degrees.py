@@ -1,23 +1,30 @@
-"""Degrees that no mesh of a pool has, and the nearest that some mesh has."""
+"""Degrees and layouts that no mesh of a pool has, and what there is in their place."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.steps import Machine
-from planner.layouts.degrees import degrees_of
+from planner.layouts.degrees import degrees_of, have_degrees
+from planner.layouts.named import names_of
 from planner.layouts.options import all_layouts
+from planner.layouts.table import LayoutTable
 from planner.specs.request import Request
 from planner.specs.targets import DEGREE_OPTIONS
 
+MOST_NAMED = 12
+"""Names of layouts that a message lists."""
+
 
 def check_degrees(request: Request, machine: Machine) -> None:
-    """Go on only if some mesh of the pool has the degrees that are fixed.
+    """Go on only if some mesh of the pool has the degrees and the layouts that are fixed.
 
     Raises:
-        RequestError: none has; its problems name the nearest degrees that can be had.
+        RequestError: none has; its problems name what can be had.
     """
     problems = degree_problems(request, machine)
     if problems:
@@ -25,11 +32,42 @@ def check_degrees(request: Request, machine: Machine) -> None:
 
 
 def degree_problems(request: Request, machine: Machine) -> list[Problem]:
-    """Fixed degrees that no mesh has, each by itself or all together."""
-    fixed = request.targets.degrees.fixed()
-    if not fixed:
+    """Fixed degrees that no mesh has, each by itself or all together, and so layouts."""
+    fixed, named = request.targets.degrees.fixed(), request.targets.layouts.fixed()
+    if not fixed and not named:
         return []
     layouts = all_layouts(machine.meshes, moe=request.model.moe)
+    problems = _undivided(request, machine, layouts) if fixed else []
+    if problems or not named:
+        return problems
+    kept = have_degrees(request.model, layouts, machine.meshes, request.targets.degrees)
+    return _unnamed(request, machine, layouts.take(np.flatnonzero(kept)))
+
+
+def _unnamed(request: Request, machine: Machine, layouts: LayoutTable) -> list[Problem]:
+    """Layouts of phases that no mesh has with the degrees that are fixed."""
+    names, _ = names_of(request.model, layouts, machine.meshes)
+    known = sorted({name for name, _ in names})
+    problems = []
+    for phase, asked in request.targets.layouts.fixed().items():
+        if any(asked.is_met(*name) for name in names):
+            continue
+        fact = f"no layout of `{request.model.name}` on `{request.cluster.name}` is called so"
+        remedy = f"there are {', '.join(f'`{one}`' for one in known[:MOST_NAMED])}"
+        if len(known) > MOST_NAMED:
+            remedy += f" and {len(known) - MOST_NAMED} more"
+        if any(replace(asked, attention=None).is_met(*name) for name in names):
+            fact, remedy = (
+                "no layout of this name cuts attention so",
+                "leave out what it is cut over",
+            )
+        value = f"{phase}={asked.text}"
+        problems.append(Problem(where="--layout", value=value, fact=fact, remedy=remedy))
+    return problems
+
+
+def _undivided(request: Request, machine: Machine, layouts: LayoutTable) -> list[Problem]:
+    fixed = request.targets.degrees.fixed()
     found = degrees_of(request.model, layouts, machine.meshes)
     pool = f"`{request.cluster.name}`"
     alone = [

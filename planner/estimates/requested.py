@@ -30,5 +30,6 @@ def table_of(
         prefill_batches=request.prefill_batches,
         weights_within=weights_within,
         degrees=request.targets.degrees,
+        layouts_asked=request.targets.layouts,
         speculation=request.speculation,
     )

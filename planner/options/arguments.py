@@ -48,6 +48,7 @@ _EXAMPLES = {
     "--pp": "2",
     "--ep": "8",
     "--dp": "2",
+    "--layout": "decode=WS2D",
     "--batch": "1:1024",
     "--max-rent": "'$500/h'",
     "--replicas": "4",

@@ -25,6 +25,7 @@ MEANINGLESS = {
     "cost_model": "an engine's kernels are the cost model",
     "memory": "is a choice of `--cost-model economics` only",
     "speculation": "engines score what they draft and one more token",
+    "layout": "engines have one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`",
     "prefill": "engines read prompts between decode passes: `--chunk` says how much at once",
     "prefill_batch": "engines read prompts between decode passes: `--chunk` says how much at once",
     "demand": "plans of an engine are of one deployment",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from planner.errors import Problem
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.options.counts import batches, capped, count
+from planner.options.layouts import layouts_of
 from planner.options.written import Written
 from planner.quantities import Quantity, limited
 from planner.specs.defaults import COST_MODELS, ECONOMICS
@@ -26,7 +27,7 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
-from planner.specs.targets import PROOFS, Wanted
+from planner.specs.targets import ANY_LAYOUTS, PROOFS, Wanted
 from planner.units import UnitError, parse
 
 _T = TypeVar("_T")
@@ -199,6 +200,7 @@ def _targets(written: Written, faults: Faults) -> Targets:
             expert=faults.read("--ep", written.ep, count),
             data=faults.read("--dp", written.dp, count),
         ),
+        layouts=faults.read("--layout", written.layout, layouts_of) or ANY_LAYOUTS,
     )
 
 

@@ -56,6 +56,10 @@ class Written(Limits):
 
     tp: Annotated[str | None, _text(_SEARCH, "N", "Devices that divide attention.")] = None
     pp: Annotated[str | None, _text(_SEARCH, "N", "Pipeline stages.")] = None
+    layout: Annotated[
+        str | None,
+        _text(_SEARCH, "PHASE=NAME,…", "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch."),
+    ] = None
     ep: Annotated[str | None, _text(_SEARCH, "N", "Devices that divide the experts.")] = None
     dp: Annotated[
         str | None, _text(_SEARCH, "N", "Copies of attention, of models with experts.")

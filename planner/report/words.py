@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from planner.quantities import QUANTITIES, limited_text, objective_of, objectives
 from planner.results import Deployment
-from planner.specs.targets import DEGREE_OPTIONS, Targets
+from planner.specs.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.units import show
 
 _LABELS: Mapping[str, str] = {"prefill_batch": "prefill batch"}
@@ -44,7 +44,14 @@ def target_texts(targets: Targets) -> list[str]:
         *(() if demand is None else (f"demand {show(demand, 'token/s')}",)),
         *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
         *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
+        *(f"{phase} {_layout_text(one)}" for phase, one in targets.layouts.fixed().items()),
     ]
+
+
+def _layout_text(asked: PhaseLayout) -> str:
+    """`WS 2D over batch`."""
+    over = asked.attention and f"over {asked.attention}"
+    return " ".join(filter(None, (asked.name, over)))
 
 
 def headline(deployment: Deployment) -> str:

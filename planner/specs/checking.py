@@ -14,6 +14,7 @@ from planner.specs.ledger import remark
 from planner.specs.quality import quality_problems
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import (
+    ATTENTIONS,
     CONVENTIONS,
     DEGREE_OPTIONS,
     OBJECTIVES,
@@ -50,6 +51,7 @@ def request_problems(request: Request) -> list[Problem]:
         *_speculation_problems(request.speculation),
         *_vocabulary_problems(request),
         *_degree_problems(request),
+        *_layout_problems(request),
         *_demand_problems(request),
         *_price_problems(request.cluster),
         *_context_problems(request),
@@ -106,6 +108,15 @@ def _degree_problems(request: Request) -> Iterator[Problem]:
             fact = f"`{request.model.name}` is dense: copies of its attention are whole replicas"
             remedy = "leave it out; `--demand` decides how many replicas there are"
             yield Problem(where=option, value=str(degree), fact=fact, remedy=remedy)
+
+
+def _layout_problems(request: Request) -> Iterator[Problem]:
+    """What attention is never cut over."""
+    for phase, asked in request.targets.layouts.fixed().items():
+        if asked.attention not in (None, *ATTENTIONS):
+            remedy = " or ".join(f"`{one}`" for one in ATTENTIONS)
+            fact = f"attention of {phase} is not cut over this"
+            yield Problem(where="--layout", value=str(asked.attention), fact=fact, remedy=remedy)
 
 
 def _demand_problems(request: Request) -> Iterator[Problem]:

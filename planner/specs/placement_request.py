@@ -143,7 +143,7 @@ def aspects(asked: PlacementRequest) -> dict[str, object]:
         "TTFT target": targets.ttft_s,
         "least batch": targets.min_batch,
         "quality": targets.quality_loss_fraction,
-        "other targets": (targets.degrees, tuple(one.targets for one in models)),
+        "other targets": (targets.degrees, targets.layouts, tuple(one.targets for one in models)),
         "objective": asked.objective,
         "limits": dict(asked.limits),
         "batches": asked.batches,

@@ -49,6 +49,60 @@ DEGREE_OPTIONS = {"tensor": "--tp", "pipeline": "--pp", "expert": "--ep", "data"
 FREE = Degrees()
 
 
+ATTENTIONS = ("heads", "batch")
+"""What attention may be cut over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseLayout:
+    """The layout of one phase, where the user says so; `None` leaves it free.
+
+    Args:
+        name: as reports print it: `WS 2D`, `WG XYZ`, `DP 2 × TP 4, EP 8`. Neither capitals count
+            nor what stands between letters and digits.
+        attention: what it is cut over, `heads` or `batch`.
+    """
+
+    name: str | None = None
+    attention: str | None = None
+
+    def is_met(self, name: str, attention: str) -> bool:
+        """Whether a layout is the one that is asked for."""
+        named = self.name is None or _bare(name) == _bare(self.name)
+        return named and self.attention in (None, attention)
+
+    @property
+    def text(self) -> str:
+        """As the option has it: `WS2D/batch`; empty where all is free."""
+        return "/".join(filter(None, ((self.name or "").replace(" ", ""), self.attention)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layouts:
+    """The layouts of both phases, where the user says so."""
+
+    prefill: PhaseLayout = PhaseLayout()
+    decode: PhaseLayout = PhaseLayout()
+
+    def fixed(self) -> dict[str, PhaseLayout]:
+        """Those of which something is said, by phase."""
+        both = {"prefill": self.prefill, "decode": self.decode}
+        return {phase: layout for phase, layout in both.items() if layout.text}
+
+    @property
+    def text(self) -> str:
+        """As the option has it: `prefill=WGXYZ,decode=WS2D`."""
+        return ",".join(f"{phase}={layout.text}" for phase, layout in self.fixed().items())
+
+
+ANY_LAYOUTS = Layouts()
+
+
+def _bare(name: str) -> str:
+    """A layout's name without what people may write otherwise."""
+    return "".join(letter for letter in name.lower().replace("×", "x") if letter.isalnum())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
     """What must hold; `None` leaves a quantity free.
@@ -65,6 +119,7 @@ class Targets:
         quality_loss_fraction: largest relative loss that a number format may have, by what the
             model's file says; formats without a known loss are then forbidden [1].
         degrees: how the model must be divided.
+        layouts: which layouts the phases must have.
         further: limits of quantities without a field of their own, by name, SI.
     """
 
@@ -77,6 +132,7 @@ class Targets:
     demand_tokens_per_s: float | None = None
     quality_loss_fraction: float | None = None
     degrees: Degrees = FREE
+    layouts: Layouts = ANY_LAYOUTS
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def limit(self, name: str) -> float | None:

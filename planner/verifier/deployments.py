@@ -105,6 +105,7 @@ def recounted(
     wrong += _unfit(chosen, found)
     wrong += _unserved(request, chosen, mesh, found)
     wrong += _undivided(request, both.decode.layout)
+    wrong += _unasked(request, found)
     return found, wrong
 
 
@@ -307,6 +308,15 @@ def _unserved(
     if demand is not None and served < demand * (1 - TOLERANCE):
         fact = f"serve {served!r} of {demand!r} token/s"
         yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=fact)
+
+
+def _unasked(request: Request, found: Deployment) -> Iterator[Finding]:
+    """Layouts of phases other than the request names."""
+    for phase, asked in request.targets.layouts.fixed().items():
+        plan = found.prefill if phase == "prefill" else found.decode
+        if not asked.is_met(plan.layout, plan.attention):
+            fact = f"is not `{asked.text}`, which was asked for"
+            yield Finding(path=(phase, "layout"), says=plan.layout, fact=fact)
 
 
 def _undivided(request: Request, layout: Layout) -> Iterator[Finding]:

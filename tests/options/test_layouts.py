@@ -1,0 +1,52 @@
+"""`--layout`: which layout each phase must have, by the names that reports print."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.options.layouts import layouts_of
+from planner.specs.targets import Layouts, PhaseLayout
+from planner.units import UnitError
+
+
+@pytest.mark.parametrize(
+    ("text", "prefill", "decode"),
+    [
+        ("decode=WS2D", (None, None), ("WS2D", None)),
+        ("prefill=WG XYZ, decode=WS 1D/heads", ("WG XYZ", None), ("WS 1D", "heads")),
+        ("decode=batch", (None, None), (None, "batch")),
+        ("decode=DP 2 × TP 4, EP 8,prefill=TP 8, EP 8", ("TP 8, EP 8", None),
+         ("DP 2 × TP 4, EP 8", None)),
+    ],
+)  # fmt: skip
+def test_each_phase_has_a_layout_and_what_attention_is_cut_over(text, prefill, decode):
+    both = (PhaseLayout(name=name, attention=cut) for name, cut in (prefill, decode))
+    assert layouts_of(text) == Layouts(**dict(zip(("prefill", "decode"), both, strict=True)))
+    assert layouts_of(layouts_of(text).text).text == layouts_of(text).text
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("WS2D", "does not say of which phase"),
+        ("decoding=WS2D", "`decoding` is no phase"),
+        ("decode=WS2D,decode=WS1D", "says twice what decode is"),
+        ("decode=", "is no layout"),
+        ("decode=WS2D/", "is no layout"),
+        ("decode=WS2D/WS1D", "is no layout"),
+        ("decode=heads/batch", "is no layout"),
+    ],
+)
+def test_what_is_written_otherwise_is_refused(text, fact):
+    with pytest.raises(UnitError) as caught:
+        layouts_of(text)
+    assert fact in caught.value.fact
+    assert caught.value.remedy
+
+
+def test_neither_capitals_nor_marks_count_in_a_name():
+    asked = PhaseLayout(name="dp2xtp4-ep 8", attention="batch")
+    assert asked.is_met("DP 2 × TP 4, EP 8", "batch")
+    assert not asked.is_met("DP 2 × TP 4, EP 8", "heads")
+    assert not asked.is_met("DP 2 × TP 4, EP 16", "batch")
+    assert PhaseLayout().is_met("WS 2D", "heads")
