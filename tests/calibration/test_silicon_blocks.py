@@ -11,6 +11,7 @@ from planner.calibration.calibrating import calibrate
 from planner.calibration.contradictions import slower_than_larger
 from planner.calibration.routing import N_DRAWS, balanced, power_law, routed
 from planner.calibration.silicon import read_silicon
+from planner.calibration.silicon_blocks import SHORTEST_SPARSE
 from planner.equations.kernels import FAMILIES
 from planner.specs.reading import load_device
 
@@ -174,6 +175,26 @@ def test_a_block_has_the_widths_of_its_model_and_the_peaks_of_its_formats(write)
     assert set(table.columns["context"]) == {1024}
     family = FAMILIES["sparse_block_decode"]
     assert {*family.dimensions} <= set(table.columns) <= {*family.dimensions, *family.optional}
+
+
+def test_prompts_that_are_attended_to_whole_are_no_sparse_ones(write):
+    """Shorter ones than are picked from, and those whose kernel says so."""
+    path = write(
+        "dsa_context_module_perf",
+        {
+            "kernel_source": ["sparse", "sparse", "dense_mha", "x_dense_mha_y", "sparse"],
+            "model": "deepseek-ai/DeepSeek-V3.2",
+            "kv_cache_dtype": "fp8",
+            "gemm_type": "fp8_block",
+            "num_heads": 16,
+            "batch_size": [1, 1, 2, 3, 4],
+            "isl": [SHORTEST_SPARSE - 1, SHORTEST_SPARSE, 4096, 4096, 4096],
+            "step": 0,
+            "latency": [0.2, 0.3, 0.4, 0.5, 0.6],
+        },
+    )
+    (table,) = read_silicon(path, "vllm", PEAKS).tables
+    assert (table.family, list(table.lines)) == ("sparse_block_prefill", [2, 5])
 
 
 def test_a_row_that_a_larger_one_contradicts_is_left_out_and_counted(write):

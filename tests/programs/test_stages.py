@@ -44,6 +44,15 @@ TWO = line(3, n_groups=(1, 1), speeds=[1.0, 2.0], hand=0.5)
 FIRST = (Stage(kind=0, first=0, last=2), Stage(kind=1, first=2, last=3))
 
 
+@pytest.mark.parametrize("unit_ms", [1e-8, 1.0, 1e8])
+def test_times_that_can_be_bottlenecks_are_the_same_in_any_unit_and_but_for_rounding(unit_ms):
+    """Four units of a: 1 to 4 units long, each in several places that differ by the last bits."""
+    exact = line(4, n_groups=(2,))
+    noise = 1.0 + 1e-15 * np.random.default_rng(0).uniform(-1.0, 1.0, exact.run_ms.shape)
+    program = replace(exact, run_ms=exact.run_ms * unit_ms * noise)
+    assert bottleneck_values(program) / unit_ms == pytest.approx([1.0, 2.0, 3.0, 4.0])
+
+
 def test_all_stages_but_the_last_hand_over():
     """2 × 1 ms + 0.5 ms on a, then 1 × 2 ms on b: 4.5 ms in all, 2.5 ms the slowest."""
     assert latency_ms(TWO, FIRST) == 4.5

@@ -78,6 +78,25 @@ def test_four_thousand_devices_stay_on_one_page():
     assert max(float(b.get("x")) + float(b.get("width")) for b in boxes) <= 960
 
 
+@pytest.mark.parametrize(("n_leaves", "n_abreast", "n_rows"), [(3, 1, 3), (4, 2, 2), (5, 2, 3)])
+def test_leaves_stand_two_abreast_from_four_on_and_none_overlaps(n_leaves, n_abreast, n_rows):
+    node = Box(name="node0", spots=(Spot(name="node0/gpu0", state="free"),))
+    leaves = tuple(Box(name=f"leaf{k}", boxes=(node,)) for k in range(n_leaves))
+    svg = drawing(ON_FABRIC, FloorPlan(title="leaves", leaves=leaves))
+    drawn = [
+        box for box in ElementTree.fromstring(svg).iter(f"{SVG}rect") if box.get("class") == "leaf"
+    ]
+    places = [
+        tuple(float(box.get(name)) for name in ("x", "y", "width", "height")) for box in drawn
+    ]
+    assert len(places) == n_leaves
+    assert len({x for x, *_ in places}) == n_abreast
+    assert len({y for _, y, *_ in places}) == n_rows
+    for i, (x, y, width, height) in enumerate(places):
+        for other_x, other_y, *_ in places[i + 1 :]:
+            assert other_x >= x + width or other_x < x or other_y >= y + height
+
+
 def test_the_page_is_whole_and_well_formed():
     page = placement_page(ON_FABRIC, FABRIC)
     ElementTree.fromstring(page.replace("<!DOCTYPE html>", ""))
