@@ -194,10 +194,11 @@ class KernelClock:
 
     def _send(self, operation: Operation) -> Timing:
         arguments = operation.arguments
-        leaves = arguments["n_group"] * 1.0 >= self.network.n_per_node
-        each = self.network.send_s(arguments["n_bytes"], leaves_node=leaves)
+        seconds = self.network.hand_s(
+            arguments["n_bytes"], arguments["n_sends"], arguments["n_group"]
+        )
         return Timing(
-            seconds=np.where(arguments["n_sends"] > 0, arguments["n_sends"] * each, 0.0),
+            seconds=seconds,
             error=self.network.error,
             source="links of the topology",
             formula="latency + bytes / bandwidth",

@@ -84,11 +84,29 @@ class ServingNetwork:
             across = between + self._inside_s(kind, volume, inside)
         return np.where(nodes > 1, across, self._inside_s(kind, volume, inside))
 
-    def send_s(self, n_bytes: ArrayLike, *, leaves_node: ArrayLike) -> FloatArray:
-        """Time to hand bytes to one device, of the next stage [s]."""
+    def hand_s(self, n_bytes: ArrayLike, n_sends: ArrayLike, n_group: ArrayLike) -> FloatArray:
+        """Time to hand bytes from stage to stage: from each device to one of the next stage [s].
+
+        Args, broadcast together:
+            n_bytes: of one hand-over.
+            n_sends: hand-overs, one less than there are stages.
+            n_group: devices of a stage.
+        """
         inside = np.divide(n_bytes, self.up_bytes_per_s) + self.up_latency_s
         outside = np.divide(n_bytes, self.out_bytes_per_s) + self.out_latency_s
-        return np.asarray(np.where(leaves_node, outside, inside))
+        sends = np.asarray(n_sends, dtype=float)
+        n_leaving = self._n_leaving(sends, np.asarray(n_group, dtype=float))
+        return np.asarray(n_leaving * outside + (sends - n_leaving) * inside)
+
+    def _n_leaving(self, n_sends: FloatArray, n_group: FloatArray) -> FloatArray:
+        """Hand-overs with a pair of devices in two nodes, which are filled one after the other.
+
+        A node that ends between two stages parts one hand-over; one that ends within a stage parts
+        the one before and the one after. Stages of whole nodes always part.
+        """
+        ends = np.ceil((n_sends + 1) * n_group / self.n_per_node) - 1
+        parted = np.where(self.n_per_node % n_group == 0, ends, 2 * ends)
+        return np.where(n_group >= self.n_per_node, n_sends, np.minimum(parted, n_sends))
 
     def _inside_s(self, kind: str, volume: FloatArray, size: FloatArray) -> FloatArray:
         if kind in self.measured:

@@ -1,0 +1,42 @@
+"""Hand-overs between the stages of a pipeline that takes node after node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.estimates.serving.networks import ServingNetwork
+
+NETWORK = ServingNetwork(
+    n_per_node=8, up_bytes_per_s=100.0, up_latency_s=1.0, out_bytes_per_s=10.0, out_latency_s=7.0
+)
+INSIDE_S, OUTSIDE_S = 1.0 + 20.0 / 100.0, 7.0 + 20.0 / 10.0
+
+
+def _parted(n_stages: int, n_group: int) -> int:
+    """Hand-overs of which some pair of devices is in two nodes, pair by pair."""
+    return sum(
+        any((at - n_group) // 8 != at // 8 for at in range(k * n_group, (k + 1) * n_group))
+        for k in range(1, n_stages)
+    )
+
+
+@pytest.mark.parametrize("n_group", [1, 2, 4, 8, 16, 24])
+@pytest.mark.parametrize("n_stages", [1, 2, 3, 5, 9])
+def test_a_hand_over_leaves_its_node_where_the_node_ends(n_stages: int, n_group: int) -> None:
+    """Two stages of 4 share a node; of three the last hand-over leaves it."""
+    n_out = _parted(n_stages, n_group)
+    n_in = n_stages - 1 - n_out
+    found = NETWORK.hand_s(20.0, np.array([n_stages - 1.0]), np.array([float(n_group)]))
+    assert found == pytest.approx([n_in * INSIDE_S + n_out * OUTSIDE_S])
+
+
+@pytest.mark.parametrize(("n_group", "n_stages"), [(3, 4), (5, 3), (6, 5), (7, 2)])
+def test_a_stage_that_straddles_two_nodes_hands_over_no_faster_than_its_pairs(
+    n_group: int, n_stages: int
+) -> None:
+    """Of stages of 6 devices the second straddles: the hand-overs before and after it leave."""
+    least = _parted(n_stages, n_group) * (OUTSIDE_S - INSIDE_S) + (n_stages - 1) * INSIDE_S
+    found = NETWORK.hand_s(20.0, np.array([n_stages - 1.0]), np.array([float(n_group)]))
+    most = (n_stages - 1) * OUTSIDE_S
+    assert least <= found[0] * (1 + 1e-12) <= most * (1 + 1e-9)
