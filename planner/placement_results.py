@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.certificates import Certificate
+from planner.engine_results import EngineDeployment
 from planner.results import Deployment, Obstacle
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.provenance import Provenance
 from planner.units import show
+
+AnyDeployment = Deployment | EngineDeployment
+"""Of the layouts, or of a serving engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +67,49 @@ class Recipe:
 
     Args:
         model: name of the model.
+        engine: that runs it, or `roofline`.
         kind: of the devices: a group of the pool, or a device.
         span: where the parts of a replica may lie: in one `node` or `leaf`, those of each `stage`
             in one leaf, anywhere in the `pool`, or `torus`: a slice.
         speed_fraction: of the nominal speed of the slowest device that it may have.
         counted_bytes_per_s: what its estimate counts on before the attainable fraction, one
             way: of `scale_up`, `nic` and `spine`; on a torus of the links along `x`, `y`, `z`.
+        pieces: devices that lie in one node together, in the order of ranks; none on a torus.
         deployment: of one replica.
     """
 
     model: str
+    engine: str
     kind: str
     span: str
     speed_fraction: float
     counted_bytes_per_s: Mapping[str, float]
-    deployment: Deployment
+    pieces: tuple[int, ...]
+    deployment: AnyDeployment
+
+    @property
+    def tpot_s(self) -> float:
+        """What a placement counts on of a token; of an engine, what was planned against."""
+        one = self.deployment
+        return one.tpot_s if isinstance(one, Deployment) else one.planned_tpot_s
+
+    @property
+    def ttft_s(self) -> float:
+        """The same of the first token."""
+        one = self.deployment
+        return one.ttft_s if isinstance(one, Deployment) else one.planned_ttft_s
+
+    @property
+    def weights_bytes(self) -> float:
+        """Of the device that has the most."""
+        one = self.deployment
+        return one.memory.weights_bytes if isinstance(one, Deployment) else one.weights_bytes
+
+    @property
+    def label(self) -> str:
+        """How its devices are cut: the mesh, or the degrees of an engine."""
+        one = self.deployment
+        return one.mesh.label if isinstance(one, Deployment) else one.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

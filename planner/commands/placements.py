@@ -16,9 +16,9 @@ from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.floorplans import FloorPlan
+    from planner.options.reading import Faults
     from planner.placement_results import Placement
-    from planner.specs.placement_request import Serve
-    from planner.specs.records import ModelSpec
+    from planner.specs.placement_request import AnyModel, Serve
 
 DEFAULT_SITE = "h100-fat-tree-x64"
 OF_A_REPLICA = ("latency_target", "ttft_target", "min_batch")
@@ -41,7 +41,7 @@ def place(
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
     keywords, wishes = read_placement(written, found)
-    models = [found.collect(loader(name)) for name in written.model]
+    models = [found.collect(loader(name, keywords["engine"])) for name in written.model]
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
@@ -66,10 +66,20 @@ def place(
     return answered(answer, text, is_json=written.json, files=files)
 
 
-def loader(name: str) -> Callable[[], ModelSpec]:
-    from planner.specs.reading import load_model
+def loader(name: str, engines: Sequence[str] | None) -> Callable[[], AnyModel]:
+    """Reads a model: layer by layer, where an engine may run it."""
+    from planner.specs.reading import load_architecture, load_model
 
+    if runs_engines(engines):
+        return lambda: load_architecture(name)
     return lambda: load_model(name)
+
+
+def runs_engines(named: Sequence[str] | None) -> bool:
+    """Whether an engine is named, and not the layouts alone."""
+    from planner.specs.runtimes import ROOFLINE
+
+    return any(one != ROOFLINE.name for one in named or ())
 
 
 def drawings(
@@ -95,14 +105,16 @@ def read_placement(
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
-    usual = Written()
+    usual, faults = Written(), Faults()
+    engines = read_engines(written.engine)
+    is_served = runs_engines(engines)
     rest = Written(
         input=usual.input if written.input is None else written.input,
         output=usual.output if written.output is None else written.output,
         **{name: getattr(written, name) for name in OF_A_REPLICA},
         max_quality_loss=written.max_quality_loss,
-        weights=written.weights,
-        kv=written.kv,
+        weights=() if is_served else written.weights,
+        kv=() if is_served else written.kv,
         batch=written.batch or usual.batch,
         solver=usual.solver if written.solver is None else written.solver,
         time_limit=written.time_limit,
@@ -114,7 +126,6 @@ def read_placement(
         quiet=written.quiet,
     )
     asked, problems = read(rest)
-    faults = Faults()
     limits = {
         "rent": faults.read("--max-rent", written.max_rent, lambda text: parse(text, "USD/h")),
         "devices": faults.read("--max-devices", written.max_devices, count),
@@ -124,9 +135,15 @@ def read_placement(
             "--demand", written.demand, lambda text: parse(text, "token/s"), faults
         ),
         "replicas": _by_model("--replicas", written.replicas, count, faults),
-        "formats": {"weights_formats": asked.weights_formats, "kv_formats": asked.kv_formats},
+        "formats": {
+            "weights_formats": _formats("--weights", written.weights, faults)
+            if is_served
+            else asked.weights_formats,
+            "kv_formats": _formats("--kv", written.kv, faults) if is_served else asked.kv_formats,
+        },
     }
     keywords = {
+        "engine": engines,
         "workload": asked.workload,
         "targets": asked.targets,
         "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),
@@ -140,11 +157,27 @@ def read_placement(
     return keywords, wishes
 
 
+def read_engines(listed: Sequence[str]) -> tuple[str, ...] | None:
+    """Engines that are named, once each; None where none is."""
+    words = (word.strip() for text in listed for word in text.split(","))
+    return tuple(dict.fromkeys(filter(None, words))) or None
+
+
+def _formats(name: str, listed: Sequence[str], faults: Faults) -> tuple[str, ...] | None:
+    """Formats of an engine's kernels: more than those that layouts know."""
+    from planner.estimates.serving.operations import KNOWN_FORMATS
+    from planner.options.reading import one_of
+
+    known = one_of("number format", KNOWN_FORMATS)
+    words = (word.strip() for text in listed for word in text.split(","))
+    return tuple(filter(None, (faults.read(name, word, known) for word in words))) or None
+
+
 def _by_model(
     name: str,
     texts: Sequence[str],
     read: Callable[[str], _T],
-    faults: Any,  # noqa: ANN401 options.reading is imported late
+    faults: Faults,
 ) -> dict[str, _T]:
     """Values by model, `""` where a text names none; each model once."""
     values: dict[str, _T] = {}
@@ -162,7 +195,7 @@ def _by_model(
 
 
 def wishes_for(
-    models: Sequence[ModelSpec], wishes: dict[str, dict[str, Any]], found: Arguments
+    models: Sequence[AnyModel], wishes: dict[str, dict[str, Any]], found: Arguments
 ) -> list[Serve]:
     """What is wanted of each model; a wish for a model that is not named is a problem."""
     from planner.specs.placement_request import Serve

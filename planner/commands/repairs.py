@@ -51,7 +51,8 @@ def repair(
     found = Arguments(problems=list(said.problems), hints=said.hints)
     keywords, wishes = read_placement(written, found)
     before = _standing(written, found)
-    models = [found.collect(loader(name)) for name in written.model]
+    engines = keywords["engine"] or (before.request.engines if before else None)
+    models = [found.collect(loader(name, engines)) for name in written.model]
     loss = _loss(written, found)
     pool = None
     if written.topology is not None:
@@ -124,6 +125,7 @@ def _changes(
     """Arguments of `repair` for what is said anew; what is not said is not among them."""
     limits = keywords["limits"]
     changes = {
+        "engine": keywords["engine"],
         "workload": _altered(written, before.workload, keywords["workload"], _OF_WORKLOAD),
         "targets": _altered(written, before.targets, keywords["targets"], _OF_TARGETS),
         "options": _altered(written, before.options, keywords["options"], _OF_OPTIONS),

@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
+
+from cyclopts import Parameter
 
 from planner.options.groups import OUTPUT, SEARCH, SERVE, SOLVER, TARGETS, flag, text
 from planner.specs.defaults import DEFAULT_WORKLOAD
+
+T = TypeVar("T", bound=type)
+
+DEFAULT = re.compile(r"; default: .*\.$|\.$", flags=re.DOTALL)
+"""The end of what an option says, with what it is by default."""
+
+SAID_ALWAYS = (
+    "state",
+    "align",
+    "keep_program",
+    "time_limit",
+    "ranks",
+    "html",
+    "svg",
+    "json",
+    "quiet",
+)
+"""Options that are of one answer, and never as before."""
+
+
+def as_before(written: T) -> T:
+    """A record of options whose inherited ones say nothing by default: what they say is kept."""
+    (above,) = written.__bases__
+    inherited = {field.name for field in dataclasses.fields(above)} - {*SAID_ALWAYS}
+    hints = get_type_hints(written, include_extras=True)
+    fields: list[tuple[str, Any, Any]] = []
+    for field in dataclasses.fields(written):
+        hint, default = hints[field.name], field.default
+        if field.name in inherited:
+            (parameter,) = hint.__metadata__
+            words = DEFAULT.sub("; default: as before.", parameter.help)
+            hint = Annotated[hint.__origin__, Parameter.combine(parameter, Parameter(help=words))]
+            default = () if isinstance(default, tuple) else None
+        fields.append((field.name, hint, dataclasses.field(default=default)))
+    made: Any = dataclasses.make_dataclass(
+        written.__name__, fields, bases=(written,), frozen=True, slots=True, kw_only=True
+    )
+    made.__doc__, made.__module__ = written.__doc__, written.__module__
+    return cast("T", made)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +67,15 @@ class WrittenPlacement:
             "Servers, a fabric of leaves, or a torus; default: h100-fat-tree-x64.",
         ),
     ] = None
+    engine: Annotated[
+        tuple[str, ...],
+        text(
+            SERVE,
+            "NAMES",
+            "vllm, sglang, trtllm: by measured kernels; or roofline; several: the best for each "
+            "replica; default: roofline.",
+        ),
+    ] = ()
     state: Annotated[
         str | None, text(SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
     ] = None
@@ -119,6 +171,7 @@ class WrittenPlacement:
     quiet: Annotated[bool, flag(OUTPUT, "Print it in one line.")] = False
 
 
+@as_before
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRepair(WrittenPlacement):
     """Options of `plan repair`: what stands, what may be lost, and those of `plan place`.
@@ -129,55 +182,6 @@ class WrittenRepair(WrittenPlacement):
     placement: Annotated[
         str | None, text(SERVE, "FILE", "What stands: the JSON of `plan place` or `plan repair`.")
     ] = None
-    model: Annotated[
-        tuple[str, ...], text(SERVE, "NAME|FILE", "Models; default: those that stand.")
-    ] = ()
-    topology: Annotated[
-        str | None, text(SERVE, "NAME|FILE", "The cluster; default: where they stand.")
-    ] = None
-    input: Annotated[
-        str | None, text(SERVE, "TOKENS", "Tokens that a request reads; default: as before.")
-    ] = None
-    output: Annotated[
-        str | None, text(SERVE, "TOKENS", "Tokens that a request writes; default: as before.")
-    ] = None
     loss: Annotated[
         str, text(TARGETS, "FRACTION", "Most of the objective to lose for fewer bytes.")
     ] = "0"
-    replica_devices: Annotated[
-        str | None, text(SEARCH, "N", "Most devices of one replica; default: as before.")
-    ] = None
-    objective: Annotated[
-        str | None,
-        text(
-            SEARCH,
-            "WHAT",
-            "throughput, share (of the demand served worst), rent, devices or latency; default: "
-            "as before.",
-        ),
-    ] = None
-    weights: Annotated[
-        tuple[str, ...],
-        text(SEARCH, "FORMATS", "Weights formats to choose from; default: as before."),
-    ] = ()
-    kv: Annotated[
-        tuple[str, ...],
-        text(SEARCH, "FORMATS", "KV cache formats to choose from; default: as before."),
-    ] = ()
-    batch: Annotated[
-        str | None, text(SEARCH, "BATCHES", "Decode batches to choose from; default: as before.")
-    ] = None
-    solver: Annotated[
-        str | None, text(SOLVER, "NAME", "highs, cpsat or exhaustive; default: as before.")
-    ] = None
-    gap: Annotated[
-        str | None, text(SOLVER, "FRACTION", "Distance to the optimum; default: as before.")
-    ] = None
-    threads: Annotated[
-        str | None, text(SOLVER, "N", "Threads of the solver; default: as before.")
-    ] = None
-    seed: Annotated[str | None, text(SOLVER, "N", "Seed of the solver; default: as before.")] = None
-    proof: Annotated[
-        str | None,
-        text(SOLVER, "HOW", "two, for two solvers' words for it; or one; default: as before."),
-    ] = None

@@ -10,10 +10,12 @@ from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
+from planner.specs.architecture import Architecture
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
     LIMITS,
     OBJECTIVES,
+    AnyModel,
     GroupCost,
     PlacementRequest,
     Serve,
@@ -33,6 +35,7 @@ from planner.specs.records import (
     Workload,
 )
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, Request, SolverOptions, Targets
+from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
@@ -48,8 +51,9 @@ AnySite = SiteSpec | Any
 
 def placement_request(
     cluster: AnySite,
-    models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
+    models: AnyModel | Serve | Sequence[AnyModel | Serve],
     *,
+    engine: str | Sequence[str] | None = None,
     workload: Workload | None,
     targets: Targets,
     state: State | None,
@@ -68,7 +72,7 @@ def placement_request(
     Raises:
         RequestError: it cannot be placed; every problem that can be seen without a solver.
     """
-    wanted = wishes(models)
+    wanted, engines = wishes(models), named_engines(engine)
     if most_devices is not None and most_devices < 1:
         fact = "is no positive number of devices"
         raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
@@ -79,6 +83,7 @@ def placement_request(
     return PlacementRequest(
         site=site_spec(cluster, devices or {}),
         models=wanted,
+        engines=engines,
         workload=workload or DEFAULT_WORKLOAD,
         targets=targets,
         objective=objective or _usual_objective(wanted),
@@ -98,8 +103,14 @@ def has_slices(cluster: AnySite) -> bool:
     return isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)
 
 
-def wishes(models: ModelSpec | Serve | Sequence[ModelSpec | Serve]) -> tuple[Serve, ...]:
-    listed = [models] if isinstance(models, (ModelSpec, Serve)) else [*models]
+def named_engines(engine: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The engines that are asked for, or the layouts."""
+    listed = [engine] if isinstance(engine, str) else [*(engine or [])]
+    return tuple(dict.fromkeys(listed)) or (ROOFLINE.name,)
+
+
+def wishes(models: AnyModel | Serve | Sequence[AnyModel | Serve]) -> tuple[Serve, ...]:
+    listed = [models] if isinstance(models, (ModelSpec, Architecture, Serve)) else [*models]
     return tuple(tidied(one) if isinstance(one, Serve) else Serve(model=one) for one in listed)
 
 
@@ -230,7 +241,7 @@ def requests_of(request: PlacementRequest, cluster: ClusterSpec) -> list[Request
     Raises:
         RequestError: with every problem, not only the first.
     """
-    problems = list(_problems(request.models, request.targets, objective=request.objective))
+    problems: list[Problem] = []
     requests = []
     for one in request.models:
         try:
@@ -240,6 +251,11 @@ def requests_of(request: PlacementRequest, cluster: ClusterSpec) -> list[Request
     if problems:
         raise RequestError(problems)
     return requests
+
+
+def wish_problems(request: PlacementRequest) -> list[Problem]:
+    """What is wrong with what is asked of all replicas together."""
+    return list(_problems(request.models, request.targets, objective=request.objective))
 
 
 def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from planner.results import Deployment
+from planner.placement_results import AnyDeployment
+from planner.placing.standing import Sharding
 
 
 class Pattern(Protocol):
@@ -39,6 +40,10 @@ class Pattern(Protocol):
         """Of the whole replica."""
 
     @property
+    def pieces(self) -> tuple[int, ...]:
+        """Devices that lie in one node together, in the order of ranks; none on a torus."""
+
+    @property
     def shape(self) -> Hashable:
         """What a planner would choose that does not know what is free; equal ones are alike."""
 
@@ -50,8 +55,11 @@ class Source(Protocol):
     def n_candidates(self) -> int:
         """How many there were."""
 
-    def deployment(self, choice: Any, n_alike: int) -> Deployment:  # noqa: ANN401
+    def deployment(self, choice: Any, n_alike: int) -> AnyDeployment:  # noqa: ANN401
         """One of them in words and figures, of which so many replicas are placed."""
+
+    def shard(self, choice: Any, model: str) -> tuple[Sharding, float]:  # noqa: ANN401
+        """How the ranks of one of them share the model's weights, and bytes of the most."""
 
 
 P = TypeVar("P", bound=Pattern, covariant=True)
@@ -63,6 +71,7 @@ class Configuration(Generic[P]):
 
     Args:
         model: number of the model among those asked for.
+        engine: that runs it, or `roofline`.
         pattern: the devices that it needs.
         output_tokens_per_s: of the replica, never idle.
         tpot_s: of an output token.
@@ -71,6 +80,7 @@ class Configuration(Generic[P]):
     """
 
     model: int
+    engine: str
     pattern: P
     output_tokens_per_s: float
     tpot_s: float
@@ -82,9 +92,13 @@ class Configuration(Generic[P]):
     def n_devices(self) -> int:
         return self.pattern.n_devices
 
-    def deployment(self, n_alike: int = 1) -> Deployment:
+    def deployment(self, n_alike: int = 1) -> AnyDeployment:
         """What it is in words and figures, of which so many replicas are placed."""
         return self.source.deployment(self.choice, n_alike)
+
+    def shard(self, model: str) -> tuple[Sharding, float]:
+        """How its ranks share the weights of its model, and bytes of the most that one has."""
+        return self.source.shard(self.choice, model)
 
 
 AnyConfiguration = Configuration[Pattern]

@@ -50,10 +50,12 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
     recipes = tuple(
         Recipe(
             model=asked.wanted[one.model].model.name,
+            engine=one.engine,
             kind=one.pattern.kind_name,
             span=one.pattern.span,
             speed_fraction=one.pattern.speed_fraction,
             counted_bytes_per_s=one.pattern.counted_bytes_per_s,
+            pieces=one.pattern.pieces,
             deployment=one.deployment(sum(it.configuration is one for it in located)),
         )
         for one in configurations

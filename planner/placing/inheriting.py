@@ -43,6 +43,7 @@ def repair_request(
     kept = {
         "cluster": old.site,
         "models": old.models,
+        "engine": old.engines,
         "workload": old.workload,
         "targets": old.targets,
         "objective": old.objective,

@@ -14,12 +14,14 @@ import numpy as np
 from planner.describe import describe
 from planner.equations.arrays import IntArray
 from planner.estimates.candidates import CandidateTable
+from planner.placing.standing import Sharding, layout_sharding
 from planner.programs.contexts import best_of_contexts
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment
 from planner.specs.request import Request
+from planner.specs.runtimes import ROOFLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,10 +43,16 @@ class Layouts:
         found = describe(self.table, self.posed, self.request, choice)
         return replace(found, mesh=replace(found.mesh, n_positions=n_alike))
 
+    def shard(self, choice: Assignment, model: str) -> tuple[Sharding, float]:
+        """How the ranks of an assignment share the weights, and bytes of the busiest one's."""
+        found = describe(self.table, self.posed, self.request, choice)
+        return layout_sharding(model, found), found.memory.weights_bytes
+
     def quantities(self, choice: Assignment) -> dict[str, Any]:
         """What a placement wants to know of an assignment, by name of a configuration's field."""
         quantities, columns = self.posed.quantities, list(choice.columns)
         return {
+            "engine": ROOFLINE.name,
             "output_tokens_per_s": 1e3 / float(quantities["throughput"][1][columns].sum()),
             "tpot_s": float(quantities["latency"][1][columns].sum()) / 1e3,
             "usd_per_hour": float(quantities["rent"][0][choice.context]),

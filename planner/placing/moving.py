@@ -21,21 +21,21 @@ def changes_of(
     }
     changes, moves, met = [], [], set[str]()
     keeps: dict[tuple[Sharding, int], list[str]] = {}
-    recipes = [recipe.deployment for recipe in placed.recipes]
+    recipes = placed.recipes
     for one in placed.replicas:
         sharding = sharding_of(one.model, recipes[one.recipe])
         for rank in one.ranks:
             if owns.get(rank.device, ())[:2] == (sharding, rank.rank):
                 keeps.setdefault((sharding, rank.rank), []).append(rank.device)
     for one in placed.replicas:
-        deployment = recipes[one.recipe]
-        sharding = sharding_of(one.model, deployment)
+        recipe = recipes[one.recipe]
+        sharding = sharding_of(one.model, recipe)
         stays = [
             owns[rank.device][2]
             for rank in one.ranks
             if owns.get(rank.device, ())[:2] == (sharding, rank.rank)
         ]
-        mine = _moves(one, sharding, deployment.memory.weights_bytes, (owns, keeps))
+        mine = _moves(one, sharding, recipe.weights_bytes, (owns, keeps))
         fate = "kept" if not mine else "patched" if stays else "new"
         before = max(dict.fromkeys(stays), key=stays.count, default="")
         met |= set(stays)

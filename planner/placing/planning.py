@@ -10,17 +10,27 @@ from typing import TYPE_CHECKING, Any
 from planner.deadlines import out_of_time, timed
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.placement_results import Placement
-from planner.placing.asking import placement_request, requests_of, site_of
+from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import chosen_of, placement_of
-from planner.placing.runtimes import Roofline
+from planner.placing.engines import serving_engine
+from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.searching import Asked, Search, chosen_first, searched, unsettled
+from planner.placing.sites import Site
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
 from planner.specs.graphs import GraphSpec
-from planner.specs.placement_request import GroupCost, PlacementRequest, Serve, SiteSpec
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
+from planner.specs.placement_request import (
+    AnyModel,
+    GroupCost,
+    PlacementRequest,
+    Serve,
+    SiteSpec,
+    layout_request,
+)
+from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
+from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import refuse
@@ -37,8 +47,9 @@ DEFAULT_OPTIONS = SolverOptions()
 @timed
 def place(
     cluster: SiteSpec | nx.Graph[Any],
-    models: ModelSpec | Serve | Sequence[ModelSpec | Serve],
+    models: AnyModel | Serve | Sequence[AnyModel | Serve],
     *,
+    engine: str | Sequence[str] | None = None,
     workload: Workload | None = None,
     targets: Targets = NO_TARGETS,
     state: State | None = None,
@@ -63,6 +74,7 @@ def place(
             node, "scale-out" from a device to its leaf switch, "spine" above; without one a
             link is inside a node).
         models: what to serve: models, or `Serve` records with demands and replicas.
+        engine: `vllm`, `sglang`, `trtllm` or `roofline`; of several each replica has the best.
         workload, targets: of all models that have none of their own; targets hold for each
             replica by itself.
         state: what is busy, failed, reserved, slow or narrow, see `load_state`.
@@ -91,6 +103,7 @@ def place(
     request = placement_request(
         cluster,
         models,
+        engine=engine,
         workload=workload,
         targets=targets,
         state=state,
@@ -113,7 +126,7 @@ def place(
     refuse_none(asked, search)
     found = placement_of(asked, chosen_of(search), began_s=began_s)
     if recorded is not None:
-        found = replace(found, request=replace(request, costs=recorded.asked))
+        found = replace(found, request=replace(found.request, costs=recorded.asked))
     refuse(judge_placement(found)[1])
     return found
 
@@ -124,11 +137,35 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
     Raises:
         RequestError: it cannot be; every problem is listed.
     """
-    site = site_of(request, costs)
-    requests = requests_of(request, site.cluster)
-    return Asked(
-        request=request, site=site, runtimes=tuple((Roofline(request=one),) for one in requests)
-    )
+    site, problems = site_of(request, costs), wish_problems(request)
+    found: list[list[Runtime]] = [[] for _ in request.models]
+    for name in request.engines:
+        for number, one in enumerate(request.models):
+            try:
+                found[number].append(runtime_of(name, request, one, site))
+            except RequestError as error:
+                problems += error.problems
+    if problems:
+        raise RequestError(list(dict.fromkeys(problems)))
+    listed = {
+        (one.engine.name, one.kernels.device): one
+        for timers in found
+        for timer in timers
+        for one in timer.tables
+    }
+    request = replace(request, tables=tuple(listed.values()))
+    return Asked(request=request, site=site, runtimes=tuple(map(tuple, found)))
+
+
+def runtime_of(name: str, request: PlacementRequest, one: Serve, site: Site) -> Runtime:
+    """Who times the deployments of one model, by name.
+
+    Raises:
+        RequestError: it cannot be asked so.
+    """
+    if name == ROOFLINE.name:
+        return Roofline(request=layout_request(request, one, site.cluster))
+    return serving_engine(name, request, one, site)
 
 
 def refuse_none(asked: Asked, search: Search) -> None:

@@ -27,8 +27,8 @@ from planner.repair_results import Repair, RepairPoint, RepairRequest
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
 from planner.specs.arguments import arguments_checked
-from planner.specs.placement_request import Serve, SiteSpec, inherited_and_changed
-from planner.specs.records import DeviceSpec, ModelSpec, Workload
+from planner.specs.placement_request import AnyModel, Serve, SiteSpec, inherited_and_changed
+from planner.specs.records import DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
@@ -52,8 +52,9 @@ CLOSE = 1e-9
 def repair(
     placement: Placement,
     cluster: SiteSpec | nx.Graph[Any] | None = None,
-    models: ModelSpec | Serve | Sequence[ModelSpec | Serve] | None = None,
+    models: AnyModel | Serve | Sequence[AnyModel | Serve] | None = None,
     *,
+    engine: str | Sequence[str] | None = None,
     state: State | None,
     loss: float = 0.0,
     workload: Workload | None = None,
@@ -74,8 +75,9 @@ def repair(
 
     Args:
         placement: what stands, see `load_placement`; its own devices are not busy in `state`.
-        cluster, models, workload, targets, objective, limits, batches, most_devices, aligned,
-            devices, group_costs: as in `place`, which has the same answer where nothing stands.
+        cluster, models, engine, workload, targets, objective, limits, batches, most_devices,
+            aligned, devices, group_costs: as in `place`, which has the same answer where nothing
+            stands.
         state: what is busy, failed, reserved, slow or down by now.
         loss: share of the best objective of this state that may be lost for fewer bytes.
         most_points: of the frontier, the best one among them; the first that lose most.
@@ -98,6 +100,7 @@ def repair(
         {
             "cluster": cluster,
             "models": models,
+            "engine": engine,
             "workload": workload,
             "targets": targets,
             "objective": objective,
@@ -115,6 +118,8 @@ def repair(
     )
     wanted = request.wanted
     asked = asked_of(wanted, recorded or costs_of(wanted))
+    wanted = asked.request
+    request = replace(request, wanted=wanted)
     _check_known(placement, asked.site.graph)
     found = _repaired(asked, request, began_s)
     if recorded is not None:

@@ -10,12 +10,17 @@ from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.layouts import configurations_on_nodes
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
 from planner.placing.tori.slices import Offered, slice_configurations
+from planner.specs.kernels import EngineTables
 from planner.specs.request import Request
 from planner.topology.openings import Openings
 
 
 class Runtime(Protocol):
     """Deployments of one model: complete, the best of each pattern of devices."""
+
+    @property
+    def tables(self) -> tuple[EngineTables, ...]:
+        """What was measured that its times follow from; nothing of layouts."""
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Collection[Shape]
@@ -35,6 +40,10 @@ class Roofline:
     """
 
     request: Request
+
+    @property
+    def tables(self) -> tuple[EngineTables, ...]:
+        return ()
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Collection[Shape]

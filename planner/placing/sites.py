@@ -21,6 +21,7 @@ from planner.placing.standing import Standing
 from planner.programs.placement import Counts, PlacementProgram
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
+from planner.topology.inventory import Kind
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -146,6 +147,10 @@ class Site(Protocol):
 
     @property
     def cluster(self) -> ClusterSpec: ...
+
+    @property
+    def clusters(self) -> Mapping[Kind, ClusterSpec]:
+        """The same of each kind whose replicas are parts of nodes; none on a torus."""
 
     @property
     def n_devices(self) -> int: ...

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.placement_results import Placement
+from planner.placement_results import Placement, Recipe
 from planner.results import Deployment
+from planner.specs.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Sharding:
-    """What says which part of the weights each rank has; ranks of equal ones have equal parts."""
+    """What says which part of the weights each rank has; ranks of equal ones have equal parts.
+
+    Args:
+        storage: how weights rest: along which axes they are cut, or as which engine does it.
+        axes: of the mesh, or degrees of an engine.
+    """
 
     model: str
     weights_format: str
@@ -36,8 +42,19 @@ class Standing:
     shard_bytes: float
 
 
-def sharding_of(model: str, deployment: Deployment) -> Sharding:
-    """How the ranks of a deployment share its weights."""
+def sharding_of(model: str, recipe: Recipe) -> Sharding:
+    """How the ranks of a recipe share its weights."""
+    one = recipe.deployment
+    if isinstance(one, Deployment):
+        return layout_sharding(model, one)
+    degrees = one.n_tensor, one.n_data, one.n_expert_parallel
+    return engine_sharding(
+        recipe.engine, model, one.formats, degrees=degrees, n_stages=one.n_stages
+    )
+
+
+def layout_sharding(model: str, deployment: Deployment) -> Sharding:
+    """How the ranks of a layout share its weights."""
     return Sharding(
         model=model,
         weights_format=deployment.weights_format,
@@ -49,15 +66,32 @@ def sharding_of(model: str, deployment: Deployment) -> Sharding:
     )
 
 
+def engine_sharding(
+    engine: str, model: str, formats: ServedFormats, *, degrees: tuple[int, int, int], n_stages: int
+) -> Sharding:
+    """How the ranks of an engine share the weights: each engine cuts and packs them as its own.
+
+    Args:
+        degrees: tensor, data and expert parallel.
+    """
+    return Sharding(
+        model=model,
+        weights_format=f"{formats.weights}, experts {formats.experts}",
+        storage=engine,
+        axes=degrees,
+        n_stages=n_stages,
+    )
+
+
 def standing_of(placement: Placement) -> tuple[Standing, ...]:
     """The replicas of a placement as a repair sees them."""
-    deployments = [recipe.deployment for recipe in placement.recipes]
+    recipes = placement.recipes
     return tuple(
         Standing(
             name=one.name,
-            sharding=sharding_of(one.model, deployments[one.recipe]),
+            sharding=sharding_of(one.model, recipes[one.recipe]),
             devices=tuple(rank.device for rank in one.ranks),
-            shard_bytes=deployments[one.recipe].memory.weights_bytes,
+            shard_bytes=recipes[one.recipe].weights_bytes,
         )
         for one in placement.replicas
     )

@@ -361,8 +361,8 @@ def legend_lines(placement: Placement) -> list[str]:
     for number, recipe in enumerate(placement.recipes):
         mine = [one for one in placement.replicas if one.recipe == number]
         numbers = runs([int(number_of(one)) for one in mine])
-        label = recipe.deployment.mesh.label
-        each = plural(recipe.deployment.mesh.n_devices, "device")
+        label = recipe.label
+        each = plural(recipe.deployment.n_devices, "device")
         text = f"{recipe.model} {numbers}: {label}, {each}"
         channels = [channel for one in mine for channel in one.channels]
         if channels:

@@ -55,7 +55,7 @@ def _models(placement: Placement) -> Iterable[str]:
 def _replicas(placement: Placement) -> Iterable[str]:
     rows = [("replica", "mesh", "devices", "where", "narrowest link", "TPOT", "output")]
     for one in placement.replicas:
-        recipe = placement.recipes[one.recipe].deployment
+        recipe = placement.recipes[one.recipe]
         narrowest = min(one.channels, key=lambda channel: channel.bytes_per_s, default=None)
         link = "–"
         if narrowest is not None:
@@ -64,12 +64,12 @@ def _replicas(placement: Placement) -> Iterable[str]:
         rows.append(
             (
                 one.name,
-                recipe.mesh.label,
+                recipe.label or "one device",
                 str(len(one.ranks)),
                 _where(one),
                 link,
                 show(recipe.tpot_s, "s"),
-                show(recipe.output_tokens_per_s, "token/s"),
+                show(recipe.deployment.output_tokens_per_s, "token/s"),
             )
         )
     return _table(rows)

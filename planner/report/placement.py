@@ -18,8 +18,8 @@ from planner.report.proof import certificate_lines
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Obstacle
-from planner.specs.models import ModelSpec
-from planner.specs.quality import quality_words
+from planner.specs.quality import Formatted, quality_words
+from planner.specs.runtimes import ROOFLINE, runtime_of
 from planner.units import show
 
 MOST_LISTED = 12
@@ -101,14 +101,15 @@ def _recipe_lines(placement: Placement, width: int) -> list[str]:
 
 
 def _recipe(
-    number: int, recipe: Recipe, n_replicas: int, model: ModelSpec, width: int
+    number: int, recipe: Recipe, n_replicas: int, model: Formatted, width: int
 ) -> list[str]:
     it = recipe.deployment
     quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
-    times = f"TPOT {show(it.tpot_s, 's')}, TTFT {show(it.ttft_s, 's')}"
+    times = f"TPOT {show(recipe.tpot_s, 's')}, TTFT {show(recipe.ttft_s, 's')}"
     rate = show(it.output_tokens_per_s, "token/s")
-    head = f"{n_replicas} × {recipe.model} on {recipe.kind}{slow}: {times}, {rate} each"
+    under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
+    head = f"{n_replicas} × {recipe.model} on {recipe.kind}{slow}{under}: {times}, {rate} each"
     text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
     first, *rest = wrapped(head, width - 7)
     body = [*rest, *wrapped(text, width - 7)]

@@ -11,6 +11,7 @@ from planner.report.placement import placement_text
 from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
 from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.runtimes import ROOFLINE
 from planner.specs.spans import span_text
 from planner.units import show
 
@@ -76,6 +77,7 @@ def _request_texts(asked: PlacementRequest) -> list[str]:
     workload = asked.workload
     return [
         models,
+        *([f"by {' or '.join(asked.engines)}"] if asked.engines != (ROOFLINE.name,) else []),
         f"{workload.n_input_tokens:,} tokens in, {workload.n_output_tokens:,} out",
         *target_texts(asked.targets),
         *(f"{name} ≤ {show(value, _LIMITS[name])}" for name, value in asked.limits.items()),

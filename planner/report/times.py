@@ -18,8 +18,9 @@ from planner.repair_results import Repair
 from planner.report.lines import percent, wrapped
 from planner.report.words import plural
 from planner.results import Conflict, Plan
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.judged import Judged, ModelKind, judged_on
-from planner.specs.models import ModelSpec
+from planner.specs.placement_request import AnyModel
 from planner.specs.request import Request
 from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
 from planner.surveys import Comparison, Curve, Frontier
@@ -96,9 +97,7 @@ def _found(answer: object) -> Iterator[Times]:
     elif isinstance(answer, (Plan, EnginePlan, Audit, EngineAudit, Conflict, EngineConflict)):
         yield from _of_request(answer.request)
     elif isinstance(answer, Placement):
-        used = [one.device for one in answer.kinds if one.n_used]
-        for serve in answer.request.models:
-            yield from (_of_roofline(device, _kind(serve.model)) for device in used)
+        yield from _of_placement(answer)
     elif isinstance(answer, Comparison):
         for row in answer.rows:
             yield from _found(row.plan)
@@ -125,8 +124,28 @@ def _of_request(request: Request | EngineRequest) -> Iterator[Times]:
         yield _of_engine(request.engine, request.cluster.device, kind, request.measured_by)
 
 
-def _kind(model: ModelSpec) -> ModelKind:
-    return "mixture" if model.moe else "dense"
+def _of_placement(answer: Placement) -> Iterator[Times]:
+    """Of each model on each kind of devices that one of its replicas has."""
+    models = {one.model.name: one.model for one in answer.request.models}
+    devices = {one.kind: one.device for one in answer.kinds}
+    measured = {
+        (one.engine.name, one.kernels.device): one.kernels.measured_by
+        for one in answer.request.tables
+    }
+    for one in answer.recipes:
+        kind, device = _kind(models[one.model]), devices[one.kind]
+        if one.engine == ROOFLINE.name:
+            yield _of_roofline(device, kind)
+        else:
+            yield _of_engine(one.engine, device, kind, measured.get((one.engine, device), ()))
+
+
+def _kind(model: AnyModel) -> ModelKind:
+    if isinstance(model, Architecture):
+        is_mixture = any(isinstance(layer.ffn, Experts) for layer in model.layers)
+    else:
+        is_mixture = bool(model.moe)
+    return "mixture" if is_mixture else "dense"
 
 
 def _of_roofline(device: str, kind: ModelKind) -> Times:

@@ -132,3 +132,11 @@ class EngineSpec:
     mixes_prefill: bool = True
     message_share: float = 0.0
     provenance: tuple[Provenance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTables:
+    """What times and holds of an engine follow from on one device."""
+
+    engine: EngineSpec
+    kernels: KernelTable

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.specs.architecture import Architecture
+from planner.specs.correspondence import model_spec_of
 from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
 from planner.specs.graphs import GraphSpec
+from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request, SolverOptions, Targets, make_request
+from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import State
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
 LIMITS = ("rent", "devices")
 
-"""Decode batches to choose from: powers of two, and half-way between them."""
+AnyModel = ModelSpec | Architecture
+"""A model as the layouts shard it, or layer by layer as engines run it."""
 
 SiteSpec = ClusterSpec | PoolSpec | GraphSpec
 """Whatever replicas are placed on."""
@@ -26,7 +31,7 @@ class Serve:
     """What is wanted of one model.
 
     Args:
-        model: to serve.
+        model: to serve, as the layouts shard it or layer by layer.
         demand_tokens_per_s: output tokens that its replicas must serve together; for the
             objective `share`, of which the worst served model gets the most.
         replicas: exactly so many; None leaves it open.
@@ -35,7 +40,7 @@ class Serve:
         weights_formats, kv_formats: to choose from, as in `planning.plan`.
     """
 
-    model: ModelSpec
+    model: AnyModel
     demand_tokens_per_s: float | None = None
     replicas: int | None = None
     workload: Workload | None = None
@@ -68,6 +73,7 @@ class PlacementRequest:
     Args:
         site: the cluster, all of it.
         models: what is wanted of each.
+        engines: that replicas may run under, or `roofline`; which of them is chosen by replica.
         workload, targets: of the models that have none of their own.
         objective: one of `OBJECTIVES`.
         state: what of the cluster is busy, failed, reserved, slow or narrow; None for nothing.
@@ -78,10 +84,12 @@ class PlacementRequest:
         layout_first: each layout is chosen as if all of the cluster were free.
         costs: of groups, in place of what the graph says.
         options: how to solve.
+        tables: of the engines, on the kinds of devices that they have kernels of.
     """
 
     site: SiteSpec
     models: tuple[Serve, ...]
+    engines: tuple[str, ...] = (ROOFLINE.name,)
     workload: Workload = DEFAULT_WORKLOAD
     targets: Targets = field(default_factory=Targets)
     objective: str = OBJECTIVES[0]
@@ -93,6 +101,7 @@ class PlacementRequest:
     layout_first: bool = False
     costs: tuple[GroupCost, ...] = ()
     options: SolverOptions = field(default_factory=SolverOptions)
+    tables: tuple[EngineTables, ...] = ()
 
 
 def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:
@@ -105,7 +114,7 @@ def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) ->
     """
     targets = one.targets or asked.targets
     return make_request(
-        one.model,
+        shape_of(one.model),
         cluster,
         workload=one.workload or asked.workload,
         targets=targets,
@@ -117,6 +126,15 @@ def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) ->
         objective="latency" if asked.objective == "latency" else "throughput",
         options=asked.options,
     )
+
+
+def shape_of(model: AnyModel) -> ModelSpec:
+    """The model as the layouts shard it.
+
+    Raises:
+        SpecError: no layout knows it.
+    """
+    return model_spec_of(model) if isinstance(model, Architecture) else model
 
 
 def tidied(one: Serve) -> Serve:
@@ -135,6 +153,7 @@ def aspects(asked: PlacementRequest) -> dict[str, object]:
     return {
         "cluster": asked.site,
         "models": tuple(one.model for one in models),
+        "engines": asked.engines,
         "demands": tuple(one.demand_tokens_per_s for one in models),
         "replicas": tuple(one.replicas for one in models),
         "formats": tuple((one.weights_formats, one.kv_formats) for one in models),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from math import inf
 
 from planner.placement_results import Channel, KindUse, Rank, Recipe, Replica
@@ -22,42 +21,15 @@ from planner.verifier.certificates import ON_NODES
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.grounds import POOL, Ground, Kind
-from planner.verifier.meshes import Handing, in_nodes
+from planner.verifier.meshes import Handing
+from planner.verifier.parts import NODE, Parts, parts_of, pieces_of
 from planner.verifier.sites import site_of
 from planner.verifier.widths import Group, Width, Widths
 
-NODE, LEAF, STAGE, WHOLE = "node", "leaf", "stage", "pool"
+LEAF, STAGE, WHOLE = "leaf", "stage", "pool"
 SPANS = (NODE, LEAF, STAGE, WHOLE)
 MOST_DEVICES = 64  # of one replica, where nothing else is asked
 SCALE_UP, NIC, UPLINK = "scale_up", "nic", "spine"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """A replica's ranks: `rows[stage][across][inside]`, and the sizes of each dimension."""
-
-    n_inside: int
-    n_across: int
-    n_stages: int
-    rows: tuple[tuple[Group, ...], ...]
-
-    def groups(self) -> Iterator[tuple[str, list[Group]]]:
-        """Groups of more than one device by axis: in nodes, across nodes, of two stages."""
-        rows = self.rows
-        if self.n_inside > 1:
-            yield "inside", [row for stage in rows for row in stage]
-        if self.n_across > 1:
-            yield "across", [tuple(c) for stage in rows for c in zip(*stage, strict=True)]
-        if self.n_stages > 1:
-            yield (
-                "stages",
-                [
-                    (name, other)
-                    for here, there in pairwise(rows)
-                    for row, beside in zip(here, there, strict=True)
-                    for name, other in zip(row, beside, strict=True)
-                ],
-            )
 
 
 class FabricStand:
@@ -170,14 +142,13 @@ class FabricStand:
         base, waits = self._bases[kind], self._ground.latencies(kind)
         fabric = base.fabric
         assert isinstance(fabric, NodesFabric)
-        t, m, p = _sizes(recipe)
-        inside = recipe.span == NODE
-        per_node = fabric_node_size(self._ground, kind) if inside else t
+        pieces, inside = pieces_of(recipe), recipe.span == NODE
+        per_node = fabric_node_size(self._ground, kind) if inside else max(pieces)
         out = counted[UPLINK] if recipe.span == WHOLE else counted[NIC]
         far = waits.spine if recipe.span == WHOLE else waits.far
         made = replace(
             _narrowed(fabric, counted[SCALE_UP]),
-            n_nodes=1 if inside else m * p,
+            n_nodes=1 if inside else len(pieces),
             n_devices_per_node=per_node,
             scale_out_bytes_per_s=out or fabric.scale_out_bytes_per_s,
             scale_out_latency_s=fabric.scale_out_latency_s if inside else far,
@@ -193,11 +164,11 @@ class FabricStand:
         self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
     ) -> Replica:
         """The replica with its nodes, leaves and channels read off the graph."""
-        parts = _parts(says, recipe)
+        parts = parts_of(says, recipe)
         ground = self._ground
         wrong += self._misplaced(says, recipe, parts, path)
         ranks: list[Rank] = []
-        for stage, across, inside in _places(parts):
+        for stage, across, inside in parts.places():
             device = parts.rows[stage][across][inside]
             ranks.append(
                 Rank(
@@ -237,9 +208,7 @@ class FabricStand:
                     fact = f"sends {has!r} bytes/s over its {what}, less than is counted on"
                     yield Finding(path=here, says=rank.device, fact=fact)
         everything = [name for stage in parts.rows for row in stage for name in row]
-        rows = [[*row] for stage in parts.rows for row in stage]
-        together = [everything] if recipe.span == NODE else rows
-        if any(len({id(home[name]) for name in row}) > 1 for row in together):
+        if any(len({id(home[name]) for name in piece}) > 1 for piece in parts.pieces):
             fact = "has devices in several nodes that share one"
             yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
         stages = [[name for row in stage for name in row] for stage in parts.rows]
@@ -263,12 +232,13 @@ class FabricStand:
             STAGE: (nic, spine),
             WHOLE: (spine, spine),
         }[recipe.span]
-        on = {"inside": near, "across": wide, "stages": handed}
         claims = {channel.axis: channel for channel in says.channels}
         for number, (axis, groups) in enumerate(parts.groups()):
             here = (*path, "channels", str(number))
-            read = [self._width(group, axis) for group in groups]
+            read = [self._width(group, is_inside=axis == "inside") for group in groups]
             least = min(width.bytes_per_s for width in read)
+            is_near = all(map(parts.are_together, groups))
+            counts_on = near if is_near else handed if axis == "stages" else wide
             claim = claims.get(axis)
             narrowest = [
                 (group, width)
@@ -282,8 +252,8 @@ class FabricStand:
             link = width.link or (group[0], group[-1])
             if claim is not None and claim.devices == group and self._may_be(claim, width):
                 link = claim.link
-            if least < on[axis] * (1 - TOLERANCE):
-                fact = f"is less than the {on[axis]!r} bytes/s that are counted on"
+            if least < counts_on * (1 - TOLERANCE):
+                fact = f"is less than the {counts_on!r} bytes/s that are counted on"
                 wrong.append(Finding(path=(*here, "bytes_per_s"), says=least, fact=fact))
             yield Channel(
                 axis=axis,
@@ -292,15 +262,15 @@ class FabricStand:
                 devices=group,
                 link=link,
                 bytes_per_s=least,
-                counted_bytes_per_s=on[axis],
+                counted_bytes_per_s=counts_on,
             )
 
-    def _width(self, group: Group, axis: str) -> Width:
+    def _width(self, group: Group, *, is_inside: bool) -> Width:
         """A group's bandwidth: of its paths, and where it leaves its node of each own adapter."""
         if self._request.costs:
             return Width(bytes_per_s=self._cost(group))
         found = self._widths.of(group)
-        if axis != "inside" and self._leaves_node(group):
+        if not is_inside and self._leaves_node(group):
             for name in group:
                 own = self._ground.own_link(name)
                 if own is not None and own[0] < found.bytes_per_s:
@@ -354,44 +324,6 @@ def _counted(recipe: Recipe) -> Mapping[str, float]:
             fact = "is below nothing" if width < 0 else f"is of no use to a span of {recipe.span}"
             raise Refused(fact, path=("counted_bytes_per_s", name), says=width)
     return recipe.counted_bytes_per_s
-
-
-def _sizes(recipe: Recipe) -> tuple[int, int, int]:
-    """Devices of a group in a node, nodes of a group, and stages.
-
-    Raises:
-        Refused: a mesh of switches has no such axes.
-    """
-    mesh = recipe.deployment.mesh
-    t, m = in_nodes(mesh)
-    if mesh.is_torus or t < 1 or m < 1 or mesh.n_stages < 1:
-        raise Refused("is no mesh of servers", path=("deployment", "mesh"), says=mesh.label)
-    return t, m, mesh.n_stages
-
-
-def _parts(says: Replica, recipe: Recipe) -> Parts:
-    """The ranks stage by stage, node by node.
-
-    Raises:
-        Refused: they are more or fewer than the recipe has.
-    """
-    t, m, p = _sizes(recipe)
-    names = [rank.device for rank in says.ranks]
-    if len(names) != t * m * p:
-        fact = f"are not the {t * m * p} of the recipe"
-        raise Refused(fact, path=("ranks",), says=len(names))
-    rows = tuple(
-        tuple(tuple(names[(s * m + a) * t : (s * m + a + 1) * t]) for a in range(m))
-        for s in range(p)
-    )
-    return Parts(n_inside=t, n_across=m, n_stages=p, rows=rows)
-
-
-def _places(parts: Parts) -> Iterator[tuple[int, int, int]]:
-    for stage in range(parts.n_stages):
-        for across in range(parts.n_across):
-            for inside in range(parts.n_inside):
-                yield stage, across, inside
 
 
 def fabric_node_size(ground: Ground, kind: Kind) -> int:

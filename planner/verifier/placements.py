@@ -12,13 +12,16 @@ from dataclasses import replace
 from typing import Protocol
 
 from planner.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
+from planner.engine_results import EngineDeployment
 from planner.placement_results import KindUse, Placement, Recipe, Replica, Served
-from planner.results import Deployment
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
+from planner.specs.runtimes import ROOFLINE
 from planner.verifier.certificates import STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
+from planner.verifier.engines import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
+from planner.verifier.parts import pieces_of
 from planner.verifier.plans import broken_targets, counted_deployment
 
 DIMENSIONS = {
@@ -159,14 +162,27 @@ def _recipe(
     except Refused as refused:
         wrong.append(refused.at(path))
         return says
-    asked = layout_request(request, one, cluster)
     here = (*path, "deployment")
+    if says.engine not in request.engines:
+        fact = f"is none of {', '.join(request.engines)}"
+        wrong.append(Finding(path=(*path, "engine"), says=says.engine, fact=fact))
+        return says
+    if isinstance(says.deployment, EngineDeployment):
+        engine, more = counted_engine(request, one, cluster, says)
+        wrong += [replace(it, path=(*here, *it.path)) for it in more]
+        return replace(says, pieces=pieces_of(says), deployment=engine)
+    if says.engine != ROOFLINE.name:
+        fact = f"is of layouts, and not of {says.engine}"
+        wrong.append(Finding(path=here, says=says.deployment.summary, fact=fact))
+        return says
+    asked = layout_request(request, one, cluster)
     ground = replace(standing, n_alike=n_alike)
     found, more = counted_deployment(asked, says.deployment, here, ground=ground)
     found = replace(found, variant="")
     wrong += more
     wrong += broken_targets(asked, found, here)
-    return replace(says, deployment=found)
+    pieces = () if says.deployment.mesh.is_torus else pieces_of(says)
+    return replace(says, pieces=pieces, deployment=found)
 
 
 def _orderly(placement: Placement) -> Iterator[Finding]:
@@ -254,13 +270,12 @@ def _reached(
 ) -> float:
     """What the replicas come to in the objective, SI."""
     shares = [one.share for one in served if one.share is not None]
-    deployments: list[Deployment] = [recipes[one.recipe].deployment for one in replicas]
     return {
         "throughput": math.fsum(one.output_tokens_per_s for one in served),
         "share": min(shares, default=math.inf),
         "rent": math.fsum(one.usd_per_hour for one in served),
         "devices": float(sum(one.n_devices for one in served)),
-        "latency": math.fsum(one.tpot_s for one in deployments),
+        "latency": math.fsum(recipes[one.recipe].tpot_s for one in replicas),
     }[request.objective]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from planner.placement_results import Placement
+from planner.placement_results import Placement, Recipe
 from planner.repair_results import Change, Move, Repair, RepairPoint
 from planner.results import Deployment
 from planner.specs.placement_request import inherited_and_changed
@@ -85,10 +85,13 @@ def judge_repair_whole(repair: Repair) -> tuple[Repair, list[Finding]]:
     return replace(truth, request=replace(truth.request, before=before)), [*wrong, *inside]
 
 
-def _sharding(model: str, deployment: Deployment) -> Shard:
-    mesh = deployment.mesh
-    cut = (deployment.storage, deployment.copied_axes, deployment.sliced_axes)
-    return (model, deployment.weights_format, *cut, mesh.axes, mesh.n_stages)
+def _sharding(model: str, recipe: Recipe) -> Shard:
+    one = recipe.deployment
+    if isinstance(one, Deployment):
+        cut = (one.storage, one.copied_axes, one.sliced_axes)
+        return (model, one.weights_format, *cut, one.mesh.axes, one.mesh.n_stages)
+    degrees = one.n_tensor, one.n_data, one.n_stages, one.n_expert_parallel
+    return (model, recipe.engine, one.formats.weights, one.formats.experts, *degrees)
 
 
 def _moved(
@@ -97,13 +100,10 @@ def _moved(
     """Shards that are loaded, what becomes of each replica, and which old ones leave nothing."""
     old: dict[str, tuple[Shard, str]] = {}
     for one in before.replicas:
-        cut = _sharding(one.model, before.recipes[one.recipe].deployment)
+        cut = _sharding(one.model, before.recipes[one.recipe])
         for rank in one.ranks:
             old[rank.device] = ((*cut, rank.rank), one.name)
-    new = [
-        (one, _sharding(one.model, placed.recipes[one.recipe].deployment))
-        for one in placed.replicas
-    ]
+    new = [(one, _sharding(one.model, placed.recipes[one.recipe])) for one in placed.replicas]
     keepers: dict[Shard, list[str]] = {}
     for one, cut in new:
         for rank in one.ranks:
@@ -111,7 +111,7 @@ def _moved(
                 keepers.setdefault((*cut, rank.rank), []).append(rank.device)
     loads, changes, met = [], [], set[str]()
     for one, cut in new:
-        n_bytes = placed.recipes[one.recipe].deployment.memory.weights_bytes
+        n_bytes = placed.recipes[one.recipe].weights_bytes
         stays, mine = [], []
         for rank in one.ranks:
             shard = (*cut, rank.rank)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from planner.certificates import Certificate, Proof, Screen
+from planner.engine_results import EngineDeployment
 from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
 from planner.placement_results import (
     Channel,
@@ -24,6 +25,7 @@ from planner.placement_results import (
     Replica,
     Served,
 )
+from planner.predictions import Interval, Launch
 from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results import (
     Alternative,
@@ -151,10 +153,27 @@ FIELDS: Mapping[type, Judged] = {
         how="the graph of the cluster in its state, vertex by vertex and link by link",
     ),
     Recipe: Judged(
-        chosen="model kind span speed_fraction counted_bytes_per_s",
-        counted="deployment",
+        chosen="model engine kind span speed_fraction counted_bytes_per_s",
+        counted="pieces deployment",
         how="a deployment on the cluster that devices of its ability make; used by some replica, "
         "in the order of the replicas; its groups' links are as wide as it counts on",
+    ),
+    EngineDeployment: Judged(
+        asked="model variant quality_loss_fraction",
+        chosen="formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
+        "chunk_tokens overlap n_drafted drafter command launch",
+        counted="quality tpot_s ttft_s planned_tpot_s planned_ttft_s usd_per_hour usd_per_token "
+        "output_tokens_per_s weights_bytes used_bytes capacity_bytes",
+        how="degrees that cut the model into equal parts, formats and batches among those offered; "
+        "times and bytes kernel by kernel in scalar arithmetic, money and rates from them; what is "
+        "held has to fit",
+    ),
+    Interval: Judged(
+        counted="value low high", how="kernels of a family err together, others apart"
+    ),
+    Launch: Judged(
+        chosen="command version n_nodes n_servers variables remarks",
+        how="flags that the engine has",
     ),
     Replica: Judged(
         chosen="model recipe",

@@ -13,6 +13,7 @@ from itertools import pairwise
 from math import gcd, prod
 
 from planner.placement_results import Channel, KindUse, Rank, Recipe, Replica
+from planner.results import Deployment, Mesh
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, Provenance, TorusFabric
 from planner.specs.state import FREE
@@ -99,6 +100,8 @@ class TorusStand:
 
     def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
         """The pool with devices as fast as the slice counts on, and the slice's links."""
+        if not isinstance(recipe.deployment, Deployment):
+            raise Refused("is of no torus", path=("engine",), says=recipe.engine)
         for name, says, true in (
             ("kind", recipe.kind, self._cluster.device.name),
             ("span", recipe.span, SPAN),
@@ -160,7 +163,7 @@ class TorusStand:
         Raises:
             Refused: they make none, or one that may not start there.
         """
-        shape = recipe.deployment.mesh.axes
+        shape = _mesh(recipe).axes
         names = tuple(rank.device for rank in says.ranks)
         if len(names) != prod(shape):
             fact = f"are not the {prod(shape)} of the recipe"
@@ -195,7 +198,7 @@ class TorusStand:
         self, says: Replica, recipe: Recipe, laid: Laid, wrong: list[Finding], path: Path
     ) -> Iterator[Channel]:
         """Of each axis the line with the narrowest link; of equals, the one that is said."""
-        wraps = recipe.deployment.mesh.axes_wrap
+        wraps = _mesh(recipe).axes_wrap
         claims = {channel.axis: channel for channel in says.channels}
         used = [axis for axis in range(3) if laid.shape[axis] > 1]
         for number, axis in enumerate(used):
@@ -279,6 +282,17 @@ class TorusStand:
         cube = self._fabric.wrap_multiple
         met = {cell[axis] for cell in laid.cells}
         return all(met >= {*range(at // cube * cube, at // cube * cube + cube)} for at in met)
+
+
+def _mesh(recipe: Recipe) -> Mesh:
+    """The mesh of a recipe.
+
+    Raises:
+        Refused: it is of an engine, which has none.
+    """
+    if not isinstance(recipe.deployment, Deployment):
+        raise Refused("is of no torus", path=("recipe",), says=recipe.engine)
+    return recipe.deployment.mesh
 
 
 def _along(shape: Cell, cells: tuple[Cell, ...]) -> tuple[int | None, ...] | None:

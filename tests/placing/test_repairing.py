@@ -224,7 +224,7 @@ def test_moved_bytes_on_a_torus_are_the_least_of_all_sets_of_slices(failed):
         tuple(tuple(map(int, rank.device.split(","))) for rank in one.ranks)
         for one in before.replicas
     ]
-    sharding = sharding_of("tiny", before.recipes[0].deployment)
+    sharding = sharding_of("tiny", before.recipes[0])
     assert sharding.axes == (1, 1, 2)
 
     def cost(pair: tuple[tuple[int, ...], tuple[int, ...]]) -> list[tuple[int, int]]:

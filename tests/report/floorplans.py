@@ -53,10 +53,12 @@ def placement(*replicas: tuple[str, ...]) -> Placement:
         recipes=(
             Recipe(
                 model="palm-540b",
+                engine="roofline",
                 kind="h100",
                 span="node",
                 speed_fraction=1.0,
                 counted_bytes_per_s={"scale_up": 450e9, "nic": 25e9, "spine": 0.0},
+                pieces=(2,),
                 deployment=DEPLOYMENT,
             ),
         ),

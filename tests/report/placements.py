@@ -28,10 +28,12 @@ PLACEMENT = Placement(
     recipes=(
         Recipe(
             model="mini",
+            engine="roofline",
             kind="h100-sxm",
             span="leaf",
             speed_fraction=0.8,
             counted_bytes_per_s={"scale_up": 450e9, "nic": 25e9, "spine": 0.0},
+            pieces=(2,),
             deployment=DEPLOYMENT,
         ),
     ),

@@ -144,16 +144,19 @@ def choices(
     request: EngineRequest,
     *,
     memory_scale: float = 1.0,
+    cuts: DeploymentTable | None = None,
 ) -> EngineChoices:
     """Time all deployments of one of the request's models whose batch fits.
 
     Args:
         clock: kernels of the pool's devices under the engine.
+        cuts: ways to cut the model to choose from; all of `degrees` if left out.
         memory_scale: factor on what the engine may take of a device; those beyond are left out.
     """
     names = [one.name for one in request.models]
     which = names.index(model.name)
-    cuts, ways = degrees(model, request), _drafts(model, request)
+    cuts = degrees(model, request) if cuts is None else cuts
+    ways = _drafts(model, request)
     parts: list[tuple[DeploymentTable, tuple[FloatArray, ...]]] = []
     n_considered, is_cut = 0, False
     for block in _blocks(cuts, _formats_of(request, which), request):

@@ -104,9 +104,22 @@ class ServingNetwork:
         A node that ends between two stages parts one hand-over; one that ends within a stage parts
         the one before and the one after. Stages of whole nodes always part.
         """
-        ends = np.ceil((n_sends + 1) * n_group / self.n_per_node) - 1
-        parted = np.where(self.n_per_node % n_group == 0, ends, 2 * ends)
-        return np.where(n_group >= self.n_per_node, n_sends, np.minimum(parted, n_sends))
+        sends, group = np.broadcast_arrays(n_sends, n_group)
+        ends = np.ceil((sends + 1) * group / self.n_per_node) - 1
+        parted = np.where(group >= self.n_per_node, sends, ends)
+        odd = (group < self.n_per_node) & (self.n_per_node % group != 0) & (sends > 0)
+        if odd.any():
+            pairs, which = np.unique(np.stack([sends, group])[:, odd], axis=1, return_inverse=True)
+            counted = [self._n_parted(int(n), int(g)) for n, g in pairs.T.tolist()]
+            parted[odd] = np.array(counted, dtype=float)[which.ravel()]
+        return np.asarray(parted)
+
+    def _n_parted(self, n_sends: int, n_group: int) -> int:
+        """Hand-overs around whose first or last pair of devices a node ends."""
+        return sum(
+            (k - 1) * n_group // self.n_per_node < ((k + 1) * n_group - 1) // self.n_per_node
+            for k in range(1, n_sends + 1)
+        )
 
     def _inside_s(self, kind: str, volume: FloatArray, size: FloatArray) -> FloatArray:
         if kind in self.measured:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from planner.placement_results import Channel
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE
+from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import FAILED
 from planner.topology.costs import GroupCosts
 from planner.topology.graph import SCALE_OUT, SPINE
@@ -38,24 +39,22 @@ class Channels:
 
     def of(self, one: LocatedOnNodes) -> tuple[Channel, ...]:
         """The channels of a replica, by axis."""
-        inside, across, between = _groups(one)
-        pattern = one.configuration.pattern
-        need = pattern.need
+        need = one.configuration.pattern.need
         near, nic, spine = (
             need.scale_up_bytes_per_s,
             need.nic_bytes_per_s,
             need.spine_bytes_per_s,
         )
         far = {NODE: (near, near), LEAF: (nic, nic), STAGE: (nic, spine), POOL: (spine, spine)}
-        wide, handed = far[pattern.span]
-        counted = (("inside", inside, near), ("across", across, wide), ("stages", between, handed))
+        wide, handed = far[one.configuration.pattern.span]
         part = self._part(one)
         home = {name: part.node.name for part in one.parts for name in part.devices}
-        return tuple(
-            self._channel((part, home), axis, groups, rate)
-            for axis, groups, rate in counted
-            if groups
-        )
+        channels = []
+        for axis, groups in _groups(one):
+            is_near = not any(one.parts_of(group) > 1 for group in groups)
+            counted = near if is_near else handed if axis == "stages" else wide
+            channels.append(self._channel((part, home), axis, groups, counted))
+        return tuple(channels)
 
     def _channel(
         self, where: _Where, axis: str, groups: list[tuple[str, ...]], counted: float
@@ -127,15 +126,26 @@ def _n_adapters(graph: nx.Graph[Any], name: str) -> int:
     return sum(edge.get("tier") == SCALE_OUT for edge in graph[name].values())
 
 
-def _groups(one: LocatedOnNodes) -> Iterator[list[tuple[str, ...]]]:
-    """Groups of more than one device: inside nodes, across nodes, and pairs of stages."""
+def _groups(one: LocatedOnNodes) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """Groups of more than one device, by axis.
+
+    Layouts send within rows, from each device to its like in other rows, and from stage to stage;
+    engines within a tensor-parallel row, within a whole stage, and from stage to stage. Of the
+    pairs of stages those are told that are in two parts, where there are such.
+    """
     grid, pattern = one.grid, one.configuration.pattern
-    yield [tuple(row) for stage in grid for row in stage] if pattern.n_inside > 1 else []
-    across = pattern.n_across > 1
-    yield [tuple(c) for stage in grid for c in zip(*stage, strict=True)] if across else []
-    yield [
+    is_layout = one.configuration.engine == ROOFLINE.name
+    if pattern.n_inside > 1:
+        yield "inside" if is_layout else "tensor", [row for stage in grid for row in stage]
+    if pattern.n_across > 1 and is_layout:
+        yield "across", [tuple(c) for stage in grid for c in zip(*stage, strict=True)]
+    elif pattern.n_across > 1:
+        yield "stage", [tuple(name for row in stage for name in row) for stage in grid]
+    pairs: list[tuple[str, ...]] = [
         (name, other)
         for here, there in pairwise(grid)
         for row, other_row in zip(here, there, strict=True)
         for name, other in zip(row, other_row, strict=True)
     ]
+    if pairs:
+        yield "stages", [pair for pair in pairs if one.parts_of(pair) > 1] or pairs

@@ -26,6 +26,7 @@ class Domain:
         kind, span, need: see `NodePattern`.
         n_nodes: pieces of the largest size that there are places for.
         per_node: devices of the largest piece.
+        n_devices: that a replica may have there at most.
     """
 
     ground: Ground
@@ -34,6 +35,7 @@ class Domain:
     need: Ability
     n_nodes: int
     per_node: int
+    n_devices: int
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -45,14 +47,26 @@ class Domain:
 def domains(ground: Ground, kind: Kind, span: str, need: Ability) -> Iterator[Domain]:
     """The domains of one need, from the smallest pieces to the largest."""
     sizes = piece_sizes(ground.inventory, kind)
+    most = ground.most_devices
     for per_node in sizes[-1:] if span == NODE else sizes:
-        n_nodes = 1
+        n_places, n_able = 1, per_node
         if span != NODE:
             n_places = _n_places(ground, kind, (span, need), per_node)
-            n_nodes = min(n_places, ground.most_devices // per_node)
+            n_able = _n_places(ground, kind, (span, need), 1)
         yield Domain(
-            ground=ground, kind=kind, span=span, need=need, n_nodes=n_nodes, per_node=per_node
+            ground=ground,
+            kind=kind,
+            span=span,
+            need=need,
+            n_nodes=1 if span == NODE else min(n_places, most // per_node),
+            per_node=per_node,
+            n_devices=min(n_able, most),
         )
+
+
+def largest_piece(inventory: Inventory, kind: Kind) -> int:
+    """Devices of a whole node of a kind, the largest there is."""
+    return piece_sizes(inventory, kind)[-1]
 
 
 def piece_sizes(inventory: Inventory, kind: Kind) -> list[int]:

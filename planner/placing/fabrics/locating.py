@@ -41,6 +41,10 @@ class LocatedOnNodes:
         """By rank."""
         return tuple(name for part in self.parts for name in part.devices)
 
+    def parts_of(self, group: tuple[str, ...]) -> int:
+        """Parts that some of its devices are in."""
+        return sum(not {*part.devices}.isdisjoint(group) for part in self.parts)
+
     @property
     def grid(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
         """Names by stage, row of the stage, place in the row."""

@@ -16,7 +16,16 @@ import numpy as np
 
 from planner.placing.fabrics.locating import LocatedOnNodes, locate
 from planner.placing.fabrics.patterns import POOL, STAGE, NodeConfiguration
-from planner.placing.fabrics.room import ANYWHERE, Piece, Room, Rows, Unit, pieces_of, units_of
+from planner.placing.fabrics.room import (
+    ANYWHERE,
+    Piece,
+    Room,
+    Rows,
+    Unit,
+    pieces_of,
+    uneven_kinds,
+    units_of,
+)
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.placement import Counts, PlacementProgram, Uses
 from planner.topology.inventory import Inventory
@@ -53,7 +62,8 @@ def pose_on_nodes(
     Args:
         configurations: to choose from, already without those that others stand for.
     """
-    rows = Rows(units=units_of(inventory), inventory=inventory)
+    uneven = uneven_kinds(inventory, (one.pattern for one in configurations))
+    rows = Rows(units=units_of(inventory, uneven), inventory=inventory, uneven=uneven)
     room = Room(inventory)
     bound = [(one, leaf) for one in configurations for leaf in room.leaves(one.pattern)]
     pieces = list(dict.fromkeys(p for one, leaf in bound for p in pieces_of(one.pattern, leaf)))

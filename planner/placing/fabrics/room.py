@@ -8,14 +8,15 @@
 Rows of a unit say that pieces fit its nodes. Where all sizes divide each other, or are whole
 nodes, and devices are alike, counting is exact: pieces of size g or more need no more places
 than there are, Σ (t/g) n_t ≤ Σ_i ⌊free_i/g⌋ for each g, and whole nodes need nodes that are all
-free. In a node whose devices differ, every set of devices that some pieces are confined to has
-to hold them (Hall).
+free. In a node by itself every set of devices that some pieces are confined to has to hold them
+(Hall): so it is in a node whose devices differ, and in all nodes of a kind of which pieces are
+wanted whose sizes do not divide each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -58,18 +59,28 @@ class Unit:
         return meeting(first, piece.need) >= piece.size
 
 
-def units_of(inventory: Inventory) -> tuple[Unit, ...]:
-    """Nodes with free devices, those that are alike together, in the inventory's order."""
+def units_of(inventory: Inventory, uneven: Collection[Kind] = ()) -> tuple[Unit, ...]:
+    """Nodes with free devices, those that are alike together, in the inventory's order.
+
+    Args:
+        uneven: kinds of which pieces are wanted that do not divide each other.
+    """
     alike: dict[object, list[Node]] = {}
     for number, node in enumerate(inventory.nodes):
         abilities = frozenset(ability for _, ability in node.free)
         if abilities:
-            own = number if len(abilities) > 1 else None
+            own = number if len(abilities) > 1 or node.kind in uneven else None
             alike.setdefault((node.kind, node.leaf, abilities, own), []).append(node)
     return tuple(
         Unit(nodes=tuple(nodes), abilities=frozenset(ability for _, ability in nodes[0].free))
         for nodes in alike.values()
     )
+
+
+def uneven_kinds(inventory: Inventory, patterns: Iterable[NodePattern]) -> frozenset[Kind]:
+    """Kinds of which some pieces are neither powers of two nor whole nodes."""
+    even = {kind: {*piece_sizes(inventory, kind)} for kind in inventory.kinds}
+    return frozenset(one.kind for one in patterns if not even[one.kind].issuperset(one.pieces))
 
 
 def meeting(node: Node, need: Ability) -> int:
@@ -121,6 +132,7 @@ class Rows:
 
     units: tuple[Unit, ...]
     inventory: Inventory
+    uneven: frozenset[Kind] = frozenset()
     names: list[str] = field(default_factory=list)
     free: list[int] = field(default_factory=list)
     entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -169,7 +181,8 @@ class Rows:
         for u, piece in [*given, *((u, piece) for piece, u in sources.items())]:
             asked[u].append(piece)
         for u, pieces in sorted(asked.items()):
-            if len(self.units[u].abilities) == 1:
+            unit = self.units[u]
+            if len(unit.abilities) == 1 and unit.nodes[0].kind not in self.uneven:
                 self._add_alike(u, pieces)
             else:
                 self._add_mixed(u, pieces)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from planner.placing.fabrics.repairing import Offer, RepairOnNodes, pose_repair
 from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
-from planner.placing.standing import Standing, sharding_of
+from planner.placing.standing import Standing
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.provenance import Provenance
@@ -95,6 +95,10 @@ class Fabric:
     @property
     def cluster(self) -> ClusterSpec:
         return next(iter(self.ground.bases.values()))
+
+    @property
+    def clusters(self) -> Mapping[Kind, ClusterSpec]:
+        return self.ground.bases
 
     @property
     def n_devices(self) -> int:
@@ -220,11 +224,11 @@ class OfferedOnNodes:
         new, shardings = {*map(id, self.kept)}, {one.sharding for one in standing}
         offers = []
         for one in self.configurations:
-            deployment = one.deployment()
+            sharding, shard_bytes = one.shard(aim.wanted[one.model].name)
             offer = Offer(
                 configuration=one,
-                sharding=sharding_of(aim.wanted[one.model].name, deployment),
-                shard_bytes=deployment.memory.weights_bytes,
+                sharding=sharding,
+                shard_bytes=shard_bytes,
                 is_new=id(one) in new and one.pattern.span != STAGE,
             )
             if offer.is_new or offer.sharding in shardings:

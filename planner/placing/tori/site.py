@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from planner.errors import Problem, RequestError
 from planner.placement_results import KindUse, Rank
 from planner.placing.program import Aim
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
-from planner.placing.standing import Sharding, Standing, sharding_of
+from planner.placing.standing import Sharding, Standing
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
     LocatedSlice,
@@ -30,6 +30,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.state import State
 from planner.topology.graph import build_graph
+from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings
 from planner.topology.pools import with_state
 from planner.verifier.tori import TorusStand
@@ -75,6 +76,10 @@ class Torus:
         if most_devices is not None:
             found = found.take(np.flatnonzero(found.n_devices <= most_devices))
         self.openings = found
+
+    @property
+    def clusters(self) -> Mapping[Kind, ClusterSpec]:
+        return {}
 
     @property
     def n_devices(self) -> int:
@@ -184,9 +189,7 @@ class OfferedSlices:
         offered: list[Offered] = []
         for (found, of_opening), (_, kept) in zip(self.of_models, self.kept, strict=True):
             for one in found:
-                deployment = one.deployment()
-                sharding = sharding_of(aim.wanted[one.model].name, deployment)
-                shardings[one] = sharding, deployment.memory.weights_bytes
+                shardings[one] = one.shard(aim.wanted[one.model].name)
             stood = np.array([*(shardings[one][0] in stands for one in found), False])
             offered.append((found, np.where((kept >= 0) | stood[of_opening], of_opening, -1)))
         return pose_repair(self.openings, offered, shardings, standing, aim)

@@ -77,6 +77,10 @@ class SlicePattern:
         return prod(self.dimensions)
 
     @property
+    def pieces(self) -> tuple[int, ...]:
+        return ()
+
+    @property
     def shape(self) -> str:
         return self.label
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.verifier.serving.layers import Spent, embedding_spent, head_spent, layer_spent
@@ -74,14 +74,23 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
 def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:
     """The embedding, the head, and what stages hand on."""
     n_bytes = tokens.n * rank.model.d_model * 2 / rank.n_tensor
-    leaves = rank.n_group >= rank.links.n_per_node
-    hands = rank.n_stages - 1
-    handed = hands * rank.links.send_s(n_bytes, leaves_node=leaves) if hands else 0.0
+    handed = sum(rank.links.send_s(n_bytes, leaves_node=leaves) for leaves in _hand_overs(rank))
     return [
         embedding_spent(rank, tokens.n),
         *head_spent(rank, tokens.n_logits),
         Spent(seconds=handed, part="model", form=COUNTED, error=ERRORS[COUNTED]),
     ]
+
+
+def _hand_overs(rank: Rank) -> Iterator[bool]:
+    """Of each stage but the first, whether a device gets its input from another node.
+
+    Devices fill one node after the other: device i of a stage hands to i + group.
+    """
+    group, per_node = rank.n_group, rank.links.n_per_node
+    for stage in range(1, rank.n_stages):
+        first = (stage - 1) * group
+        yield any(i // per_node != (i + group) // per_node for i in range(first, first + group))
 
 
 def _sums(spent: Iterable[Spent]) -> dict[str, float]:

@@ -1,0 +1,268 @@
+"""Configurations of a serving engine: deployments timed by its measured kernels, on nodes.
+
+A deployment takes consecutive devices: t that share heads, d such ranks to a stage, p stages. On
+nodes of s devices it has pieces of s and a last one of what is left; groups of t and of t·d lie in
+one piece, or fill several whole ones, so that no group straddles a node that it does not fill.
+Memory is counted by the engine's own rule, times by its kernels on devices as slow and links as
+narrow as the domain says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.engine.asking import clock_of, engine_request, machines_of
+from planner.engine.describing import describe_choice
+from planner.engine_results import EngineDeployment
+from planner.equations.arrays import BoolArray, IntArray
+from planner.errors import Problem, RequestError
+from planner.estimates.serving.choices import EngineChoices, choices, degrees
+from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.networks import serving_network
+from planner.estimates.serving.request import PREFERENCES, EngineRequest
+from planner.placing.configurations import Configuration
+from planner.placing.fabrics.domains import Domain, largest_piece
+from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern, Shape
+from planner.placing.sites import Site
+from planner.placing.standing import Sharding, engine_sharding
+from planner.placing.tori.slices import Offered
+from planner.predicting import Machines
+from planner.programs.layout import ceiling
+from planner.specs.architecture import Architecture
+from planner.specs.correspondence import architecture_of
+from planner.specs.kernels import EngineTables
+from planner.specs.ledger import remark
+from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.records import ClusterSpec
+from planner.specs.runtimes import ROOFLINE
+from planner.topology.inventory import Kind
+from planner.topology.openings import Openings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineSource:
+    """The deployments of an engine on one domain.
+
+    Args:
+        request: with the cluster of the domain.
+        machines: its devices and what connects them.
+    """
+
+    model: Architecture
+    machines: Machines
+    request: EngineRequest
+    choices: EngineChoices
+
+    @property
+    def n_candidates(self) -> int:
+        return self.choices.n_considered
+
+    def deployment(self, choice: int, n_alike: int) -> EngineDeployment:
+        """One choice by its own evaluation; whatever else is placed, it is the same."""
+        return describe_choice(self.model, self.machines, self.request, self.choices, choice)
+
+    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
+        """How the ranks of a choice share its weights, and bytes of the fullest one's."""
+        table, row = self.choices.table, choice
+        sharding = engine_sharding(
+            self.request.engine,
+            model,
+            table.formats[int(table.format_index[row])],
+            degrees=(
+                int(table.n_tensor[row]),
+                int(table.n_data[row]),
+                int(table.n_expert_parallel[row]),
+            ),
+            n_stages=int(table.n_stages[row]),
+        )
+        workspace = self.machines.engine.workspace_bytes
+        return sharding, float(self.choices.fixed_bytes[row]) - workspace
+
+
+def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site) -> ServingEngine:
+    """An engine for one model of a placement, on the kinds of devices that it has kernels of.
+
+    Raises:
+        RequestError: the model cannot be asked for so, or no kind has measured kernels.
+    """
+    if not site.clusters:
+        fact = f"places replicas on nodes, and `{site.name}` is a torus"
+        remedy = f"write `--engine {ROOFLINE.name}`"
+        raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
+    model = layers_of(one.model)
+    machines: dict[Kind, Machines] = {}
+    requests: dict[Kind, EngineRequest] = {}
+    problems: list[Problem] = []
+    for kind, cluster in site.clusters.items():
+        try:
+            machines[kind] = machines_of(cluster, name)
+        except RequestError as error:
+            problems += error.problems
+            continue
+        requests[kind] = _asked(model, cluster, machines[kind], request, one)
+    if not machines:
+        raise RequestError(problems)
+    for problem in problems:
+        remark(problem, once=f"{problem.where} {problem.fact}")
+    return ServingEngine(
+        model=model,
+        machines=machines,
+        requests=requests,
+        by_latency=request.objective == "latency",
+    )
+
+
+def layers_of(model: AnyModel) -> Architecture:
+    """The model layer by layer."""
+    return model if isinstance(model, Architecture) else architecture_of(model)
+
+
+def _asked(
+    model: Architecture,
+    cluster: ClusterSpec,
+    machines: Machines,
+    request: PlacementRequest,
+    one: Serve,
+) -> EngineRequest:
+    """What is asked of one replica on one kind of devices.
+
+    Raises:
+        RequestError: it cannot be; all problems are listed.
+    """
+    return engine_request(
+        model,
+        cluster,
+        machines,
+        workload=one.workload or request.workload,
+        hit_fraction=0.0,
+        targets=one.targets or request.targets,
+        weights_formats=one.weights_formats,
+        kv_formats=one.kv_formats,
+        batches=request.batches,
+        chunks=None,
+        objective="latency" if request.objective == "latency" else "throughput",
+        confidence=0.0,
+        prefer=PREFERENCES[0],
+        options=request.options,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ServingEngine:
+    """One engine that may serve one model.
+
+    Args:
+        machines: of each kind of devices that its kernels were measured on, as if all were well.
+        requests: what is asked on each of them.
+        by_latency: whether the quickest replica is the best, not the one that serves most.
+    """
+
+    model: Architecture
+    machines: Mapping[Kind, Machines]
+    requests: Mapping[Kind, EngineRequest]
+    by_latency: bool
+
+    @property
+    def tables(self) -> tuple[EngineTables, ...]:
+        """What its times follow from, on each kind of devices."""
+        return tuple(
+            EngineTables(engine=one.engine, kernels=replace(one.kernels, rivals={}))
+            for one in self.machines.values()
+        )
+
+    def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
+        """The best deployment of each shape on a domain; none on devices without kernels.
+
+        Args:
+            beaten: shapes that copies of others outdo, by the layouts' pieces; all are looked at.
+        """
+        if domain.kind not in self.machines or domain.span == STAGE:
+            return
+        source = self._source(domain)
+        for row, shape in _best(source, by_latency=self.by_latency):
+            yield _configuration(source, model, domain, row, shape)
+
+    def on_torus(self, model: int, openings: Openings) -> Offered:
+        """Never asked: `serving_engine` refuses a torus."""
+        raise AssertionError(openings)
+
+    def _source(self, domain: Domain) -> EngineSource:
+        cluster = domain.cluster
+        machines = replace(
+            self.machines[domain.kind],
+            device=cluster.device,
+            network=serving_network(cluster.fabric),
+        )
+        request = self.requests[domain.kind]
+        pool = replace(request.cluster, n_devices=domain.n_devices)
+        request = replace(request, cluster=pool)
+        cuts = degrees(self.model, request)
+        cuts = cuts.take(_lying(cuts, domain))
+        found = choices(self.model, clock_of(machines), request, cuts=cuts)
+        return EngineSource(model=self.model, machines=machines, request=request, choices=found)
+
+
+def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
+    """Cuts that lie on a domain as they are costed, (N,)."""
+    n_devices, s = cuts.n_devices, domain.per_node
+    if domain.span == NODE:
+        return np.asarray(n_devices <= s)
+    is_whole = s == largest_piece(domain.ground.inventory, domain.kind)
+    tensor, group = cuts.n_tensor, cuts.n_group
+    fits = (s % tensor == 0) | ((tensor % s == 0) & is_whole)
+    fits &= (s % group == 0) | (group % s == 0)
+    return np.asarray(fits & (n_devices > s))
+
+
+def _best(source: EngineSource, *, by_latency: bool) -> Iterator[tuple[int, Shape]]:
+    """The best choice of each shape that keeps the targets."""
+    found, targets, table = source.choices, source.request.targets, source.choices.table
+    in_flight = table.batch * table.n_data
+    rate, tpot = in_flight / found.tpot_high_s, found.tpot_high_s
+    kept = np.ones(len(found), dtype=np.bool_)
+    for values, most in ((tpot, targets.tpot_s), (found.ttft_high_s, targets.ttft_s)):
+        if most is not None:
+            kept &= values <= ceiling(most)
+    if targets.min_batch is not None:
+        kept &= in_flight >= targets.min_batch
+    rows: IntArray = np.flatnonzero(kept)
+    if not len(rows):
+        return
+    order = (found.ttft_high_s, tpot, -rate) if not by_latency else (-rate, tpot)
+    rows = rows[np.lexsort([values[rows] for values in order])]
+    shapes = np.stack([table.n_tensor, table.n_data, table.n_stages], axis=1)[rows]
+    _, first = np.unique(shapes, axis=0, return_index=True)
+    for k in first.tolist():
+        t, d, p = shapes[k].tolist()
+        yield int(rows[k]), (t, d, p)
+
+
+def _configuration(
+    source: EngineSource, model: int, domain: Domain, row: int, shape: Shape
+) -> NodeConfiguration:
+    (t, d, p), s = shape, domain.per_node
+    whole, rest = divmod(t * d * p, s)
+    found, table = source.choices, source.choices.table
+    pattern = NodePattern(
+        kind=domain.kind,
+        span=domain.span,
+        need=domain.need,
+        n_inside=t,
+        n_across=d,
+        n_stages=p,
+        pieces=(*[s] * whole, *([rest] if rest else [])),
+    )
+    in_flight = float(table.batch[row] * table.n_data[row])
+    return Configuration(
+        model=model,
+        pattern=pattern,
+        engine=source.request.engine,
+        output_tokens_per_s=in_flight / float(found.tpot_high_s[row]),
+        tpot_s=float(found.tpot_high_s[row]),
+        usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
+        source=source,
+        choice=row,
+    )

@@ -1,0 +1,203 @@
+"""The deployment of an engine's replica counted anew, on the devices that it counts on.
+
+Chosen are degrees, formats, batch and chunk: each has to be a choice that there is. Times and
+bytes are counted kernel by kernel in scalars (`planner.verifier.serving`), money and rates from
+them; what is held has to fit the engine's share of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.engine_results import EngineDeployment
+from planner.placement_results import Recipe
+from planner.predictions import Interval
+from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.correspondence import architecture_of
+from planner.specs.kernels import EngineTables
+from planner.specs.mixers import GroupedAttention
+from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.quality import quality_words, usual_formats
+from planner.specs.records import ClusterSpec
+from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.kernels import Kernels
+from planner.verifier.serving.links import Links
+from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.rounds import Served, felt, held_by
+
+
+def counted_engine(
+    request: PlacementRequest, one: Serve, cluster: ClusterSpec, recipe: Recipe
+) -> tuple[EngineDeployment, list[Finding]]:
+    """The deployment that is true of the choice and its times, and what of it cannot be.
+
+    Args:
+        cluster: that devices of the recipe's ability make.
+
+    Raises:
+        Refused: there is no such engine, or the record is of no engine.
+    """
+    says = recipe.deployment
+    if not isinstance(says, EngineDeployment):
+        raise Refused("is of layouts", path=("deployment",), says=recipe.engine)
+    tables = _tables(request, recipe.engine, cluster)
+    model, n_devices = layers_of(one.model), says.n_tensor * says.n_data * says.n_stages
+    wrong = [*_unoffered(request, one, model, says), *_uncut(model, says)]
+    if wrong:  # of what cannot be there is nothing to count
+        return says, wrong
+    rank, served = _rank(model, says, cluster, tables), _served(request, one, says, tables, cluster)
+    held = held_by(rank, served)
+    times = felt(rank, served, held.largest_batch)
+    in_flight, rent = says.batch * says.n_data, n_devices * cluster.usd_per_hour
+    cached = times.n_running * held.sequence_bytes + held.shared_bytes
+    found = replace(
+        says,
+        model=one.model.name,
+        variant="",
+        quality_loss_fraction=0.0,
+        quality=quality_words(model, says.formats.weights, says.formats.cache),
+        tpot_s=_interval(times.tpot_s, times.tpot_error),
+        ttft_s=_interval(times.ttft_s, times.ttft_error),
+        planned_tpot_s=times.tpot_s,
+        planned_ttft_s=times.ttft_s,
+        usd_per_hour=rent,
+        usd_per_token=rent / 3600.0 * times.tpot_s / in_flight,
+        output_tokens_per_s=in_flight / times.tpot_s,
+        weights_bytes=held.weights_bytes + held.drafter_bytes,
+        used_bytes=held.limit_bytes - held.room_bytes - held.shared_bytes + cached,
+        capacity_bytes=held.limit_bytes,
+    )
+    return found, [*_broken(request, one, found)]
+
+
+def _tables(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> EngineTables:
+    """What was measured of an engine on a device, as the request has it.
+
+    Raises:
+        Refused: nothing was.
+    """
+    for one in request.tables:
+        if (one.engine.name, one.kernels.device) == (engine, cluster.device.name):
+            return one
+    fact = f"has no kernels of {cluster.device.name}"
+    raise Refused(fact, path=("engine",), says=engine)
+
+
+def _rank(
+    model: Architecture, says: EngineDeployment, cluster: ClusterSpec, tables: EngineTables
+) -> Rank:
+    has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)
+    return Rank(
+        model=model,
+        formats=says.formats,
+        kernels=Kernels(cluster.device, tables.kernels),
+        links=Links(cluster.fabric),
+        n_small_kernels=tables.engine.n_small_kernels,
+        n_tensor=says.n_tensor,
+        n_data=says.n_data,
+        n_stages=says.n_stages,
+        n_expert_parallel=says.n_expert_parallel,
+        n_expert_tensor=says.n_expert_tensor,
+        exchanges=has_experts and says.n_data > 1 and says.n_expert_parallel > 1,
+    )
+
+
+def _served(
+    request: PlacementRequest,
+    one: Serve,
+    says: EngineDeployment,
+    tables: EngineTables,
+    cluster: ClusterSpec,
+) -> Served:
+    workload = one.workload or request.workload
+    return Served(
+        engine=tables.engine,
+        hbm_bytes=cluster.device.hbm_bytes,
+        batch=says.batch,
+        chunk_tokens=says.chunk_tokens,
+        overlaps=False,
+        n_input_tokens=float(workload.n_input_tokens),
+        n_output_tokens=float(workload.n_output_tokens),
+        hit_fraction=0.0,
+        draft=draft_of(layers_of(one.model), "", 0, 0.0),
+    )
+
+
+def _interval(value: float, error: float) -> Interval:
+    """The range two times out of three; a ratio, as errors are."""
+    return Interval(value=value, low=value / (1 + error), high=value * (1 + error))
+
+
+def layers_of(model: AnyModel) -> Architecture:
+    """The model layer by layer."""
+    return model if isinstance(model, Architecture) else architecture_of(model)
+
+
+def _unoffered(
+    request: PlacementRequest, one: Serve, model: Architecture, says: EngineDeployment
+) -> Iterator[Finding]:
+    """Formats and batches that nobody offered."""
+    weights = one.weights_formats or usual_formats(model, one.targets or request.targets)
+    for name, value, offered in (
+        ("weights", says.formats.weights, weights),
+        ("experts", says.formats.experts, weights),
+        ("cache", says.formats.cache, one.kv_formats or (model.kv_format,)),
+    ):
+        if value not in offered:
+            fact = f"is none of {', '.join(offered)}"
+            yield Finding(path=("formats", name), says=value, fact=fact)
+    if says.batch not in request.batches:
+        yield Finding(path=("batch",), says=says.batch, fact="is no batch that was offered")
+    if says.chunk_tokens < 1:
+        yield Finding(path=("chunk_tokens",), says=says.chunk_tokens, fact="is below one")
+    if says.overlap != "none":
+        yield Finding(path=("overlap",), says=says.overlap, fact="was not asked for")
+    if says.n_drafted or says.drafter:
+        yield Finding(path=("n_drafted",), says=says.n_drafted, fact="were not asked for")
+
+
+def _uncut(model: Architecture, says: EngineDeployment) -> Iterator[Finding]:
+    """Degrees that no engine cuts the model by: parts are equal, key-value heads held in full."""
+    cut, group = says.n_tensor, says.n_tensor * says.n_data
+    if min(cut, says.n_data, says.n_stages, says.n_expert_parallel, says.n_expert_tensor) < 1:
+        yield Finding(path=("n_tensor",), says=cut, fact="has a degree below one")
+        return
+    if says.n_stages > model.n_layers:
+        yield Finding(path=("n_stages",), says=says.n_stages, fact="are more than there are layers")
+    if says.n_expert_parallel * says.n_expert_tensor != group:
+        fact = f"times the cuts of each expert are not the {group} devices of a stage"
+        yield Finding(path=("n_expert_parallel",), says=says.n_expert_parallel, fact=fact)
+    for layer in model.layers:
+        numbers = []
+        if layer.mixer is not None:
+            numbers.append(layer.mixer.n_heads)
+        if isinstance(layer.mixer, GroupedAttention):
+            numbers.append(max(layer.mixer.n_kv_heads, cut) if cut <= layer.mixer.n_kv_heads else 0)
+        if isinstance(layer.ffn, FeedForward):
+            numbers.append(layer.ffn.d_ff)
+        if any(number % cut for number in numbers):
+            fact = f"do not cut {layer.name} into equal parts"
+            yield Finding(path=("n_tensor",), says=cut, fact=fact)
+        if layer.ffn is not None and not isinstance(layer.ffn, FeedForward):
+            dealt = layer.ffn.n_experts % says.n_expert_parallel
+            if dealt or layer.ffn.d_expert % says.n_expert_tensor:
+                fact = f"do not deal the experts of {layer.name} evenly"
+                yield Finding(path=("n_expert_parallel",), says=says.n_expert_parallel, fact=fact)
+
+
+def _broken(request: PlacementRequest, one: Serve, found: EngineDeployment) -> Iterator[Finding]:
+    """Targets of a replica and the memory of a device that are exceeded."""
+    targets = one.targets or request.targets
+    for name, used, most in (
+        ("used_bytes", found.used_bytes, found.capacity_bytes),
+        ("weights_bytes", found.weights_bytes, found.used_bytes),
+        ("planned_tpot_s", found.planned_tpot_s, targets.tpot_s),
+        ("planned_ttft_s", found.planned_ttft_s, targets.ttft_s),
+    ):
+        if most is not None and used > most * (1 + 2 * TOLERANCE):
+            yield Finding(path=(name,), says=used, fact=f"exceeds {most!r}")
+    least = targets.min_batch
+    if least is not None and found.batch * found.n_data < least:
+        yield Finding(path=("batch",), says=found.batch, fact=f"is below the {least} asked for")
