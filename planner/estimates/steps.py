@@ -313,12 +313,10 @@ def _traffic_s(device: DeviceSpec, n_bytes: FloatArray) -> FloatArray:
 
 
 def peak_of(device: DeviceSpec, number_format: str) -> float:
-    """Peak of products in a format; of 16 bits either way, when the device has only one [FLOP/s].
-
-    Weights in a format that the device does not multiply are converted to 16 bits.
-    """
-    peaks = device.peak_flop_per_s
-    return next(peaks[name] for name in (number_format, "bf16", "fp16") if name in peaks)
+    """Peak of products with weights in a format, in what the device multiplies them [FLOP/s]."""
+    name = device.multiplies(number_format)
+    assert name is not None, "requests of such formats are refused"
+    return device.peak_flop_per_s[name]
 
 
 def _passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:

@@ -51,6 +51,7 @@ _DEPLOYMENT: Rows = (
     ("replicas", "{replicas}"),
     ("mesh", "{mesh}, {network}{places}"),
     ("weights", "{weights_format}, at rest {storage}   {axes}"),
+    ("arithmetic", "{multiplied}"),
     ("KV cache", "{kv_format}"),
     ("quality", "{quality}"),
 )
@@ -172,6 +173,7 @@ def _mesh_values(plan: Plan) -> dict[str, object]:
         "weights_format": best.weights_format,
         "storage": best.storage,
         "axes": _axes_text(best),
+        "multiplied": _arithmetic_text(plan),
         "kv_format": best.kv_format,
     }
 
@@ -224,6 +226,15 @@ def _demand_text(best: Deployment) -> str:
         f"{show(best.demand_tokens_per_s, '1')} per second: busy "
         f"{percent(best.utilization_fraction)} of the time, and paid for all of it"
     )
+
+
+def _arithmetic_text(plan: Plan) -> str:
+    """In what weights are multiplied that the device does not multiply as they are stored."""
+    device, stored = plan.request.cluster.device, plan.deployment.weights_format
+    used = device.multiplies(stored)
+    if used == stored:
+        return ""
+    return f"{used}: {device.title} does not multiply {stored}, it saves bytes only"
 
 
 def _quality_text(plan: Plan) -> str:

@@ -76,10 +76,7 @@ def _record_problems(request: Request) -> Iterator[Problem]:
 
 
 def _format_problems(request: Request) -> Iterator[Problem]:
-    """Formats that the model's file does not list.
-
-    The device need not multiply a format: weights are then converted as they are read.
-    """
+    """Formats that the model's file does not list, or that the device cannot work in."""
     model, device = request.model, request.cluster.device
     asked = (
         ("--weights", request.weights_formats, model.weights_formats),
@@ -92,6 +89,10 @@ def _format_problems(request: Request) -> Iterator[Problem]:
                 fact += f", nor does `{device.name}` multiply it"
             remedy = "write " + " or ".join(f"`{one}`" for one in known)
             yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+    if device.multiplies(model.activation_format) is None:
+        alone, sixteen = ", ".join(device.formats), model.activation_format
+        fact = f"`{device.name}` multiplies {alone} alone, and activations are in {sixteen}"
+        yield Problem(where="--topology", value=request.cluster.name, fact=fact)
 
 
 def _degree_problems(request: Request) -> Iterator[Problem]:

@@ -70,6 +70,18 @@ class DeviceSpec:
         """Number formats that it multiplies; weights in any other are converted first."""
         return tuple(self.peak_flop_per_s)
 
+    def multiplies(self, number_format: str) -> str | None:
+        """The format in which weights of a format are multiplied: its own, or else 16 bits.
+
+        Weights that the device does not multiply are read as they are and widened on the way to
+        its units: fewer bytes, no more arithmetic. None where there is nothing to widen them to.
+
+        Source: vLLM, quantization hardware support: fp8 on Ampere and fp4 on Hopper are served by
+        Marlin kernels, of weights alone, at the rate of 16 bits.
+        """
+        known = (number_format, "bf16", "fp16")
+        return next((name for name in known if name in self.peak_flop_per_s), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorusFabric:

@@ -149,7 +149,10 @@ BAD_MODELS = {
     "nan": (edited(MODEL, "value = 1.014e9", "value = nan"), ["check.n_params"]),
     "unknown format": (edited(MODEL, '"int8"', '"int9"'), ["formats.weights", "int9"]),
     "another size": (edited(MODEL, "value = 1.014e9", "value = 7e9"), ["check.n_params"]),
-    "no source": (edited(MODEL, 'value = 1.014e9, source = "assumed" }', "value = 1.014e9 }"), ["check.n_params"]),
+    "no source": (
+        edited(MODEL, 'value = 1.014e9, source = "assumed" }', "value = 1.014e9 }"),
+        ["check.n_params"],
+    ),
     "heads that do not divide": (
         edited(MODEL, "n_kv_heads = 1", "n_kv_heads = 3"),
         ["n_kv_heads"],

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from planner import NoPlanError, SolverOptions, Targets, Workload, load_cluster, load_model, plan
+from planner import (
+    NoPlanError,
+    RequestError,
+    SolverOptions,
+    Targets,
+    Workload,
+    load_architecture,
+    load_cluster,
+    load_model,
+    plan,
+)
+from planner.engine.planning import plan_engine
+from planner.report.terminal import plan_text
 
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=128)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -46,6 +60,38 @@ def test_a_format_that_the_device_does_not_multiply_saves_bytes_but_no_arithmeti
     assert a100.deployment.memory.weights_bytes == pytest.approx(
         b16.deployment.memory.weights_bytes / 2
     )
+
+
+def test_the_report_says_in_what_such_weights_are_multiplied():
+    on_a100 = solve("llama-3.1-8b", "a100-nvl8-x1", weights_formats=["fp8"], batches=(8,))
+    assert "bf16: NVIDIA A100" in " ".join(plan_text(on_a100, 100).split())
+    on_h100 = solve("llama-3.1-8b", "h100-nvl8-x1", weights_formats=["fp8"], batches=(8,))
+    assert "arithmetic" not in plan_text(on_h100, 100).partition("\nphases")[0]
+
+
+def test_a_device_that_multiplies_nothing_of_16_bits_is_refused():
+    """Activations cannot be made narrower, nor can four bits be widened to 16."""
+    pool = load_cluster("h100-nvl8-x1")
+    device = replace(pool.device, peak_flop_per_s={"fp8": 2e15})
+    pool = replace(pool, device=device)
+    with pytest.raises(RequestError) as caught:
+        plan(load_model("llama-3.1-8b"), pool, weights_formats=["fp8"])
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.value) == ("--topology", "h100-nvl8-x1")
+    assert "multiplies fp8 alone, and activations are in bf16" in problem.fact
+
+
+def test_four_bits_of_a_model_are_those_of_engines():
+    """Kernel tables call them nvfp4: the same bytes, kernels and times."""
+    asked = {"targets": Targets(tpot_s=0.04), "batches": (8, 64), "chunks": (8192,)}
+    pool = load_cluster("b200-nvl8-x1")
+    model = load_architecture("qwen3-32b")
+    found = [
+        plan_engine(model, pool, "vllm", weights_formats=[name], **asked).deployment
+        for name in ("fp4", "nvfp4")
+    ]
+    assert found[0].tpot_s == found[1].tpot_s
+    assert found[0].used_bytes == found[1].used_bytes
 
 
 @pytest.mark.parametrize("solver", ["highs", "cpsat"])

@@ -34,6 +34,9 @@ _ARITHMETIC = {
 }
 """Formats in which weights of another are multiplied; kernels' constants are shares of these."""
 
+_FOUR_BITS = {"fp4": "nvfp4"}
+"""What kernel tables call the four-bit floats of models: each 16 of them have a scale."""
+
 _READS_CACHE = {GroupedAttention: "decode_attention", LatentAttention: "latent_decode"}
 """The family of kernels that reads what each kind of attention caches."""
 
@@ -85,7 +88,10 @@ class KernelClock:
         """Whether inputs need a kernel of their own; not if the product's constants have it."""
         if number_format.endswith(STATIC) or number_format not in INPUT_BYTES:
             return False
-        return "quant_fraction" not in self.table.kernel("gemm", number_format).constants
+        return (
+            "quant_fraction"
+            not in self.table.kernel("gemm", self.kernel_format(number_format)).constants
+        )
 
     def seconds(self, operation: Operation) -> FloatArray:
         """Time of one run of an operation on each deployment [s]."""
@@ -108,6 +114,7 @@ class KernelClock:
         16 bits elsewhere.
         """
         name = number_format.removesuffix(STATIC)
+        name = _FOUR_BITS.get(name, name)
         if name == "mxfp4":
             return "mxfp4_mxfp8" if "mxfp4" in self.device.peak_flop_per_s else name
         return name
@@ -241,6 +248,7 @@ def unmeasured(
         asked_by: the option.
     """
     plain = number_format.removesuffix(STATIC)
+    plain = _FOUR_BITS.get(plain, plain)
     measured = {
         form
         for (family, form), kernel in table.kernels.items()

@@ -39,16 +39,18 @@ FORMAT_BYTES: Mapping[str, float] = {
     "mxfp4": 0.5 + 1.0 / 32,
     "nvfp4": 0.5 + 1.0 / 16,
     "int4": 0.5 + 2.0 / 128,
-    "fp4": 0.5,
+    "fp4": 0.5 + 1.0 / 16,
 }
 """Bytes of one number with its share of scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`,
-of 1 byte in 16 of `nvfp4`, in 32 of `mxfp4`, of 2 bytes in 128 of `int4`."""
+of 1 byte in 16 of `nvfp4`, which models call `fp4`, in 32 of `mxfp4`, of 2 bytes in 128 of
+`int4`."""
 
 INPUT_BYTES: Mapping[str, float] = {
     "fp8": 1.0,
     "fp8_block": 1.0 + 4.0 / 128,
     "int8": 1.0,
     "nvfp4": 0.5 + 1.0 / 16,
+    "fp4": 0.5 + 1.0 / 16,
 }
 """Bytes of one activation that a product reads; 2 where the format is of weights alone."""
 

@@ -23,11 +23,17 @@ STORED = {
     "mxfp4": 0.5 + 1.0 / 32,
     "nvfp4": 0.5 + 1.0 / 16,
     "int4": 0.5 + 2.0 / 128,
-    "fp4": 0.5,
+    "fp4": 0.5 + 1.0 / 16,
 }
 """Bytes of a number of a matrix, with its part of a scale."""
 
-READ = {"fp8": 1.0, "fp8_block": 1.0 + 4.0 / 128, "int8": 1.0, "nvfp4": 0.5 + 1.0 / 16}
+READ = {
+    "fp8": 1.0,
+    "fp8_block": 1.0 + 4.0 / 128,
+    "int8": 1.0,
+    "nvfp4": 0.5 + 1.0 / 16,
+    "fp4": 0.5 + 1.0 / 16,
+}
 """Bytes of a number that meets such a matrix, where it is quantised too; 2 of others."""
 
 _MULTIPLIED = {
@@ -139,7 +145,9 @@ class Kernels:
         """Whether inputs of products are quantised by kernels of their own."""
         if number_format not in READ:
             return False
-        return "quant_fraction" not in self.table.kernel("gemm", number_format).constants
+        return (
+            "quant_fraction" not in self.table.kernel("gemm", self._called(number_format)).constants
+        )
 
     def seconds(self, run: Run) -> float:
         """Of one run; none where it has nothing to do."""
@@ -184,8 +192,12 @@ class Kernels:
         return constants
 
     def _called(self, number_format: str) -> str:
-        """What tables call a format: `mxfp4` meets 8 bits where the device multiplies these."""
+        """What tables call a format: `mxfp4` meets 8 bits where the device multiplies these.
+
+        The `fp4` of models is the `nvfp4` of tables.
+        """
         name = number_format.removesuffix(STATIC)
+        name = "nvfp4" if name == "fp4" else name
         with_eight = name == "mxfp4" and "mxfp4" in self.device.peak_flop_per_s
         return "mxfp4_mxfp8" if with_eight else name
 
