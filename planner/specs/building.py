@@ -190,6 +190,8 @@ def _variant(variant: schemas.Variant) -> Variant:
         how=variant.how.value,
         quality=f"{variant.quality.value} ({variant.quality.source})",
         quality_loss_fraction=loss.value if loss else None,
+        n_denoising_steps=variant.n_denoising_steps.value if variant.n_denoising_steps else None,
+        n_block_tokens=variant.n_block_tokens.value if variant.n_block_tokens else None,
     )
 
 
@@ -200,6 +202,8 @@ def _moe(moe: schemas.Moe) -> MoeShape:
         n_shared_experts=moe.n_shared_experts.value if moe.n_shared_experts else 0,
         d_expert=moe.d_expert.value,
         n_dense_layers=moe.n_dense_layers.value if moe.n_dense_layers else 0,
+        n_groups=moe.n_groups.value if moe.n_groups else 1,
+        n_active_groups=moe.n_active_groups.value if moe.n_active_groups else 1,
     )
 
 

@@ -24,6 +24,7 @@ from planner.specs.targets import (
     Speculation,
     Targets,
 )
+from planner.specs.variants import diffusion_problems
 
 if TYPE_CHECKING:
     from planner.specs.request import Request
@@ -55,6 +56,7 @@ def request_problems(request: Request) -> list[Problem]:
         *_demand_problems(request),
         *_price_problems(request.cluster),
         *_context_problems(request),
+        *_decoding_problems(request),
     ]
     wrong_formats = list(_format_problems(request))
     if wrong_formats:
@@ -142,6 +144,13 @@ def _context_problems(request: Request) -> Iterator[Problem]:
     yield from context_problems(request.model, *tokens)
     if request.speculation:
         yield from context_problems(request.speculation.draft, *tokens, asked_by="--draft")
+
+
+def _decoding_problems(request: Request) -> Iterator[Problem]:
+    """Models that do not decode one token after the other, which is what layouts time."""
+    yield from diffusion_problems(request.model, "--model")
+    if request.speculation:
+        yield from diffusion_problems(request.speculation.draft, "--draft")
 
 
 def _choice_problems(request: Request) -> list[Problem]:

@@ -7,6 +7,7 @@ a window apart, and have FFNs or experts; what no layout knows is named.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from planner.errors import Problem, SpecError
 from planner.specs.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
@@ -22,7 +23,8 @@ _HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {n
 def architecture_of(model: ModelSpec) -> Architecture:
     """A model of a TOML file as classes of layers, with as many parameters.
 
-    A file says how many layers have a window, not which: they are spread evenly.
+    A file says how many layers have a window, not which: they are spread evenly, the first of all
+    among them, as gpt-oss has it.
     """
     layers = [
         Layer(mixer=_mixer(model, windowed=windowed), ffn=_ffn(model, i), n_norm_params=0)
@@ -65,7 +67,8 @@ def _predictors(model: ModelSpec, last: Layer) -> LayerClass | None:
 def _windows(model: ModelSpec) -> list[bool]:
     n_windows = model.window.n_layers if model.window else 0
     n_layers = model.n_layers
-    return [(i + 1) * n_windows // n_layers > i * n_windows // n_layers for i in range(n_layers)]
+    ends = [-(-i * n_windows // n_layers) for i in range(n_layers + 1)]
+    return [after > before for before, after in pairwise(ends)]
 
 
 def _mixer(model: ModelSpec, *, windowed: bool) -> Mixer:
@@ -97,6 +100,8 @@ def _ffn(model: ModelSpec, i: int) -> Ffn:
         d_expert=model.moe.d_expert,
         d_shared=model.moe.n_shared_experts * model.moe.d_expert,
         n_matrices=model.n_ffn_matrices,
+        n_groups=model.moe.n_groups,
+        n_active_groups=model.moe.n_active_groups,
     )
 
 
@@ -234,6 +239,8 @@ def _moe(architecture: Architecture) -> MoeShape | None:
         n_shared_experts=found.d_shared // found.d_expert,
         d_expert=found.d_expert,
         n_dense_layers=n_dense,
+        n_groups=found.n_groups,
+        n_active_groups=found.n_active_groups,
     )
 
 

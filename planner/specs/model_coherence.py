@@ -27,6 +27,7 @@ def model_problems(table: Table, shown: str) -> Iterator[Problem]:
         *_head_faults(table),
         *in_pieces,
         *_window_faults(table),
+        *_variant_faults(table),
         # What does not fit together counts wrong besides: that is one fault, told once.
         *(() if in_pieces else _count_faults(table)),
         *_format_faults(table),
@@ -68,10 +69,31 @@ def _moe_faults(table: Table) -> _Faults:
     if n_layers and n_dense >= n_layers:
         fact = f"leaves none of {n_layers} layers to experts"
         yield "moe.n_dense_layers", n_dense, fact, "write fewer, or leave [moe] out"
+    yield from _group_faults(table, n_experts)
     n_met = value_at(table, "check", "n_params_active")
     if "moe" not in table and n_met is not None:
         fact, remedy = "is of models with experts", "describe them in [moe], or leave it out"
         yield "check.n_params_active", n_met, fact, remedy
+
+
+def _group_faults(table: Table, n_experts: int) -> _Faults:
+    n_groups, n_chosen = (_count(table, "moe", key) for key in ("n_groups", "n_active_groups"))
+    if n_experts and n_groups and n_experts % n_groups:
+        yield "moe.n_groups", n_groups, f"does not divide n_experts, {n_experts}", ""
+    if n_chosen and n_chosen > (n_groups or 1):
+        fact = f"is more than n_groups, {n_groups or 1}"
+        yield "moe.n_active_groups", n_chosen, fact, "routing is limited to some of them"
+
+
+def _variant_faults(table: Table) -> _Faults:
+    """A diffusion decoder without the numbers that time it, or another with them."""
+    is_diffusion = value_at(table, "variant", "how") == "diffusion"
+    for key in ("n_denoising_steps", "n_block_tokens"):
+        value = value_at(table, "variant", key)
+        if is_diffusion and value is None:
+            yield f"variant.{key}", "", "is missing", "a diffusion decoder has it"
+        elif value is not None and not is_diffusion:
+            yield f"variant.{key}", value, "is of diffusion decoders only", ""
 
 
 def _mla_faults(table: Table) -> _Faults:

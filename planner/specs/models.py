@@ -31,6 +31,7 @@ class MoeShape:
         n_shared_experts: experts that every token visits besides.
         d_expert: FFN dimension of one expert, routed or shared.
         n_dense_layers: first layers, whose FFN is one of dimension `d_ff`.
+        n_groups: groups of experts that routing is limited to `n_active_groups` of.
     """
 
     n_experts: int
@@ -38,6 +39,8 @@ class MoeShape:
     n_shared_experts: int
     d_expert: int
     n_dense_layers: int
+    n_groups: int = 1
+    n_active_groups: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from planner.errors import Problem
 from planner.specs.contexts import context_problems
 from planner.specs.records import ModelSpec, Workload
 from planner.specs.targets import Targets
+from planner.specs.variants import diffusion_problems
 
 if TYPE_CHECKING:
     from planner.specs.architecture import Architecture
@@ -126,6 +127,7 @@ def variant_problems(
             fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
             remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
             yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
+        yield from diffusion_problems(one, "--variants")
         tokens = workload.n_input_tokens, workload.n_output_tokens
         yield from context_problems(one, *tokens, asked_by="--variants")
 

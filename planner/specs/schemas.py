@@ -242,6 +242,8 @@ class Moe(Section):
     n_shared_experts: Sourced[SpareCount] | None = None
     d_expert: Sourced[Count]
     n_dense_layers: Sourced[SpareCount] | None = None
+    n_groups: Sourced[Count] | None = None
+    n_active_groups: Sourced[Count] | None = None
 
 
 class Mla(Section):
@@ -289,6 +291,8 @@ class Variant(Section):
     how: Sourced[How]
     quality: Sourced[Text]
     quality_loss: Sourced[Loss] | None = None
+    n_denoising_steps: Sourced[Count] | None = None
+    n_block_tokens: Sourced[Count] | None = None
 
 
 class ModelFile(Strict):

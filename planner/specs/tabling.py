@@ -136,8 +136,12 @@ def model_table(model: ModelSpec) -> Table:
 
 def _variant(variant: Variant) -> Table:
     said = {"of": variant.of, "how": variant.how, "quality": "known"}
-    loss = variant.quality_loss_fraction
-    return said if loss is None else {**said, "quality_loss": loss}
+    numbers = {
+        "quality_loss": variant.quality_loss_fraction,
+        "n_denoising_steps": variant.n_denoising_steps,
+        "n_block_tokens": variant.n_block_tokens,
+    }
+    return {**said, **{key: value for key, value in numbers.items() if value is not None}}
 
 
 def device_table(device: DeviceSpec) -> Table:

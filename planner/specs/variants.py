@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
+
+from planner.errors import Problem
 
 HOWS = ("pruned", "distilled", "quantized", "diffusion")
 """Ways to make a variant."""
@@ -28,3 +32,25 @@ class Variant:
     n_denoising_steps: int | None = None
     n_block_tokens: int | None = None
     quality_loss_fraction: float | None = None
+
+
+class Standing(Protocol):
+    """A model that may stand in for another one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def variant(self) -> Variant | None: ...
+
+
+def diffusion_problems(model: Standing, asked_by: str) -> Iterator[Problem]:
+    """One problem if a model is decoded by diffusion, where one token after the other is timed.
+
+    Args:
+        asked_by: the option that named it.
+    """
+    if model.variant is not None and model.variant.how == "diffusion":
+        fact = "is decoded by diffusion, and here one token after the other is timed"
+        remedy = "`--engine` and `plan predict` time its passes"
+        yield Problem(where=asked_by, value=model.name, fact=fact, remedy=remedy)

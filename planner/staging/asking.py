@@ -31,6 +31,7 @@ from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.tabling import architecture_problems
 from planner.specs.targets import Wanted
+from planner.specs.variants import diffusion_problems
 from planner.staging.cutting import cut_groups
 from planner.staging_results import StagePlan
 
@@ -114,6 +115,7 @@ def cut_stages(
         *(format_problems(formats)),
         *architecture_problems(model, "model"),
         *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
+        *diffusion_problems(model, "--model"),
     ]
     heed(problems)
     asked = StagesRequest(

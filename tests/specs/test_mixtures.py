@@ -116,6 +116,10 @@ def test_the_cache_may_take_other_formats(mixed):
         ('["fp8", "int4"]', '["fp8", "mxpf4"]', "formats.weights[1]", "mxpf4", "unknown number format", "did you mean `mxfp4`?"),
         ('["fp8", "bf16"]', '["fp8"]', "formats.kv", "[fp8]", "lacks one that is published, `bf16`", "list it too"),
         ('["fp8", "bf16"]', '["fp8", "bf16", "fp8"]', "formats.kv", "fp8", "is given twice", ""),
+        ("d_expert = 4", "d_expert = 4\nn_groups = 3", "moe.n_groups", "3", "does not divide n_experts, 4", ""),
+        ("d_expert = 4", "d_expert = 4\nn_groups = 2\nn_active_groups = 3", "moe.n_active_groups", "3", "is more than n_groups, 2", "routing is limited to some of them"),
+        ("[moe]", '[variant]\nsource = "card"\nof = "x"\nhow = "pruned"\nquality = "good"\nn_block_tokens = 8\n[moe]', "variant.n_block_tokens", "8", "is of diffusion decoders only", ""),
+        ("[moe]", '[variant]\nsource = "card"\nof = "x"\nhow = "diffusion"\nquality = "good"\nn_block_tokens = 8\n[moe]', "variant.n_denoising_steps", "", "is missing", "a diffusion decoder has it"),
         ("value = 1874", "value = nan", "check.n_params_active", "nan", "is not a number", ""),
     ],
 )  # fmt: skip

@@ -1,0 +1,138 @@
+"""A model by name and by its `config.json`: one question, one answer, whatever the runtime."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner import NoPlanError, RequestError, Targets, Workload, load_architecture, plan
+from planner.economics.planning import plan_economics
+from planner.engine.planning import plan_engine
+from planner.specs.models import ModelSpec
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.variants import Variant
+from planner.staging.asking import cut_stages
+from tests.specs.huggingface.published import path_of
+
+PAIRS = {
+    "llama-3.1-8b": "Llama-3.1-8B",
+    "llama-3.1-70b": "Llama-3.1-70B",
+    "llama-3.1-405b": "Llama-3.1-405B",
+    "qwen3-8b": "Qwen3-8B",
+    "qwen3-32b": "Qwen3-32B",
+    "qwen3-30b-a3b": "Qwen3-30B-A3B",
+    "qwen3-235b-a22b": "Qwen3-235B-A22B",
+    "mixtral-8x7b": "Mixtral-8x7B-v0.1",
+    "mixtral-8x22b": "Mixtral-8x22B-v0.1",
+    "mistral-large-2": "Mistral-Large-Instruct-2407",
+    "deepseek-v3": "DeepSeek-V3",
+    "kimi-k2": "Kimi-K2-Instruct",
+    "gpt-oss-120b": "gpt-oss-120b",
+}
+"""All that ship and whose config is at hand, but Falcon: its checkpoint stores an output embedding
+that its config says nothing of."""
+
+WORKLOAD = Workload(n_input_tokens=1500, n_output_tokens=300)
+TARGETS = Targets(tpot_s=0.060)
+BATCHES = (1, 4, 8, 16, 32, 64, 128)
+POOL = "h200-nvl8-x4"
+NORMS = 4e-4
+"""Share of a model's bytes that norms, sinks and biases are at most; files leave them out."""
+
+
+def both(name: str, load):
+    return load(name), load(str(path_of(PAIRS[name])))
+
+
+def answer(find):
+    """What is found, or what is said of it."""
+    try:
+        return find()
+    except NoPlanError as error:
+        return [(one.name, one.asked) for one in error.conflict.obstacles]
+    except RequestError as error:
+        return [(one.where, one.fact) for one in error.problems]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_layouts_plan_both_alike(name: str) -> None:
+    asked = {"workload": WORKLOAD, "targets": TARGETS, "batches": BATCHES}
+    pool = load_cluster(POOL)
+    named, read = (
+        answer(lambda one=one: plan(one, pool, **asked)) for one in both(name, load_model)
+    )
+    if isinstance(named, list):
+        assert named == read
+        return
+    ours, theirs = named.deployment, read.deployment
+    assert ours.summary == theirs.summary
+    assert (ours.tpot_s, ours.ttft_s) == (theirs.tpot_s, theirs.ttft_s)
+    assert ours.memory == theirs.memory
+    assert named.request.weights_formats == read.request.weights_formats
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_engines_plan_both_alike(name: str, engine: str) -> None:
+    asked = {"workload": WORKLOAD, "targets": TARGETS, "batches": BATCHES, "chunks": (8192,)}
+    pool = load_cluster(POOL)
+    named, read = (
+        answer(lambda one=one: plan_engine(one, pool, engine, **asked))
+        for one in both(name, load_architecture)
+    )
+    if isinstance(named, list):
+        assert named == read
+        return
+    ours, theirs = named.deployment, read.deployment
+    assert ours.summary == theirs.summary
+    assert ours.tpot_s.value == pytest.approx(theirs.tpot_s.value, rel=1e-9)
+    assert ours.ttft_s.value == pytest.approx(theirs.ttft_s.value, rel=1e-9)
+    assert ours.used_bytes == pytest.approx(theirs.used_bytes, rel=NORMS)
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-70b", "deepseek-v3", "mixtral-8x22b"])
+def test_the_economics_model_plans_both_alike(name: str) -> None:
+    pool = load_cluster(POOL)
+    named, read = (
+        answer(lambda one=one: plan_economics(one, pool, batches=BATCHES).deployment)
+        for one in both(name, load_model)
+    )
+    assert named == read
+
+
+DIFFUSION = Variant(
+    of="llama-3.1-8b", how="diffusion", quality="as good", n_denoising_steps=8, n_block_tokens=32
+)
+
+
+def decoded_by_diffusion(load):
+    return replace(load("llama-3.1-8b"), name="blocks", variant=DIFFUSION)
+
+
+class TestDiffusion:
+    """A block at a time: `predict` and engines time its passes, all others refuse it by name."""
+
+    def refused(self, find, option: str = "--model") -> None:
+        with pytest.raises(RequestError) as caught:
+            find()
+        (problem,) = [one for one in caught.value.problems if one.value == "blocks"]
+        assert (problem.where, problem.fact.split(",")[0]) == (option, "is decoded by diffusion")
+
+    def test_layouts_and_economics_refuse_it(self) -> None:
+        model: ModelSpec = decoded_by_diffusion(load_model)
+        pool = load_cluster("h100-nvl8-x1")
+        self.refused(lambda: plan(model, pool))
+        self.refused(lambda: plan_economics(model, pool))
+        own = load_model("llama-3.1-8b")
+        self.refused(lambda: plan(own, pool, variants=[model]), "--variants")
+
+    def test_stages_refuse_it(self) -> None:
+        self.refused(lambda: cut_stages(decoded_by_diffusion(load_architecture), "h100-sxm:tp1x2"))
+
+    def test_an_engine_takes_fewer_passes_for_a_token(self) -> None:
+        asked = {"batches": (8,), "chunks": (8192,), "targets": Targets()}
+        pool = load_cluster("h100-nvl8-x1")
+        plain = plan_engine(load_architecture("llama-3.1-8b"), pool, "vllm", **asked)
+        blocks = plan_engine(decoded_by_diffusion(load_architecture), pool, "vllm", **asked)
+        assert blocks.deployment.tpot_s.value != plain.deployment.tpot_s.value
