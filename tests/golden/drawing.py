@@ -370,7 +370,7 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         " --topology h100-nvl8-x2 --state failed.toml --latency-target 2ms",
     ),
     "experts": (
-        "experts --experts 8 --zipf 0.8 --ranks 4 --slots 3 --nodes 2 --groups 2 --gap 0",
+        "experts --experts 8 --zipf 0.8 --ranks 4 --slots 3 --nodes 2 --groups 2 --gap 0.0001%",
         "experts --loads loads.csv --ranks 4 --slots 3",
         "experts --loads loads.csv --ranks 4 --slots 3 --split weighted",
         "experts --loads loads.csv --ranks 4 --slots 3 --present present.csv --move-price 5%",
