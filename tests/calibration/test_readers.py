@@ -121,6 +121,18 @@ def test_every_fault_of_a_users_table_is_told_at_once(tmp_path):
     assert told == [("2", "", "gem"), ("3", "m", "many"), ("4", "latency_us", "")]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("own.json", "family,format\n"), ("own.csv", '{"m": 1}\n'), ("own.csv", '\n  [{"m": 1}]\n')],
+)
+def test_json_is_known_by_its_name_or_by_how_it_begins(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(SpecError) as caught:
+        read_plain(path)
+    assert [problem.fact for problem in caught.value.problems] == ["is JSON, which is not read"]
+
+
 def test_a_table_without_the_columns_says_which(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("m,n,k\n1,2,3\n")

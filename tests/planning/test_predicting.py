@@ -152,6 +152,21 @@ def test_the_picture_is_well_formed_and_has_every_operation_with_flop():
     assert len(circles) == expected
 
 
+def test_the_axes_begin_at_the_decade_of_the_slowest_operation():
+    from xml.etree import ElementTree
+
+    tree = ElementTree.fromstring(roofline_page(PREDICTION).removeprefix("<!DOCTYPE html>\n"))
+    pictures = [svg for svg in tree.findall(".//{*}svg") if svg.findall(".//{*}circle")]
+    assert len(pictures) == len(PREDICTION.passes)
+    for svg in pictures:
+        lines = [path.get("d") for path in svg.findall(".//{*}g[@class='grid']/{*}path")]
+        levels = sorted(float(d.split()[1].split("H")[0]) for d in lines if "H" in d)
+        decade = levels[1] - levels[0]
+        heights = [float(circle.get("cy")) for circle in svg.findall(".//{*}circle")]
+        assert min(heights) >= levels[0]
+        assert levels[-1] - decade <= max(heights) <= levels[-1]
+
+
 def refused(engine="vllm", topology="h100-nvl8-x1", model="qwen3-8b", drafts=None, **degrees):
     """Option and value of each problem of a deployment."""
     found = impossible(

@@ -106,6 +106,24 @@ def test_every_point_is_drawn_where_it_belongs_and_says_what_it_is(is_log):
     assert "decode WS 2D × 8" in titles[2]
 
 
+@pytest.mark.parametrize("is_log", [True, False])
+def test_times_above_stand_among_the_points_by_their_length(is_log):
+    """Points of 100, 25 and 10 ms, from left to right: a shorter time is further right."""
+    svg = ElementTree.fromstring(chart([Line(label="a", frontier=THREE)], is_log=is_log, name="c"))
+    *points, _ = uses(svg)
+    drawn = list(zip((100.0, 25.0, 10.0), (float(use.get("x")) for use in points), strict=True))
+    texts = [node for node in svg.iter(f"{SVG}text") if node.get("class") == "faint"]
+    title, *times = [node for node in texts if float(node.get("y")) == float(texts[0].get("y"))]
+    assert title.text == "TPOT"
+    assert times
+    for node in times:
+        number, unit = node.text.split()
+        time_ms = float(number) * {"ms": 1.0, "s": 1e3}[unit]
+        for point_ms, x in drawn:
+            if time_ms != point_ms:
+                assert (time_ms > point_ms) == (float(node.get("x")) < x), node.text
+
+
 def test_the_line_is_a_staircase_through_every_point():
     svg = ElementTree.fromstring(chart([Line(label="a", frontier=THREE)], is_log=True, name="c"))
     line = next(node for node in svg.iter(f"{SVG}path") if node.get("class") == "line")

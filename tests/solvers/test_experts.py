@@ -101,6 +101,25 @@ def test_groups_stay_on_their_nodes_at_the_least_load(seed):
     assert not violations(program, found.placement)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_fill_their_nodes_to_the_last_slot_are_placed(seed):
+    """Two groups of four experts on two nodes of two ranks: no slot is to spare."""
+    load = np.random.default_rng(seed).integers(1, 30, 8).astype(float)
+    program = ExpertProgram(
+        load=load, n_ranks=4, n_slots=2, n_nodes=2, group=np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    )
+    found = solve_experts(program, gap=0.0)
+    each = [load[:4], load[4:]]
+    pairs = [[one[0] + one[k] for k in (1, 2, 3)] for one in each]
+    least = max(
+        min(max(pair, one.sum() - pair) for pair in sums)
+        for one, sums in zip(each, pairs, strict=True)
+    )
+    assert found.proved.objective == pytest.approx(least)
+    assert found.proved.bound == pytest.approx(least)
+    assert not violations(program, found.placement)
+
+
 def test_a_hot_expert_is_copied_as_often_as_it_must():
     """Loads 6, 1, 1, 1, 1 on two ranks of three slots: the mean is 5, and 6/2 + 1 + 1 is it."""
     program = ExpertProgram(load=np.array([6.0, 1, 1, 1, 1]), n_ranks=2, n_slots=3)
