@@ -89,6 +89,26 @@ def test_parquet_of_the_package_is_read_in_its_units(tmp_path):
     assert read_silicon(tmp_path, "sglang").tables == ()
 
 
+def test_a_prompt_of_one_token_is_no_prefill(tmp_path):
+    folder = tmp_path / "h100_sxm/attention/vllm/0.24.0"
+    folder.mkdir(parents=True)
+    rows = {
+        "batch_size": [1, 2, 3],
+        "isl": [1, 2, 512],
+        "step": [0] * 3,
+        "num_heads": [32] * 3,
+        "num_key_value_heads": [8] * 3,
+        "head_dim": [128] * 3,
+        "window_size": [0] * 3,
+        "attn_dtype": ["bfloat16"] * 3,
+        "kv_cache_dtype": ["bfloat16"] * 3,
+        "latency": [0.02, 0.02, 0.04],
+    }
+    parquet.write_table(pa.table(rows), folder / "context_attention_perf.parquet")
+    (table,) = read_silicon(tmp_path, "vllm").tables
+    assert (table.family, list(table.columns["tokens"])) == ("prefill_attention", [2, 512])
+
+
 def test_products_of_256_and_more_are_read_of_the_package_and_smaller_ones_left_out(tmp_path):
     folder = tmp_path / "h100_sxm/gemm/vllm/0.24.0"
     folder.mkdir(parents=True)

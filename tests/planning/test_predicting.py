@@ -167,6 +167,25 @@ def test_the_axes_begin_at_the_decade_of_the_slowest_operation():
         assert levels[-1] - decade <= max(heights) <= levels[-1]
 
 
+def test_the_bar_of_a_pass_is_as_long_in_parts_as_they_take():
+    """With two micro-batches what is inside layers runs twice, what is outside them once."""
+    from xml.etree import ElementTree
+
+    tree = ElementTree.fromstring(roofline_page(LARGE).removeprefix("<!DOCTYPE html>\n"))
+    bars = [
+        [part for part in svg.findall("{*}rect") if "part" in part.get("class").split()]
+        for svg in tree.findall(".//{*}svg")
+    ]
+    for parts, one in zip(filter(None, bars), LARGE.passes, strict=True):
+        assert one.n_microbatches == 2
+        sizes = [line.total_s * (1 if line.layer == "model" else 2) for line in one.operations] + (
+            [one.host_s] if one.host_s else []
+        )
+        widths = [float(part.get("width")) for part in parts]
+        expected = [size / sum(sizes) * sum(widths) for size in sizes]
+        assert widths == pytest.approx(expected, abs=0.02)
+
+
 def refused(engine="vllm", topology="h100-nvl8-x1", model="qwen3-8b", drafts=None, **degrees):
     """Option and value of each problem of a deployment."""
     found = impossible(

@@ -65,6 +65,19 @@ def test_the_page_shows_every_copy_once(plan):
     assert "http" not in page.replace("http://www.w3.org/1999/xhtml", "")
 
 
+@pytest.mark.parametrize("plan", [EXPERT_PLAN, MOVED_PLAN])
+def test_no_two_slots_of_the_map_lie_on_each_other(plan):
+    tree = ElementTree.fromstring(experts_page(plan).removeprefix("<!DOCTYPE html>\n"))
+    slots = [box for box in tree.iter() if box.get("class") in ("slot", "empty")]
+    assert len(slots) == plan.request.n_ranks * plan.request.n_slots
+    places = [
+        tuple(float(box.get(name)) for name in ("x", "y", "width", "height")) for box in slots
+    ]
+    for i, (x, y, width, height) in enumerate(places):
+        for other_x, other_y, *_ in places[i + 1 :]:
+            assert abs(other_x - x) >= width or abs(other_y - y) >= height
+
+
 def test_weighted_shares_are_shown():
     plan = place_experts(LOADS, n_ranks=4, n_slots=2, split="weighted")
     assert re.search(r" 0:0\.\d\d", experts_text(plan, 100))

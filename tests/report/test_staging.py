@@ -79,6 +79,23 @@ def test_the_page_of_a_cut_has_a_box_for_every_stage_and_layer():
     assert n_boxes == 2 * len(STAGES.stages) + len(STAGES.request.model.order) + 2
 
 
+def test_layers_have_the_colour_that_their_class_has_in_the_legend():
+    tree = ET.fromstring(stages_page(STAGES).removeprefix("<!DOCTYPE html>\n"))
+    space = "{http://www.w3.org/1999/xhtml}"
+    legend = {
+        (mark.tail or "").strip(): mark.get("class")
+        for mark in tree.iter(f"{space}tspan")
+        if (mark.text or "").strip() == "■"
+    }
+    classes = {layer.name for layer in STAGES.request.model.layers}
+    assert set(legend) == {*classes, "embedding or head"}
+    drawn = [(box.find(f"{space}title"), box.get("class")) for box in tree.iter(_RECT)]
+    named = {title.text: colour for title, colour in drawn if title is not None}
+    for name in ("embedding", "head", *classes):
+        key = name if name in classes else "embedding or head"
+        assert named[name] == f"box {legend[key]}"
+
+
 def test_the_page_of_a_placement_has_a_box_for_every_machine():
     tree = ET.fromstring(layers_page(PLACEMENT).removeprefix("<!DOCTYPE html>\n"))
     assert len(tree.findall(f".//{_RECT}")) == len(PLACEMENT.machines)

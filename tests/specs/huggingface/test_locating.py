@@ -132,6 +132,10 @@ def test_a_variant_says_beside_its_config_what_it_was_made_from(tmp_path: Path) 
     known = read_config(tmp_path).variant
     assert known is not None
     assert known.quality_loss_fraction == 0.008
+    (tmp_path / "variant.toml").write_text(_PRUNED + 'quality_loss = "0%"\n')
+    lossless = read_config(tmp_path).variant
+    assert lossless is not None
+    assert lossless.quality_loss_fraction == 0.0
 
 
 def test_a_diffusion_decoder_says_its_passes_and_its_block(tmp_path: Path) -> None:
@@ -154,6 +158,8 @@ def test_a_diffusion_decoder_says_its_passes_and_its_block(tmp_path: Path) -> No
         (_PRUNED + "n_block_tokens = 4\n", "is of diffusion decoders only"),
         (_PRUNED + 'quality_loss = "120%"\n',
          "variant.quality_loss `120%`  is no share below 1"),
+        (_PRUNED + 'quality_loss = "100%"\n',
+         "variant.quality_loss `100%`  is no share below 1"),
         (_PRUNED + 'speed = "high"\n', "variant.speed `high`  unknown key"),
     ],
 )  # fmt: skip
