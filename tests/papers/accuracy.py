@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.papers import calibration, rows, serving_tables, tables
+from tests.papers.planned import CUT_OTHERWISE
 from tests.papers.plot import Series, scatter
 from tests.papers.rows import Row
 from tests.papers.tables import errors, formula_errors, percent, summary_text
@@ -37,6 +38,12 @@ FasterTransformer on A100. Written by `python -m tests.papers.accuracy --write`;
 * **Layouts**: {n_agree} of {n_layouts} choices of Tables 2 and 3 are exactly the fastest here.
 
 ![predicted against measured time](accuracy.svg)
+
+Each time is what `plan` answers for the row's slice, format, batch and layouts, by name:
+`plan(..., targets=Targets(degrees=..., layouts=...))`, or `--tp`, `--layout` and `--batch 64:64`.
+Not so are the paper's formula, and FasterTransformer's pipelines, whose micro-batches follow a
+rule of its own. One row that ran has no plan, because it does not fit by this account (below): its
+passes are timed all the same. {cut_otherwise}
 
 An error is predicted / measured − 1; median, ninetieth percentile and largest are of its absolute
 value, bias is its plain mean.
@@ -160,6 +167,7 @@ def _filled() -> str:
         n_agree=sum(choice.agrees for choice in choices),
         n_layouts=len(choices),
         groups=tables.groups_table(),
+        cut_otherwise=" ".join(f"{row}: {why}." for row, why in CUT_OTHERWISE.items()),
         without_sums=summary_text(errors([r for r in tpu if r.column != "PaLM-total"])),
         as_printed=summary_text(errors(tpu, lambda row: row.time_ms)),
         scatter_text=tables.scatter_text(),
