@@ -20,10 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from planner.certificates import Certificate
     from planner.comparing import compare, frontiers
-    from planner.engine.auditing import audit_engine
-    from planner.engine.planning import plan_engine
-    from planner.engine_comparing import compare_engines, engine_frontiers
-    from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
+    from planner.engine_audit import audit_engine
     from planner.errors import (
         NoPlanError,
         OutOfTimeError,
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     )
     from planner.expert_placing import place_experts
     from planner.expert_results import ExpertPlan
-    from planner.pareto import engine_frontier, frontier
+    from planner.pareto import frontier
     from planner.placement_results import Placement, PlacementConflict
     from planner.placing.planning import place
     from planner.placing.repairing import repair
@@ -43,6 +40,7 @@ if TYPE_CHECKING:
     from planner.report.as_json import answer_json
     from planner.report.saved import load_placement
     from planner.results import Conflict, Deployment, Plan
+    from planner.results.engines import EngineAudit
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
@@ -60,14 +58,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "plan": "planner.planning",
-    "plan_engine": "planner.engine.planning",
-    "audit_engine": "planner.engine.auditing",
-    "compare_engines": "planner.engine_comparing",
-    "engine_frontier": "planner.pareto",
-    "engine_frontiers": "planner.engine_comparing",
-    "EngineAudit": "planner.engine_results",
-    "EnginePlan": "planner.engine_results",
-    "EngineConflict": "planner.engine_results",
+    "audit_engine": "planner.engine_audit",
+    "EngineAudit": "planner.results.engines",
     "place_experts": "planner.expert_placing",
     "ExpertPlan": "planner.expert_results",
     "place": "planner.placing.planning",
@@ -131,8 +123,6 @@ __all__ = [
     "Deployment",
     "DeviceSpec",
     "EngineAudit",
-    "EngineConflict",
-    "EnginePlan",
     "ExpertPlan",
     "Frontier",
     "FrontierPoint",
@@ -162,10 +152,7 @@ __all__ = [
     "answer_json",
     "audit_engine",
     "compare",
-    "compare_engines",
     "cut_stages",
-    "engine_frontier",
-    "engine_frontiers",
     "frontier",
     "frontiers",
     "load_architecture",
@@ -181,7 +168,6 @@ __all__ = [
     "place_experts",
     "place_layers",
     "plan",
-    "plan_engine",
     "repair",
     "verify",
 ]

@@ -16,16 +16,15 @@ import numpy as np
 
 from planner.audit_results import Audit, AuditedChange, Observation
 from planner.deadlines import check, timed
-from planner.describe import describe
 from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
-from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine, peak_of
-from planner.programs.deployment import Posing
 from planner.quantities import USD_PER_MTOKEN
 from planner.results import Deployment
+from planner.runtimes.candidates import Aim
+from planner.runtimes.roofline import RooflineCandidates
 from planner.search import search
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -41,7 +40,6 @@ from planner.specs.request import (
     make_request,
 )
 from planner.topology.meshes import mesh_table
-from planner.verifier.plans import checked
 
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"
@@ -307,28 +305,26 @@ def _solved(
         OutOfTimeError: time ended before either was known.
     """
     check()
-    table = table_of(request, machine)
-    if len(table.arms) == 0:
+    candidates = RooflineCandidates(request=request, machine=machine)
+    if len(candidates.table.arms) == 0:
         return None
     limits: list[tuple[str, float]] = []
     if usd_per_token is not None:  # the program's is over all output tokens
         workload = request.workload
         share = workload.n_decode_steps / workload.n_output_tokens
         limits.append(("decode_cost", usd_per_token * share * USD_PER_MTOKEN))
-    posing = Posing(
-        table,
-        request,
+    aim = Aim(
         objective=objective,
         at_most=tuple(limits),
         tie_breaker="decode_cost" if objective == "latency" else "latency",
     )
-    found = search(posing, request.options, n_alternatives=0)
+    found = search(candidates.source(aim), request.options, n_alternatives=0)
     if not found.solution.status.is_final:  # only the best so far
         raise found.solution.unsettled()
     if found.assignment is None:
         return None
-    deployment = describe(table, found.posed, request, found.assignment)
-    checked(request, deployment)
+    deployment = candidates.deployment(found.posed, found.assignment)
+    candidates.checked(deployment)
     return deployment
 
 

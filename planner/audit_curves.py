@@ -7,12 +7,14 @@ import time
 from dataclasses import replace
 
 from planner.audit_results import Audit
-from planner.certify import screens_of
+from planner.certify import before_search, screens_of
 from planner.deadlines import check, within
 from planner.errors import SolverError
-from planner.layout_candidates import LayoutCandidates
+from planner.estimates.candidates import machine_of
 from planner.quantities import MS, USD_PER_MTOKEN
 from planner.results import Deployment
+from planner.runtimes.candidates import Aim, Among
+from planner.runtimes.roofline import RooflineCandidates
 from planner.specs.request import Request
 from planner.surveys import DEFAULT_ALPHA, Case, Curve, Frontier, FrontierPoint, FrontierProof
 from planner.tracing import Step, Trace, trace
@@ -55,15 +57,17 @@ def _curves(audit: Audit) -> tuple[Curve, ...]:
 def decoding_frontier(request: Request) -> Frontier:
     """Every deployment that no other is as good as in speed and in cost of decoding."""
     began_s = time.perf_counter()
-    candidates = LayoutCandidates(replace(request, objective=DECODE_COST))
-    traced = trace(candidates.source, "latency", request.options)
+    machine = machine_of(request.cluster, request.model)
+    candidates = RooflineCandidates(request=request, machine=machine)
+    source = candidates.source(Aim(objective=DECODE_COST))
+    traced = trace(source, "latency", request.options)
     if not traced.steps:
         check()
     points: list[FrontierPoint] = []
     verified: tuple[str, ...] = ()
     for step in traced.steps:
-        deployment, verified = candidates.described(traced.narrowed.posed, step.assignment)
-        assert isinstance(deployment, Deployment)
+        deployment = candidates.deployment(traced.narrowed.posed, step.assignment)
+        verified = candidates.checked(deployment)
         points.append(_point(request, step, deployment))
     worths = [-DEFAULT_ALPHA * math.log(point.x) - math.log(point.y) for point in points]
     return Frontier(
@@ -96,9 +100,9 @@ def _point(request: Request, step: Step, deployment: Deployment) -> FrontierPoin
 
 
 def _proof(
-    candidates: LayoutCandidates, traced: Trace, verified: tuple[str, ...], began_s: float
+    candidates: RooflineCandidates, traced: Trace, verified: tuple[str, ...], began_s: float
 ) -> FrontierProof:
-    before = candidates.rejected(traced.narrowed)
+    before = before_search(Among(parts=(candidates,)), traced.narrowed.posed)
     rejected = {**before, **traced.rejected}
     return FrontierProof(
         status=traced.status.value,

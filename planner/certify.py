@@ -15,13 +15,14 @@ from typing import Any
 
 from planner.certificates import Certificate, Proof, Screen
 from planner.errors import SolverError
-from planner.estimates.candidates import CandidateTable
+from planner.programs.posed import PosedProgram
 from planner.programs.screens import Screening
 from planner.quantities import MEMORY, QUANTITIES, objective_of
-from planner.results import Deployment, LimitUse
+from planner.results import AnyDeployment, LimitUse
+from planner.runtimes.candidates import Among
 from planner.search import Found
 from planner.solvers.proving import Proved
-from planner.specs.request import Request
+from planner.specs.request import Targets
 
 Screens = tuple[Screen, ...]
 
@@ -46,14 +47,14 @@ def in_si(objective: str, value: float) -> float:
 
 
 def limit_uses(
-    request: Request, deployment: Deployment, gains: Mapping[str, tuple[float, float | None]]
+    targets: Targets, best: AnyDeployment, gains: Mapping[str, tuple[float, float | None]]
 ) -> tuple[LimitUse, ...]:
     """What the plan uses of each limit; `gains` holds (relief, gain fraction) by name."""
-    limits = {**request.targets.limits(), MEMORY: deployment.memory.capacity_bytes}
+    limits = {**targets.limits(), MEMORY: best.capacity_bytes}
     return tuple(
         LimitUse(
             name=name,
-            used=QUANTITIES[name].told(deployment),
+            used=QUANTITIES[name].told(best),
             limit=limit,
             dimension=QUANTITIES[name].dimension,
             relief=gains[name][0],
@@ -64,40 +65,40 @@ def limit_uses(
 
 
 def certificate(
-    tables: Sequence[CandidateTable],
-    request: Request,
+    among: Among,
     found: Found,
     *,
-    deployment: Deployment,
+    deployment: AnyDeployment,
     verified: tuple[str, ...],
     wall_s: float,
 ) -> Certificate:
     """The proof in numbers, in SI units.
 
     Args:
-        tables: the candidates, of every model that was chosen among.
+        among: the candidates, of every runtime and model that was chosen among.
+        deployment: the one whose objective was optimised.
 
     Raises:
         SolverError: what was optimised is not what the deployment comes to.
     """
-    solution, screened, name = found.solution, found.screened, request.objective
+    solution, screened, name = found.solution, found.screened, among.request.objective
     quantity = objective_of(name)
     objective = quantity.in_si(solution.objective)
     reached = quantity.told(deployment)
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
         raise SolverError(f"{name} {objective!r} is {reached!r} in the deployment")
+    before = before_search(among, found.posed)
     n_unfit = found.posed.n_unfit
-    n_too_large = sum(table.n_too_large * table.n_of_arm for table in tables)
     n_seen = found.reduced.n_columns + n_unfit
-    n_all = sum(table.n_candidates for table in tables) if found.reduced.is_cut else n_seen
-    rejected = {"weights": n_too_large, "memory": n_unfit, **n_rejected(screened)}
+    n_all = sum(one.n_candidates for one in among.parts) if found.reduced.is_cut else n_seen
+    rejected = {**before, **n_rejected(screened)}
     rejected["time"] = n_all - n_seen
     return certified(
         solution,
         objective_name=name,
         to_si=quantity.in_si,
         dimension=quantity.dimension,
-        n_candidates=n_all + n_too_large,
+        n_candidates=n_all + sum(before.values()) - n_unfit,
         n_contexts=found.reduced.n_contexts,
         screens=screens_of(rejected),
         n_solved=screened.program.n_columns,
@@ -105,6 +106,14 @@ def certificate(
         verified=verified,
         wall_s=wall_s,
     )
+
+
+def before_search(among: Among, posed: PosedProgram) -> dict[str, int]:
+    """Candidates that never reached the program, by what rejected them."""
+    outside = [one.outside for one in among.parts]
+    names = dict.fromkeys(name for one in outside for name in one)
+    found = {name: sum(one.get(name, 0) for one in outside) for name in names}
+    return {**found, "memory": posed.n_unfit}
 
 
 def n_rejected(screened: Screening) -> dict[str, int]:

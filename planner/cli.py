@@ -26,6 +26,7 @@ from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
 from planner.commands.kept import Kept
 from planner.commands.placements import place
+from planner.commands.plan import plan
 from planner.commands.predict import predict
 from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
@@ -42,22 +43,21 @@ from planner.errors import (
     SolverError,
 )
 from planner.options.arguments import STANDING, Arguments, tidy
-from planner.options.written import OUTPUTS, Written, WrittenPlan, option
-from planner.report.delivery import EXHAUSTED, Answer, answered, deliver
+from planner.options.written import OUTPUTS, WrittenPlan, option
+from planner.report.delivery import EXHAUSTED, Answer, deliver
 from planner.report.files import STDOUT, unwritable
 from planner.report.helptext import HelpText
 from planner.report.paint import open_closed_streams, unlogged, width
 from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
-    from planner.engine_results import EngineConflict
     from planner.options.reading import Asked
     from planner.placement_results import PlacementConflict
-    from planner.results import Conflict, Plan
+    from planner.results import Conflict
     from planner.specs.records import ClusterSpec, ModelSpec
     from planner.staging_results import StagingConflict
 
-    AnyConflict = Conflict | EngineConflict | PlacementConflict | StagingConflict
+    AnyConflict = Conflict | PlacementConflict | StagingConflict
 
 _Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 
@@ -120,37 +120,6 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
 
     message = "\n".join(filter(None, (remarks_text(ledger, width()), answer.message)))
     return replace(answer, message=message)
-
-
-def plan(
-    written: Annotated[WrittenPlan, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
-) -> Answer:
-    """Find the deployment of a language model that is provably best.
-
-    Args:
-        written: the options.
-        said: problems of the words that are no options.
-    """
-    from planner.commands.engine import plan_engine
-    from planner.options.misplaced import without_engine
-
-    if written.engine is not None:
-        return plan_engine(written, said)
-    said.problems += without_engine(written)
-    model, cluster, asked, variants = _request(written, said)
-    if written.cost_model == "economics":
-        return _plan_economics(written, model, cluster, asked)
-    try:
-        best = _find(model, cluster, asked, variants)
-    except NoPlanError as error:
-        raise NoPlanError(_as_written(cast("Conflict", error.conflict), written)) from error
-    from planner.report.terminal import plan_line, plan_text
-
-    return answered(
-        best,
-        lambda: plan_line(best) if written.quiet else plan_text(best, width()),
-        is_json=written.json,
-    )
 
 
 def install_completion() -> Answer:
@@ -247,119 +216,6 @@ def _help(command: list[str]) -> Answer:
     page = StringIO()
     _app(is_listing=not command).help_print(command, console=Console(file=page))
     return Answer(text=page.getvalue().removesuffix("\n"))
-
-
-def _request(written: WrittenPlan, said: Arguments) -> _Request:
-    """Everything that was asked for, or everything that is wrong with it.
-
-    Raises:
-        RequestError: with the problems of words, options and files together.
-    """
-    from dataclasses import replace
-
-    from planner.options.drafts import drafted
-    from planner.options.reading import read, read_cost_model, read_drafting, read_pool
-    from planner.specs.quality import usual_formats
-    from planner.specs.reading import load_cluster, load_model
-    from planner.specs.request import among_formats, make_request, repriced
-
-    asked, problems = read(written)
-    drafting, draft_problems = read_drafting(written)
-    price, allowed, pool_problems = read_pool(written)
-    counted, model_problems = read_cost_model(written)
-    wrong = [*said.problems, *problems, *draft_problems, *pool_problems, *model_problems]
-    found = Arguments(problems=wrong, hints=said.hints)
-    model = found.collect(lambda: load_model(written.model))
-    cluster = found.collect(lambda: load_cluster(written.topology))
-    asked = replace(asked, speculation=drafted(drafting, found))
-    variants = _variants(written, model, asked, found)
-    if cluster and price is not None:
-        cluster = repriced(cluster, price)
-    if model and allowed:
-        weights, caches = among_formats(model, allowed)
-        good = usual_formats(model, asked.targets)
-        weights = tuple(name for name in weights if name in good) or weights
-        keeps_usual = counted["cost_model"] == "economics"  # it has no format of the cache
-        asked = replace(asked, weights_formats=weights, kv_formats=None if keeps_usual else caches)
-    if model and cluster:
-        found.collect(lambda: make_request(model, cluster, **asked.keywords()))
-    found.check()
-    assert model is not None
-    assert cluster is not None
-    return model, cluster, asked, variants
-
-
-def _variants(
-    written: WrittenPlan, model: ModelSpec | None, asked: Asked, found: Arguments
-) -> tuple[ModelSpec, ...]:
-    """Models that may be served in the model's place."""
-    if model is None or not written.variants:
-        return ()
-    from planner.options.variants import loaded, named
-    from planner.specs.quality import variant_problems
-    from planner.specs.reading import load_model
-
-    if written.cost_model == "economics":
-        fact = "are chosen among by `--cost-model layouts`, or an `--engine`"
-        found.problems.append(Problem(where="--variants", fact=fact, remedy="leave it out"))
-        return ()
-    variants = loaded(named(written.variants, model.name, found), load_model, found)
-    found.problems += variant_problems(model, variants, asked.workload)
-    return variants
-
-
-def _plan_economics(
-    written: Written, model: ModelSpec, cluster: ClusterSpec, asked: Asked
-) -> Answer:
-    """Plan by the cost model of [Erdil2025]: it knows decode only."""
-    from planner.economics.planning import plan_economics
-    from planner.estimates.economics.request import MEMORY_RULES
-    from planner.report.economics import economics_line, economics_text
-
-    best = plan_economics(
-        model,
-        cluster,
-        workload=asked.workload,
-        targets=asked.targets,
-        weights_formats=asked.weights_formats,
-        kv_formats=asked.kv_formats,
-        batches=asked.batches,
-        objective=asked.objective,
-        memory=written.memory or MEMORY_RULES[0],
-        speculation=asked.speculation,
-        options=asked.options,
-    )
-    return answered(
-        best,
-        lambda: economics_line(best) if written.quiet else economics_text(best, width()),
-        is_json=written.json,
-    )
-
-
-def _find(
-    model: ModelSpec, cluster: ClusterSpec, asked: Asked, variants: tuple[ModelSpec, ...]
-) -> Plan:
-    from planner.planning import plan as find
-    from planner.report.progress import ProgressLine
-
-    line = ProgressLine(sys.stderr, objective=asked.objective)
-    news = line if sys.stderr.isatty() else None
-    try:
-        return find(model, cluster, **asked.keywords(), variants=variants, on_progress=news)
-    finally:
-        line.clear()
-
-
-def _as_written(conflict: Conflict, written: Written) -> Conflict:
-    """The conflict, with files in its command named by their paths, as the request did."""
-    from planner.options.paths import with_paths
-
-    request = conflict.request
-    named = (
-        ("--model", written.model, request.model.name),
-        ("--topology", written.topology, request.cluster.name),
-    )
-    return replace(conflict, command=with_paths(conflict.command, named))
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:

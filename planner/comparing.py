@@ -7,23 +7,21 @@ from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 from planner.deadlines import check, timed
-from planner.economics.planning import plan_economics
-from planner.engine_results import EngineConflict
-from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError
+from planner.errors import NoPlanError, OutOfTimeError, RequestError
 from planner.pareto import frontier
 from planner.planning import plan
 from planner.quantities import objective_of
 from planner.report.words import limit_label, limit_text
-from planner.results import Conflict
+from planner.results import AnyPlan, Conflict
+from planner.runtimes.registry import layers_of, shape_of
+from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
-from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
 from planner.specs.targets import Targets
 from planner.surveys import (
-    OWN,
-    AnyPlan,
     Case,
     Comparison,
     Curve,
@@ -35,39 +33,40 @@ _T = TypeVar("_T")
 _Keywords = dict[str, Any]
 
 OF_ONE_MODEL = frozenset(
-    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp", "--cost-model"}
+    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp"}
 )
 """Options that may suit one model or pool of several and not another."""
 
-OF_PREFILL = ("prefill", "prefill_batches")
+OF_ENGINES = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
+"""Likewise where engines are named: engines and kernels differ by device."""
 
 
 @arguments_checked(ranges="later")
 @timed
 def compare(
-    models: Sequence[ModelSpec],
+    models: Sequence[ModelSpec | Architecture],
     clusters: Sequence[ClusterSpec],
+    engines: Sequence[str] = (),
     *,
     by: str = "",
     weights_formats: Sequence[str] | None = None,
     kv_formats: Sequence[str] | None = None,
     allowed_formats: Sequence[str] | None = None,
     objective: str = "cost",
-    cost_model: str = OWN.name,
     on_case: Callable[[Case], None] = lambda case: None,
     **choices: Any,  # noqa: ANN401
 ) -> Comparison:
-    """The best plan of every model on every pool, for the same targets.
+    """The best plan of every model on every pool under every engine, for the same targets.
 
     Args:
-        models, clusters: what to serve, and on what.
-        by: what makes a case of its own beside model and pool: `weights`, each format of
+        models, clusters, engines: what to serve, on what, and by what; by the usual one where no
+            engine is named.
+        by: what makes a case of its own beside these: `weights`, each format of
             them; `formats`, each pair of formats of weights and KV cache; or nothing.
         weights_formats, kv_formats: those to choose from; as published where left out, and all
             that a model may take where they are set side by side.
         allowed_formats: those that weights and cache may take, as far as a model is served in
             them; instead of the other two.
-        cost_model: `layouts`, or `economics`: decode by the model of [Erdil2025].
         objective: what every plan is best in.
         on_case: called with each case before its plan is sought.
         choices: the other arguments of `planning.plan`, the same for all.
@@ -77,14 +76,21 @@ def compare(
         NoPlanError: there is one case, and it has no plan.
         SolverError: an answer failed its verification.
     """
-    own = ("model", "cluster", "objective", "weights_formats", "kv_formats")
-    choices = conformed(choices, plan, plan_economics, without=own)
-    find = _planner(cost_model, choices)
-    formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
-    cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
+    choices = conformed(choices, plan, without=(*OF_CASES, "objective"))
+    formats = _Formats(weights_formats, kv_formats, allowed_formats)
+    cases = list(_cases((models, clusters, engines), by, formats, choices))
     choices["objective"] = objective
-    answers = answers_of(cases, on_case, lambda one: find(*one[1], **{**choices, **one[2]}))
+    answers = answers_of(
+        cases,
+        on_case,
+        lambda one: plan(*one[1], **{**choices, **one[2]}),
+        of_case=OF_ENGINES if engines else OF_ONE_MODEL,
+    )
     return compared(cases, answers, objective)
+
+
+OF_CASES = ("model", "cluster", "engine", "weights_formats", "kv_formats")
+"""Arguments that each case has for itself."""
 
 
 def compared(
@@ -103,38 +109,30 @@ def compared(
     )
 
 
-def _planner(cost_model: str, choices: _Keywords) -> Callable[..., AnyPlan]:
-    """What plans by a cost model; choices that it has no use for are taken away."""
-    if cost_model not in COST_MODELS:
-        fact, remedy = "no such cost model", f"one of {', '.join(COST_MODELS)}"
-        problem = Problem(where="--cost-model", value=cost_model, fact=fact, remedy=remedy)
-        raise RequestError([problem])
-    for name in OF_PREFILL if cost_model == ECONOMICS else ("memory",):
-        choices.pop(name, None)
-    return plan_economics if cost_model == ECONOMICS else plan
-
-
 @arguments_checked(ranges="later")
 @timed
 def frontiers(
-    models: Sequence[ModelSpec],
+    models: Sequence[ModelSpec | Architecture],
     clusters: Sequence[ClusterSpec],
+    engines: Sequence[str] = (),
     *,
     by: str = "",
     weights_formats: Sequence[str] | None = None,
     kv_formats: Sequence[str] | None = None,
     allowed_formats: Sequence[str] | None = None,
-    cost_model: str = OWN.name,
     on_case: Callable[[Case], None] = lambda case: None,
     **choices: Any,  # noqa: ANN401
 ) -> tuple[Curve, ...]:
-    """The frontier of every model on every pool; see `compare` and `pareto.frontier`."""
-    own = ("model", "cluster", "cost_model", "weights_formats", "kv_formats")
-    choices = conformed(choices, frontier, without=own)
-    formats = _Formats(weights_formats, kv_formats, allowed_formats, cost_model)
-    cases = list(_cases(models, clusters, by, formats, choices.get("targets")))
-    choices["cost_model"] = cost_model
-    answers = answers_of(cases, on_case, lambda one: frontier(*one[1], **{**choices, **one[2]}))
+    """The frontier of every case; see `compare` and `pareto.frontier`."""
+    choices = conformed(choices, frontier, plan, without=(*OF_CASES, "objective", "asked"))
+    formats = _Formats(weights_formats, kv_formats, allowed_formats)
+    cases = list(_cases((models, clusters, engines), by, formats, choices))
+    answers = answers_of(
+        cases,
+        on_case,
+        lambda one: frontier(*one[1], **{**choices, **one[2]}),
+        of_case=OF_ENGINES if engines else OF_ONE_MODEL,
+    )
     return tuple(
         Curve(case=case[0], frontier=answer, reason=reason)
         for case, (answer, reason) in zip(cases, answers, strict=True)
@@ -150,34 +148,46 @@ class _Formats(NamedTuple):
     weights: Sequence[str] | None
     caches: Sequence[str] | None
     allowed: Sequence[str] | None
-    cost_model: str
 
-    def of(self, model: ModelSpec, targets: Targets) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def of(
+        self, model: ModelSpec | Architecture, engine: str, targets: Targets
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Formats of weights and cache that a model may take; of a list, those it can."""
+        if engine not in LAYOUT_RUNTIMES:
+            layers = layers_of(model)
+            weights = tuple(self.weights or usual_formats(layers, targets))
+            return weights, tuple(self.caches or (layers.kv_format,))
+        shape = shape_of(model)
         if self.allowed is None:
-            weights = tuple(self.weights or model.weights_formats)
-            return weights, tuple(self.caches or (model.kv_format,))
-        weights, caches = among_formats(model, self.allowed)
-        good = usual_formats(model, targets)
-        weights = tuple(name for name in weights if name in good) or weights
-        keeps_usual = self.cost_model == ECONOMICS  # it has no format of the cache
-        return weights, (model.kv_format,) if keeps_usual else caches
+            weights = tuple(self.weights or shape.weights_formats)
+            return weights, tuple(self.caches or (shape.kv_format,))
+        return allowed_formats(shape, self.allowed, targets, engine)
 
     @property
     def are_named(self) -> bool:
         return bool(self.weights or self.allowed)
 
 
-def _cases(
-    models: Sequence[ModelSpec],
-    clusters: Sequence[ClusterSpec],
-    by: str,
-    formats: _Formats,
-    targets: Targets | None,
-) -> Iterator[AskedCase]:
+def allowed_formats(
+    model: ModelSpec, allowed: Sequence[str], targets: Targets, engine: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Formats of weights and cache, of those that are allowed, that a model may take."""
+    weights, caches = among_formats(model, allowed)
+    good = usual_formats(model, targets)
+    weights = tuple(name for name in weights if name in good) or weights
+    keeps_usual = engine == ERDIL2025.name  # it has no format of the cache
+    return weights, (model.kv_format,) if keeps_usual else caches
+
+
+_Served = tuple[Sequence[ModelSpec | Architecture], Sequence[ClusterSpec], Sequence[str]]
+
+
+def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> Iterator[AskedCase]:
     is_free = not by and not formats.are_named  # each request then takes those it may
-    for model, cluster in product(models, clusters):
-        weights, caches = formats.of(model, targets or Targets())
+    models, clusters, engines = served
+    targets = choices.get("targets") or Targets()
+    for engine, model, cluster in product(engines or (None,), models, clusters):
+        weights, caches = formats.of(model, engine or ROOFLINE.name, targets)
         parts = [(name,) for name in weights] if by else [weights]
         halves = [(name,) for name in caches] if by == "formats" else [caches]
         for chosen, kept in product(parts, halves):
@@ -186,9 +196,19 @@ def _cases(
                 topology=cluster.name,
                 weights=",".join(chosen) if by or formats.are_named else "",
                 kv=kept[0] if by == "formats" else "",
+                engine=engine or "",
             )
-            asked = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
-            yield case, (model, cluster), asked
+            asked: _Keywords = {
+                "weights_formats": None if is_free else chosen,
+                "kv_formats": kept,
+            }
+            if choices.get("variants"):
+                asked["variants"] = [one for one in choices["variants"] if _is_of(one, model)]
+            yield case, (model, cluster, engine), asked
+
+
+def _is_of(variant: ModelSpec | Architecture, model: ModelSpec | Architecture) -> bool:
+    return variant.variant is not None and variant.variant.of == model.name
 
 
 def answers_of(
@@ -235,7 +255,7 @@ def _reason(error: NoPlanError | OutOfTimeError | RequestError) -> str:
     if isinstance(error, OutOfTimeError):
         return f"no plan within {show(error.time_limit_s, 's')}"
     conflict = error.conflict
-    assert isinstance(conflict, Conflict | EngineConflict)
+    assert isinstance(conflict, Conflict)
     return "; ".join(
         f"{limit_label(one.name)} {limit_text(one.name, one.asked, one.dimension)} "
         f"is out of reach: {show(one.reachable, one.dimension)}"

@@ -1,4 +1,4 @@
-"""Why no plan exists.
+"""Why no plan exists, whichever runtimes were asked.
 
 It is answered by exact solves of the same program with rows left out. A conflict is
 found by a deletion filter over the named limits, the level at which users think: leave one
@@ -10,42 +10,34 @@ Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from planner.describe import describe
 from planner.errors import OutOfTimeError
-from planner.estimates.candidates import CandidateTable, machine_of
-from planner.estimates.requested import table_of
-from planner.estimates.steps import Machine
-from planner.gains import limits_of
-from planner.programs.deployment import Posing
-from planner.quantities import MEMORY, QUANTITIES
-from planner.results import Conflict, Deployment, Obstacle
-from planner.search import is_feasible
-from planner.shortfall import (
-    demand_reason,
-    larger_pools,
-    least_memory,
-    most_served,
-    proved_search,
-)
-from planner.specs.commands import command_of, reached_options
-from planner.specs.models import FORMAT_BYTES
-from planner.specs.quality import weights_losses
-from planner.specs.reading import cluster_examples
-from planner.specs.request import Request
+from planner.quantities import GIB, MEMORY, MS, QUANTITIES
+from planner.results import AnyDeployment, Conflict, Deployment, Obstacle
+from planner.runtimes.candidates import Aim, Among, Candidates, limits_of
+from planner.search import Found, is_feasible, optimum, search
+from planner.solvers.solution import Status
+from planner.specs.commands import reached_options
 from planner.units import show
+
+DEMAND = QUANTITIES["demand"]
+"""Of which the best is, without a demand, the time of a token when the whole pool works."""
 
 EXPLAINED = (
     "each limit of a conflict was left out in turn, and the others of it could be met",
     "what is reachable is proved optimal",
 )
+LEAST_MEMORY = QUANTITIES[MEMORY].best
+CLOSE = 1e-8
+"""Share of what a plan needs of a device that counts as no less: more than rows let pass."""
+
 UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
 
 
-def explain(request: Request, machine: Machine) -> Conflict:
+def explain(among: Among) -> Conflict:
     """The limits that no plan satisfies together, and what each could be.
 
     One irreducible set after the other: the first limit of each that an option can loosen
@@ -53,18 +45,17 @@ def explain(request: Request, machine: Machine) -> Conflict:
 
     An explanation is proved, so it has no gap; out of time, it is what is proved by then.
     """
-    proved = replace(request.options, gap=0.0, proof="two", time_limit_s=None)  # see `deadlines`
-    request = replace(request, options=proved)
-    table = table_of(request, machine, weights_within=(0.0, math.inf))
+    named = among.parts[0].named
+    asked = _Asked(among=among.explained())
     obstacles: list[Obstacle] = []
     yielding: list[str] = []
     changed: list[str] = []  # those of them that an option can loosen until there is a plan
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
     with suppress(OutOfTimeError):
-        while not _holds(table, request, yielding):
-            conflict = _irreducible(table, request, yielding)
-            found = [_obstacle(table, request, name, conflict, yielding) for name in conflict]
+        while not asked.holds(yielding):
+            conflict = asked.irreducible(yielding)
+            found = [asked.obstacle(name, conflict, yielding) for name in conflict]
             obstacles += found
             loosened = [one.name for one in found if one.name != MEMORY and one.reachable]
             if not loosened:  # memory by itself, whatever else yields
@@ -73,160 +64,199 @@ def explain(request: Request, machine: Machine) -> Conflict:
             yielding.append(loosened[0])
             changed = list(yielding)
         verified = EXPLAINED
-        closest = _closest(table, request, yielding)
-        command = _command(request, changed, closest)
+        closest = asked.closest(yielding)
+        command = asked.command(changed, closest)
+    others = [one.name for one in {p.variant: p.variant for p in among.parts} if one]
+    if others:
+        verified = (*verified, f"no variant has a plan either: {', '.join(others)}")
     return Conflict(
-        request=request,
+        request=named,
         obstacles=tuple(obstacles),
         closest=closest,
         command=command,
-        n_candidates=table.n_candidates,
+        n_candidates=sum(
+            part.n_candidates + sum(part.outside.values()) for part in asked.among.parts
+        ),
         verified=verified,
     )
 
 
-def _holds(table: CandidateTable, request: Request, without: list[str]) -> bool:
-    return is_feasible(Posing(table, request, objective="cost", without=without), request.options)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is asked of a conflict: each answer is a solve of the program without some rows."""
+
+    among: Among
+
+    @property
+    def names(self) -> list[str]:
+        return list(limits_of(self.among))
+
+    def holds(self, without: Iterable[str]) -> bool:
+        source = self.among.source(Aim(objective="cost", without=tuple(without)))
+        return is_feasible(source, self.among.request.options)
+
+    def irreducible(self, without: list[str]) -> list[str]:
+        """Deletion filter: memory is tried first, so that a target alone is blamed if it can be."""
+        needed = [name for name in self.names if name not in without]
+        for name in sorted(needed, key=lambda name: name != "hbm"):
+            rest = [other for other in needed if other != name]
+            if not self.holds([other for other in self.names if other not in rest]):
+                needed = rest
+        return needed
+
+    def obstacle(self, name: str, conflict: list[str], without: list[str]) -> Obstacle:
+        """The best value of one limited quantity when the other limits are kept.
+
+        Where those conflict among themselves, only the others of this conflict are kept: it is
+        irreducible, so they have a plan.
+        """
+        quantity = QUANTITIES[name]
+        alone = [other for other in self.names if other not in conflict]
+        in_memory = [other for other in alone if other != "hbm"]
+        for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
+            found = self.best(name, left_out)
+            if found is not None:
+                break
+        assert found is not None
+        best, reachable = found
+        within = self.within(left_out)
+        reason = _reason(name, best, within)
+        if name == "demand":
+            asked = self.among.request.targets.demand_tokens_per_s
+            reason = _demand_reason(asked or 0.0, best, reachable, within)
+        return Obstacle(
+            name=name,
+            asked=best.capacity_bytes if name == MEMORY else limits_of(self.among)[name],
+            reachable=reachable,
+            dimension=quantity.dimension,
+            reason=reason,
+        )
+
+    def best(self, name: str, without: Iterable[str]) -> tuple[AnyDeployment, float] | None:
+        """A plan with the best value of a limited quantity, and that value, SI.
+
+        Raises:
+            OutOfTimeError: time ended before either was known.
+            UnsettledError: the provers do not agree on it.
+        """
+        if name == MEMORY:
+            least = self.least_memory(without)
+            return None if least is None else (least, least.used_bytes)
+        aim = Aim(objective=QUANTITIES[name].best, without=tuple(without))
+        found = _proved(self.among, aim)
+        if found.assignment is None:
+            return None
+        best = self.among.deployment(found.posed, found.assignment)
+        # of a demand what is minimised is the time of a token on the whole pool
+        reached = QUANTITIES["throughput"] if name == DEMAND.name else QUANTITIES[name]
+        return best, reached.in_si(found.solution.objective)
+
+    def least_memory(self, without: Iterable[str]) -> AnyDeployment | None:
+        """The plan whose fullest moment needs least of a device, with some limits left out.
+
+        The program can minimise one of the moments, and no plan needs less than that. Where
+        another moment of the plan needs more, a plan is asked for that needs less in each, until
+        there is none or the moment that was minimised is the fullest.
+        """
+        others = tuple(name for name in without if name != MEMORY)
+        best, scale = None, math.inf
+        while True:
+            aim = Aim(objective=LEAST_MEMORY, without=others, memory_scale=scale)
+            found = _proved(self.among, aim)
+            if found.assignment is None:
+                return best
+            best = self.among.deployment(found.posed, found.assignment)
+            apart = best.used_bytes - found.solution.objective / GIB
+            if apart <= _reserve_bytes(best) + CLOSE * best.used_bytes:
+                return best
+            scale = best.used_bytes * (1 - CLOSE) / best.capacity_bytes
+
+    def within(self, left_out: list[str]) -> str:
+        """Which limits a best value keeps, in words; the first left out is its own."""
+        kept = [name for name in self.names if name not in left_out]
+        others = {*self.names} - {left_out[0]}
+        if others <= set(kept):
+            return " within the other limits" if others else ""
+        words = ", ".join(f"`{name}`" for name in kept)
+        return f" with only {words} kept" if kept else " by itself"
+
+    def closest(self, yielding: list[str]) -> AnyDeployment | None:
+        """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
+        if yielding[0] == "demand":
+            return self.most_served(yielding)
+        found = self.best(yielding[0], yielding)
+        return None if found is None else found[0]
+
+    def most_served(self, yielding: list[str]) -> AnyDeployment | None:
+        """The cheapest plan for the largest demand that can be met, to three digits."""
+        whole = self.among.source(Aim(objective=DEMAND.best, without=tuple(yielding)))
+        served = MS / optimum(whole, self.among.request.options).objective
+        targets = self.among.request.targets
+        less = replace(targets, demand_tokens_per_s=DEMAND.rounded(served))
+        among = self.among.with_targets(less)
+        found = _proved(among, Aim(objective="cost", without=tuple(yielding[1:])))
+        if found.assignment is None:  # what is left over by rounding costs too much
+            return None
+        return among.deployment(found.posed, found.assignment)
+
+    def command(self, yielding: list[str], closest: AnyDeployment | None) -> str:
+        """A command that has a plan: limits at what is reachable, or another way to the memory."""
+        first = self.among.parts[0]
+        if yielding == ["demand"]:
+            served = closest.served_tokens_per_s if closest else math.inf
+            for option, value, other in first.larger(served):
+                if _has_plan(other):
+                    return first.command({option: value})
+        if yielding and closest is not None:
+            reached = {name: QUANTITIES[name].told(closest) for name in yielding}
+            if DEMAND.name in reached:
+                reached[DEMAND.name] = closest.served_tokens_per_s
+            return first.command(reached_options(reached))
+        for option, value, other in first.more_room():
+            if _has_plan(other):
+                return first.command({option: value})
+        return ""
 
 
-def _irreducible(table: CandidateTable, request: Request, without: list[str]) -> list[str]:
-    """Deletion filter: memory is tried first, so that a target alone is blamed if it can be."""
-    names = [name for name in limits_of(request) if name not in without]
-    needed = list(names)
-    for name in sorted(names, key=lambda name: name != "hbm"):
-        rest = [other for other in needed if other != name]
-        left_out = [other for other in limits_of(request) if other not in rest]
-        if not _holds(table, request, left_out):
-            needed = rest
-    return needed
+def _reserve_bytes(best: AnyDeployment) -> float:
+    """What a device keeps back, which programs leave out of what is held."""
+    return best.memory.reserve_bytes if isinstance(best, Deployment) else 0.0
 
 
-def _obstacle(
-    table: CandidateTable, request: Request, name: str, conflict: list[str], without: list[str]
-) -> Obstacle:
-    """The best value of one limited quantity when the other limits are kept.
+def _proved(among: Among, aim: Aim) -> Found:
+    found = search(among.source(aim), among.request.options, n_alternatives=0)
+    if found.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        raise found.solution.unsettled()
+    return found
 
-    Where those conflict among themselves, only the others of this conflict are kept: it is
-    irreducible, so they have a plan.
-    """
-    alone = [other for other in limits_of(request) if other not in conflict]
-    in_memory = [other for other in alone if other != "hbm"]
-    for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
-        best = _best(table, request, name, left_out)
-        if best is not None:
-            break
-    assert best is not None
-    deployment, reachable = best
-    return Obstacle(
-        name=name,
-        asked=limits_of(request)[name],
-        reachable=reachable,
-        dimension=QUANTITIES[name].dimension,
-        reason=(
-            demand_reason(request, deployment, reachable, _within(request, left_out))
-            if name == "demand"
-            else _reason(name, deployment, reachable, _within(request, left_out))
-        ),
+
+def _has_plan(one: Candidates) -> bool:
+    return one.n_candidates > 0 and _Asked(among=Among(parts=(one,))).holds([])
+
+
+def _demand_reason(demand: float, best: AnyDeployment, served: float, within: str) -> str:
+    """How many replicas the demand takes, and how many there is room for."""
+    n_replicas = getattr(best, "n_replicas", 1)
+    each = best.output_tokens_per_s / n_replicas
+    n_room, n_needed = round(served / each), math.ceil(demand / each)
+    replicas = f"{n_room} replica{'s' * (n_room > 1)}"
+    return (
+        f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
+        f"{best.where}; {show(demand, 'token/s')} need {n_needed} of them, "
+        f"{n_needed * best.n_devices // n_replicas} devices"
     )
 
 
-def _best(
-    table: CandidateTable, request: Request, name: str, left_out: list[str]
-) -> tuple[Deployment, float] | None:
-    """A plan with the best value of a limited quantity, and that value, SI."""
-    if name == "hbm":
-        deployment = least_memory(table, request, left_out)
-        return None if deployment is None else (deployment, deployment.memory.used_bytes)
-    quantity = QUANTITIES[name]
-    posing = Posing(table, request, objective=quantity.best, without=left_out)
-    found = proved_search(posing, request)
-    if found.assignment is None:
-        return None
-    deployment = describe(table, found.posed, request, found.assignment)
-    reached = QUANTITIES["throughput"] if name == "demand" else quantity
-    return deployment, reached.in_si(found.solution.objective)
-
-
-def _closest(table: CandidateTable, request: Request, yielding: list[str]) -> Deployment | None:
-    """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
-    if yielding[0] == "demand":
-        return most_served(table, request, yielding)
-    best = _best(table, request, yielding[0], yielding)
-    return None if best is None else best[0]
-
-
-def _command(request: Request, yielding: list[str], closest: Deployment | None) -> str:
-    """A command that has a plan: limits at what is reachable, or another way to the memory."""
-    if yielding == ["demand"]:
-        served = closest.served_tokens_per_s if closest else math.inf
-        for larger in larger_pools(request, served):
-            if _has_plan(replace(request, cluster=larger)):
-                return command_of(request, {"--topology": larger.name})
-    if yielding and closest is not None:
-        reached = {name: QUANTITIES[name].told(closest) for name in yielding}
-        if "demand" in reached:
-            reached["demand"] = closest.served_tokens_per_s
-        return command_of(request, reached_options(reached))
-    for option, value, other in _more_room(request):
-        if _has_plan(other):
-            return command_of(request, {option: value})
-    return ""
-
-
-def _more_room(request: Request) -> Iterator[tuple[str, str, Request]]:
-    """Requests like this one with smaller weights, or on a larger pool of the same device.
-
-    Formats are tried alone, those first that lose least by what is known.
-    """
-    model, widest = request.model, max(FORMAT_BYTES[name] for name in request.weights_formats)
-    losses = weights_losses(model)
-    limit = request.targets.quality_loss_fraction
-    for name in sorted(model.weights_formats, key=lambda name: losses.get(name, math.inf)):
-        is_good = limit is None or losses.get(name, math.inf) <= limit
-        if is_good and FORMAT_BYTES[name] < widest and name not in request.weights_formats:
-            yield "--weights", name, replace(request, weights_formats=(name,))
-    for cluster in sorted(cluster_examples(), key=lambda cluster: cluster.n_devices):
-        same = cluster.device.name == request.cluster.device.name
-        if same and cluster.n_devices > request.cluster.n_devices:
-            yield "--topology", cluster.name, replace(request, cluster=cluster)
-
-
-def _has_plan(request: Request) -> bool:
-    machine = machine_of(request.cluster, request.model)
-    table = table_of(request, machine)
-    return len(table.arms) > 0 and _holds(table, request, [])
-
-
-def _within(request: Request, left_out: list[str]) -> str:
-    """Which limits an obstacle's best value keeps, in words; the first left out is its own."""
-    kept = [name for name in limits_of(request) if name not in left_out]
-    others = {*limits_of(request)} - {left_out[0]}
-    if others <= set(kept):
-        return " within the other limits" if others else ""
-    return f" with only {', '.join(f'`{name}`' for name in kept)} kept" if kept else " by itself"
-
-
-def _reason(name: str, deployment: Deployment, reachable: float, within: str) -> str:
+def _reason(name: str, best: AnyDeployment, within: str) -> str:
     """The fact that stands in the way, in one sentence."""
-    n_devices = deployment.mesh.n_devices
-    where = f"{n_devices} device{'s' * (n_devices > 1)} {deployment.mesh.label}"
-    if deployment.n_replicas > 1:
-        where = f"{deployment.n_replicas} replicas of {where}"
     if name in ("tpot", "ttft"):
-        phase = deployment.decode if name == "tpot" else deployment.prefill
-        largest, seconds = max(phase.step.parts(), key=lambda part: part[1])
-        return (
-            f"the fastest {phase.phase} pass{within} takes "
-            f"{show(phase.step.total_s, 's')} ({phase.layout}, batch {phase.batch}, on {where}); "
-            f"{show(seconds, 's')} of it is {largest}"
-        )
+        return best.fastest(name, within)
     if name == "hbm":
-        memory = deployment.memory
         return (
-            f"the plan that needs least memory{within} takes {show(memory.used_bytes, 'B')} of "
-            f"each device on {where}, {show(memory.weights_bytes, 'B')} of it weights in "
-            f"{deployment.weights_format}; a device has {show(memory.capacity_bytes, 'B')}"
+            f"the plan that needs least memory{within} takes {show(best.used_bytes, 'B')} of "
+            f"each device on {best.where}, {show(best.weights_bytes, 'B')} of it weights in "
+            f"{best.weights_format}; a device has {show(best.capacity_bytes, 'B')}"
         )
     quantity = QUANTITIES[name]
-    value = quantity.shown(reachable)
-    return quantity.reason.format(within=within, value=value, where=where)
+    reached = quantity.shown(quantity.told(best))
+    return quantity.reason.format(within=within, value=reached, where=best.where)

@@ -6,43 +6,34 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from planner.certify import in_si, screens_of
+from planner.certify import before_search, in_si, screens_of
 from planner.deadlines import out_of_time, timed
-from planner.economics.tracing import EconomicsCandidates, axis_problems
-from planner.engine.planning import asked_of, plan_engine
-from planner.engine.tracing import EngineCandidates
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
-from planner.estimates.economics.request import MEMORY_RULES
-from planner.estimates.serving.request import EngineRequest
-from planner.layout_candidates import Candidates, LayoutCandidates
+from planner.estimates.economics.request import EconomicsRequest
+from planner.explain import explain
+from planner.planning import plan
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities import objective_of
+from planner.results import AnyDeployment, AnyRequest
+from planner.runtimes.candidates import Aim, Among
+from planner.runtimes.registry import candidates_of, named_runtimes
 from planner.search import break_ties
 from planner.solvers.solution import Status
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
-from planner.specs.defaults import COST_MODELS, ECONOMICS
-from planner.specs.records import ClusterSpec, ModelSpec, Workload
-from planner.specs.request import (
-    DEFAULT_WORKLOAD,
-    Request,
-    SolverOptions,
-    Speculation,
-    Targets,
-    make_request,
-)
+from planner.specs.records import ClusterSpec, ModelSpec
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.runtimes import ERDIL2025
 from planner.surveys import (
     DEFAULT_ALPHA,
-    OWN,
     X_AXES,
     Y_AXES,
-    AnyDeployment,
     Frontier,
     FrontierPoint,
     FrontierProof,
@@ -53,30 +44,21 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 TOLERANCE = 1e-9
 
-NO_SUCH = {"--x": "no such axis", "--y": "no such axis", "--cost-model": "no such cost model"}
-
 
 @arguments_checked(ranges="later")
 @timed
 def frontier(
-    model: ModelSpec,
+    model: ModelSpec | Architecture,
     cluster: ClusterSpec,
+    engine: str | Sequence[str] | None = None,
     *,
     x: str = "latency",
     y: str = "cost",
     alpha: float = DEFAULT_ALPHA,
-    workload: Workload = DEFAULT_WORKLOAD,
-    targets: Targets = NO_TARGETS,
-    weights_formats: Sequence[str] | None = None,
-    kv_formats: Sequence[str] | None = None,
-    batches: Sequence[int] | None = None,
-    prefill_batches: Sequence[int] | None = None,
-    prefill: str | None = None,
-    speculation: Speculation | None = None,
-    cost_model: str = OWN.name,
-    memory: str = MEMORY_RULES[0],
     options: SolverOptions = DEFAULT_OPTIONS,
+    targets: Targets = NO_TARGETS,
     on_points: Callable[[int, int], None] | None = None,
+    **asked: Any,  # noqa: ANN401
 ) -> Frontier:
     """Every deployment that no other is as good as in two quantities, with one proof for all.
 
@@ -87,12 +69,10 @@ def frontier(
         x: what is kept short, `latency` (TPOT) or `ttft`.
         y: what is set against it, `cost`, `rent`, `throughput` or `device-throughput`.
         alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
-        cost_model: `layouts`, or `economics`: decode by the model of [Erdil2025].
-        memory: the rule of `economics` for what has to fit, of `MEMORY_RULES`.
         on_points: called with how many points are verified, of how many.
-        model, cluster, workload, targets, weights_formats, kv_formats, batches,
-            prefill_batches, prefill, speculation, options: as `planning.plan` takes them;
-            the gap of the options is not used.
+        model, cluster, engine, targets, options, asked: as `planning.plan` takes them, its
+            objective left out; the gap of the options is not used, nor the preference: each
+            point is the best.
 
     Raises:
         RequestError: the request cannot be read; every problem is listed.
@@ -103,159 +83,70 @@ def frontier(
     Source: [Erdil2025] Eq. 45 for the preferred point.
     """
     began_s = time.perf_counter()
-    request = _request(
-        (x, y, alpha),
-        cost_model,
-        model=model,
-        cluster=cluster,
-        workload=workload,
-        targets=targets,
-        weights_formats=weights_formats,
-        kv_formats=kv_formats,
-        batches=batches,
-        prefill_batches=prefill_batches,
-        prefill=prefill,
-        objective=y,
-        speculation=speculation,
-        options=options,
-    )
-    free = _without_axes(request, x, y)
-    candidates: Candidates
-    if cost_model == ECONOMICS:
-        candidates = EconomicsCandidates(free, memory=memory)
-    else:
-        candidates = LayoutCandidates(free)
-    search = _Search(request, candidates, x=x, began_s=began_s)
-    return search.frontier(alpha, (model, cluster), on_points)
-
-
-@arguments_checked(ranges="later")
-@timed
-def engine_frontier(
-    model: Architecture,
-    cluster: ClusterSpec,
-    engine: str = "vllm",
-    *,
-    x: str = "latency",
-    y: str = "cost",
-    alpha: float = DEFAULT_ALPHA,
-    on_points: Callable[[int, int], None] | None = None,
-    **asked: Any,  # noqa: ANN401
-) -> Frontier:
-    """Every deployment of an engine that no other is as good as in two quantities, and the proof.
-
-    Args:
-        asked: the other arguments of `plan_engine`, confidence among them: times are those that
-            are planned against. Their preference is not used, each point is the best.
-        model, cluster, engine, x, y, alpha, on_points: as `frontier` and `plan_engine` have them.
-
-    Raises:
-        RequestError, NoPlanError, OutOfTimeError, SolverError: as `frontier`.
-    """
-    began_s = time.perf_counter()
-    asked = conformed(asked, plan_engine, without=("model", "cluster", "engine", "objective"))
-    problems = _axis_problems((x, y, alpha))
+    asked = conformed(asked, plan, without=(*OWN, "objective"))
+    problems = _axis_problems((x, y, alpha), named_runtimes(engine))
+    objective = y if y in Y_AXES else "cost"
+    wanted = {**asked, "options": options, "objective": objective}
     try:
-        planner = asked_of(model, cluster, engine, **_DEFAULTS | asked, objective=y)
+        told = candidates_of(model, cluster, engine, targets=targets, **wanted)
     except RequestError as error:
         raise RequestError([*problems, *error.problems], hint=error.hint) from None
     if problems:
         raise RequestError(problems)
-    request = planner.request
-    free = _without_axes(request, x, y)
-    candidates = EngineCandidates(replace(planner, request=free))
-    search = _Search(request, candidates, x=x, began_s=began_s)
-    return search.frontier(alpha, (model, cluster), on_points)
+    names = (objective_of(x).name, objective_of(y).name)
+    free, request = told.with_targets(targets.without(*names)), told.parts[0].named
+    search = _Search(free, request, x=x, began_s=began_s)
+    return search.frontier(alpha, on_points)
 
 
-_DEFAULTS: dict[str, Any] = {
-    "workload": DEFAULT_WORKLOAD,
-    "hit_fraction": 0.0,
-    "targets": NO_TARGETS,
-    "weights_formats": None,
-    "kv_formats": None,
-    "batches": None,
-    "chunks": None,
-    "confidence": 0.0,
-    "prefer": "objective",
-    "options": DEFAULT_OPTIONS,
-}
-"""Arguments of `plan_engine` that a frontier of an engine may leave out."""
+OWN = ("model", "cluster", "engine", "options", "targets")
+"""Arguments of `plan` that `frontier` names itself."""
 
 
-def _axis_problems(axes: tuple[str, str, float]) -> list[Problem]:
+def _axis_problems(axes: tuple[str, str, float], runtimes: Sequence[str]) -> list[Problem]:
     x, y, alpha = axes
     problems = [
-        Problem(
-            where=option, value=value, fact=NO_SUCH[option], remedy=f"one of {', '.join(known)}"
-        )
+        Problem(where=option, value=value, fact="no such axis", remedy=f"one of {', '.join(known)}")
         for option, value, known in (("--x", x, X_AXES), ("--y", y, Y_AXES))
         if value not in known
     ]
     if not (math.isfinite(alpha) and alpha >= 0):
         fact = "is not a finite number from 0 on"
         problems.append(Problem(where="--alpha", value=f"{alpha:g}", fact=fact))
+    if x == "ttft" and ERDIL2025.name in runtimes:
+        fact = "the reference model has no time to first token"
+        problems.append(Problem(where="--x", value=x, fact=fact, remedy="write `--x latency`"))
     return problems
 
 
-def _request(axes: tuple[str, str, float], cost_model: str, **asked: Any) -> Request:  # noqa: ANN401
-    """The request, or everything that is wrong with it and the axes."""
-    x, y, _ = axes
-    problems = _axis_problems(axes)
-    if cost_model not in COST_MODELS:
-        fact, remedy = NO_SUCH["--cost-model"], f"one of {', '.join(COST_MODELS)}"
-        problems.append(Problem(where="--cost-model", value=cost_model, fact=fact, remedy=remedy))
-    if cost_model == ECONOMICS:
-        problems += axis_problems(x)
-    try:
-        request = make_request(**{**asked, "objective": y if y in Y_AXES else "cost"})
-    except RequestError as error:
-        raise RequestError([*problems, *error.problems], hint=error.hint) from None
-    if problems:
-        raise RequestError(problems)
-    return request
-
-
-_Asked = TypeVar("_Asked", Request, EngineRequest)
-
-
-def _without_axes(request: _Asked, x: str, y: str) -> _Asked:
-    """The request without targets on the axes."""
-    names = (objective_of(x).name, objective_of(y).name)
-    return replace(request, targets=request.targets.without(*names))
-
-
 class _Search:
-    """One request on its way to a frontier."""
+    """One request on its way to a frontier.
 
-    def __init__(
-        self, request: Request | EngineRequest, candidates: Candidates, *, x: str, began_s: float
-    ) -> None:
+    Args:
+        among: the candidates, without targets on the axes.
+        request: with them.
+    """
+
+    def __init__(self, among: Among, request: AnyRequest, *, x: str, began_s: float) -> None:
         self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
-        self.candidates = candidates
-        if candidates.is_empty:
-            raise NoPlanError(candidates.conflict())
+        self.among, self.source = among, among.source(Aim(objective=request.objective))
         self.traced = self._traced()
         self.posed = self.traced.narrowed.posed
         self.columns_are_free = not self.posed.program.column_objective.any()
         self.verified: tuple[str, ...] = ()
 
     def _traced(self) -> Trace:
-        traced = trace(self.candidates.source, self.x, self.request.options)
+        traced = trace(self.source, self.x, self.request.options)
         if traced.status is Status.INFEASIBLE:
-            raise NoPlanError(self.candidates.conflict())
+            raise NoPlanError(explain(self.among))
         if not traced.steps:
             raise out_of_time()
         return traced
 
-    def frontier(
-        self,
-        alpha: float,
-        served: tuple[ModelSpec | Architecture, ClusterSpec],
-        on_points: Callable[[int, int], None] | None,
-    ) -> Frontier:
+    def frontier(self, alpha: float, on_points: Callable[[int, int], None] | None) -> Frontier:
         """All points with what proves them."""
-        x, y, (model, cluster) = self.x, self.y, served
+        x, y, first = self.x, self.y, self.among.parts[0]
+        assert not isinstance(self.request, EconomicsRequest)  # it has no names
         points = self.points(on_points or (lambda done, of: None))
         return Frontier(
             request=self.request,
@@ -267,8 +158,8 @@ class _Search:
             alpha=alpha,
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
             proof=self.proof(),
-            provenance=(*model.provenance, *cluster.provenance, *cluster.device.provenance),
-            cost_model=self.candidates.cost_model,
+            provenance=first.provenance,
+            cost_model=first.cost_model,
         )
 
     def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
@@ -276,7 +167,8 @@ class _Search:
         found = []
         for step in self.traced.steps:
             posed, assignment = self._settled(step)
-            deployment, self.verified = self.candidates.described(posed, assignment)
+            deployment = self.among.deployment(posed, assignment)
+            self.verified = self.among.of(posed, assignment).checked(deployment)
             found.append(self._point(step, deployment))
             on_points(len(found), len(self.traced.steps))
         return tuple(found)
@@ -291,7 +183,7 @@ class _Search:
         model, number, price = self.traced.narrowed.prices
         equal = np.abs(price - step.price) <= ceiling(step.price) - step.price
         parts = [
-            self.candidates.source.of(int(which), number[equal & (model == which)])
+            self.source.of(int(which), number[equal & (model == which)])
             for which in np.unique(model[equal])
         ]
         whole = joined(parts)
@@ -324,13 +216,13 @@ class _Search:
     def proof(self) -> FrontierProof:
         """What was considered, rejected, solved and verified."""
         traced, narrowed = self.traced, self.traced.narrowed
-        before = self.candidates.rejected(narrowed)
-        rejected = {**before, **traced.rejected}
+        rejected = {**before_search(self.among, narrowed.posed), **traced.rejected}
+        before = sum(before_search(self.among, narrowed.posed).values())
         return FrontierProof(
             status=traced.status.value,
             proofs=traced.vouched.proofs,
             vouched_by=traced.vouched_by,
-            n_candidates=narrowed.n_columns + sum(before.values()),
+            n_candidates=narrowed.n_columns + before,
             n_contexts=narrowed.n_contexts,
             screens=screens_of(rejected),
             n_solved=traced.n_solved,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.certificates import Certificate
-from planner.engine_results import EngineDeployment
 from planner.results import Deployment, Obstacle
+from planner.results.engines import EngineDeployment
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.provenance import Provenance
 from planner.units import show

@@ -1,40 +1,28 @@
-"""`plan`: from a request to a verified plan, one verb after the other."""
+"""`plan`: from a request to a verified plan, one verb after the other, whichever runtime."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.certify import certificate, in_si, limit_uses
-from planner.deadlines import timed
-from planner.describe import describe
-from planner.errors import NoPlanError, RequestError
-from planner.estimates.candidates import CandidateTable, machine_of
-from planner.estimates.degrees import check_degrees, degree_problems
-from planner.estimates.requested import table_of
-from planner.estimates.steps import Machine
+from planner.deadlines import out_of_time, timed
+from planner.errors import NoPlanError
+from planner.estimates.economics.request import MEMORY_RULES
+from planner.estimates.serving.request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.explain import explain
 from planner.gains import gains, reliefs_of
-from planner.programs.deployment import Posing
-from planner.programs.layout import Assignment
-from planner.programs.posed import PosedProgram, Several
-from planner.results import Alternative, Conflict, Considered, Deployment, Plan
+from planner.results import AnyPlan, Plan
+from planner.runtimes.candidates import Aim, Among, variants_of
+from planner.runtimes.registry import candidates_of
 from planner.search import Found, search
 from planner.solvers.solution import Progress, Status
+from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
-from planner.specs.quality import variant_problems, with_variants
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
-from planner.specs.request import (
-    DEFAULT_WORKLOAD,
-    Request,
-    SolverOptions,
-    Speculation,
-    Targets,
-    make_request,
-)
-from planner.verifier.findings import refuse
-from planner.verifier.plans import judge_plan, plan_checks
+from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+from planner.ties import ties_of
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
@@ -43,8 +31,9 @@ DEFAULT_OPTIONS = SolverOptions()
 @arguments_checked(ranges="later")
 @timed
 def plan(
-    model: ModelSpec,
+    model: ModelSpec | Architecture,
     cluster: ClusterSpec,
+    engine: str | Sequence[str] | None = None,
     *,
     workload: Workload = DEFAULT_WORKLOAD,
     targets: Targets = NO_TARGETS,
@@ -53,28 +42,49 @@ def plan(
     batches: Sequence[int] | None = None,
     prefill_batches: Sequence[int] | None = None,
     prefill: str | None = None,
+    chunks: Sequence[int] | None = None,
+    overlaps: Sequence[str] = OVERLAPS[:1],
+    hit_fraction: float = 0.0,
     objective: str = "cost",
+    confidence: float = 0.0,
+    prefer: str = PREFERENCES[0],
+    memory: str = MEMORY_RULES[0],
     speculation: Speculation | None = None,
-    variants: Sequence[ModelSpec] = (),
+    drafting: AskedDrafting | None = None,
+    variants: Sequence[ModelSpec | Architecture] = (),
     options: SolverOptions = DEFAULT_OPTIONS,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Plan:
+) -> AnyPlan:
     """Choose the deployment that is provably best, and prove it.
 
     Args:
         model: what to serve, see `load_model`.
         cluster: the pool of devices, see `load_cluster`; any part of it may be used.
+        engine: what runs and times it: `roofline`; `vllm`, `sglang` or `trtllm`, or several of
+            them, one of which the plan chooses; `erdil2025`, decode only.
         workload: tokens that a request reads and writes.
-        targets: what must hold.
+        targets: what must hold; of an engine `min_batch` counts the sequences of all attention
+            ranks.
         weights_formats: formats that the weights may take; as published, or all that a limit on
             lost quality leaves.
         kv_formats: formats that the KV cache may take; as published.
-        batches: decode batches to choose from.
-        prefill_batches: prefill batches to choose from.
+        batches: decode batches to choose from; of an engine, of one attention rank.
+        prefill_batches: prefill batches to choose from, of `roofline`.
         prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
             former with a target on the time per output token, the latter without.
-        objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`.
+        chunks: most tokens of a pass of an engine to choose from.
+        overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
+            messages, where tokens are exchanged between experts.
+        hit_fraction: share of the input that an engine's prefix cache already has.
+        objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
+            `device-throughput` too.
+        confidence: plan an engine against the upper end of the interval that holds this share of
+            all cases; 0 plans against what is predicted.
+        prefer: `objective`, or `simplest`: of all plans that lose less of the objective than its
+            error, the one with fewest devices, then stages, ranks and groups of experts.
+        memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.
         speculation: a draft model that decode may use; none without it.
+        drafting: drafts that a deployment of an engine may use, or leave.
         variants: models that may be served in the model's place, as their files say; those that
             lose more quality than the targets allow are left out.
         options: backend, time limit, gap, threads, seed.
@@ -87,9 +97,11 @@ def plan(
         SolverError: an answer failed its verification.
     """
     began_s = time.perf_counter()
-    request = make_request(
+    among = candidates_of(
         model,
         cluster,
+        engine,
+        variants=variants,
         workload=workload,
         targets=targets,
         weights_formats=weights_formats,
@@ -97,77 +109,47 @@ def plan(
         batches=batches,
         prefill_batches=prefill_batches,
         prefill=prefill,
+        chunks=chunks,
+        overlaps=overlaps,
+        hit_fraction=hit_fraction,
         objective=objective,
-        options=options,
+        confidence=confidence,
+        prefer=prefer,
+        memory=memory,
         speculation=speculation,
+        drafting=drafting,
+        options=options,
     )
-    machine = machine_of(cluster, model)
-    check_degrees(request, machine)
-    among = _Among.of(_requests(replace(request, variants=tuple(variants))))
-    found = search(
-        among.source,
-        options,
-        reliefs=reliefs_of(request),
-        on_progress=_progress_in_si(on_progress, objective),
-    )
-    if found.solution.status is Status.INFEASIBLE:
-        raise NoPlanError(_conflict(among, machine))
-    if found.assignment is None:
-        raise found.solution.unsettled(in_si(objective, found.solution.bound))
-    return _answer(among, found, began_s)
+    return decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Among:
-    """The request, and those of variants, with their candidates, as one program."""
-
-    requests: tuple[Request, ...]
-    tables: tuple[CandidateTable, ...]
-    source: Several
-
-    @classmethod
-    def of(cls, requests: Sequence[Request]) -> _Among:
-        tables = [table_of(one, machine_of(one.cluster, one.model)) for one in requests]
-        parts = [
-            Posing(table, one, objective=one.objective, model=number)
-            for number, (table, one) in enumerate(zip(tables, requests, strict=True))
-        ]
-        return cls(requests=tuple(requests), tables=tuple(tables), source=Several(parts))
-
-    def request_of(self, posed: PosedProgram, assignment: Assignment) -> Request:
-        return self.requests[int(posed.model[assignment.context])]
-
-    def described(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
-        which = int(posed.model[assignment.context])
-        request = self.requests[which]
-        deployment = describe(self.tables[which], posed, request, assignment)
-        return replace(deployment, variant=request.model.name) if which else deployment
-
-
-def _requests(request: Request) -> list[Request]:
-    """The request, and with each variant that can be served in the model's place.
+@timed
+def decide(
+    among: Among,
+    *,
+    prefer: str = PREFERENCES[0],
+    on_progress: Callable[[Progress], None] | None = None,
+    began_s: float | None = None,
+) -> AnyPlan:
+    """The best of some candidates, described, certified and verified.
 
     Raises:
-        RequestError: a model is no variant of this one.
+        NoPlanError, OutOfTimeError, SolverError: as `plan`.
     """
-    problems = list(variant_problems(request.model, request.variants, request.workload))
-    if problems:
-        raise RequestError(problems)
-    asked, *others = with_variants(request)
-    return [
-        asked,
-        *(one for one in others if not degree_problems(one, machine_of(one.cluster, one.model))),
-    ]
-
-
-def _conflict(among: _Among, machine: Machine) -> Conflict:
-    """Why the model has no plan; its variants have none either."""
-    conflict = explain(among.requests[0], machine)
-    others = [one.model.name for one in among.requests[1:]]
-    if not others:
-        return conflict
-    also = f"no variant has a plan either: {', '.join(others)}"
-    return replace(conflict, verified=(*conflict.verified, also))
+    began_s = time.perf_counter() if began_s is None else began_s
+    request = among.request
+    aim = Aim(objective=request.objective)
+    found = search(
+        among.source(aim),
+        request.options,
+        reliefs=reliefs_of(among),
+        on_progress=_progress_in_si(on_progress, request.objective),
+    )
+    if found.solution.status is Status.INFEASIBLE:
+        raise out_of_time() if found.reduced.is_cut else NoPlanError(explain(among))
+    if found.assignment is None:
+        raise found.solution.unsettled(in_si(request.objective, found.solution.bound))
+    return _answer(among, found, aim, prefer=prefer, began_s=began_s)
 
 
 def _progress_in_si(
@@ -188,49 +170,33 @@ def _progress_in_si(
     return told
 
 
-def _answer(among: _Among, found: Found, began_s: float) -> Plan:
+def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float) -> AnyPlan:
     """Describe, certify, verify."""
     assert found.assignment is not None
-    best = among.described(found.posed, found.assignment)
-    served = among.request_of(found.posed, found.assignment)
-    objective = found.solution.objective
-    alternatives = tuple(
-        Alternative(
-            deployment=among.described(found.posed, assignment),
-            objective=in_si(served.objective, value),
-            loss_fraction=(value - objective) / abs(objective) if objective else 0.0,
-        )
-        for assignment, value in found.alternatives
+    served = among.of(found.posed, found.assignment)
+    best = among.deployment(found.posed, found.assignment)
+    error = served.error(aim.objective, best)
+    ties = ties_of(among, found, aim, error, prefer=prefer)
+    chosen = served = among.of(ties.posed, ties.chosen)
+    deployment = chosen.deployment(ties.posed, ties.chosen)
+    proof = certificate(
+        among,
+        found,
+        deployment=best,
+        verified=served.checks(),
+        wall_s=time.perf_counter() - began_s,
     )
     answer = Plan(
-        request=among.requests[0],
-        deployment=best,
-        alternatives=alternatives,
-        limits=limit_uses(served, best, gains(among.tables, among.requests, found)),
-        certificate=certificate(
-            among.tables,
-            served,
-            found,
-            deployment=best,
-            verified=plan_checks(served),
-            wall_s=time.perf_counter() - began_s,
-        ),
-        provenance=(
-            *served.model.provenance,
-            *served.cluster.provenance,
-            *served.cluster.device.provenance,
-        ),
-        variants=tuple(_considered(one.model) for one in among.requests[1:]),
+        request=among.request,
+        deployment=deployment,
+        alternatives=ties.alternatives,
+        limits=limit_uses(among.request.targets, deployment, gains(among, aim, found)),
+        certificate=proof,
+        provenance=served.provenance,
+        variants=variants_of(among.parts),
+        error_fraction=error,
+        n_ties=ties.n_ties,
+        given_up_fraction=ties.given_up_fraction,
     )
-    refuse(judge_plan(answer)[1])
+    served.judge(answer)
     return answer
-
-
-def _considered(model: ModelSpec) -> Considered:
-    assert model.variant is not None
-    return Considered(
-        name=model.name,
-        title=model.title,
-        quality_loss_fraction=model.variant.quality_loss_fraction,
-        quality=model.variant.quality,
-    )

@@ -16,7 +16,7 @@ from planner.errors import NoPlanError
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
 from planner.repair_results import Repair
-from planner.results import Plan
+from planner.results import AnyPlan, LayoutPlan
 from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
 from planner.verifier.findings import Finding, Path
@@ -49,7 +49,7 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
     return prover(answer)
 
 
-def _plan(says: Plan) -> Again:
+def _plan(says: LayoutPlan) -> Again:
     from planner.planning import plan
 
     asked = says.request
@@ -315,7 +315,7 @@ def _words(says: Sequence[Proof], found: Sequence[Proof], path: Path) -> Iterato
                 yield from _same(getattr(proof, name), getattr(other, name), here)
 
 
-def _gains(says: Plan, found: Plan) -> Iterator[Finding]:
+def _gains(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
     """What looser limits gain, where both searches know it."""
     gains = {use.name: use.gain_fraction for use in found.limits}
     for i, use in enumerate(says.limits):
@@ -327,7 +327,7 @@ def _gains(says: Plan, found: Plan) -> Iterator[Finding]:
             yield from _same(use.gain_fraction, other, here)
 
 
-def _runners_up(says: Plan, found: Plan) -> Iterator[Finding]:
+def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
     """The next best plans: as good as those that a search finds."""
     if says.certificate.status != "optimal" or found.certificate.status != "optimal":
         return

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.certificates import Proof, Screen
-from planner.economics_results import EconomicsDeployment, EconomicsPlan
-from planner.engine_results import EngineDeployment, EnginePlan
 from planner.estimates.serving.request import EngineRequest
 from planner.quantities import axes
-from planner.results import Deployment, Plan
+from planner.results import AnyDeployment, AnyPlan
 from planner.specs.records import Provenance
 from planner.specs.request import Request
+from planner.specs.runtimes import ROOFLINE
 
 X_AXES = axes(delays=True)
 """What a frontier may keep short: time per output token, time to first token."""
@@ -22,22 +21,18 @@ Y_AXES = axes(delays=False)
 DEFAULT_ALPHA = 3.0
 """Worth of speed against price at the preferred point."""
 
-AnyDeployment = Deployment | EconomicsDeployment | EngineDeployment
-AnyPlan = Plan | EconomicsPlan | EnginePlan
-"""What a cost model answers: both know speed, money and formats."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostModel:
     """What counts seconds and dollars.
 
     Args:
-        name: `layouts`, this planner's own, `economics`, or an engine.
-        memory: the rule by which `economics` counts what has to fit; else empty.
+        name: of the runtime.
+        memory: the rule by which `erdil2025` counts what has to fit; else empty.
         left_out: what it cannot say of the model.
     """
 
-    name: str = "layouts"
+    name: str = ROOFLINE.name
     memory: str = ""
     left_out: tuple[str, ...] = ()
 

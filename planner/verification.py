@@ -12,6 +12,7 @@ from planner.report.as_json import Json, answer_json, digest_of, versions
 from planner.report.from_json import ReadAnswer, answer_of
 from planner.report.saved import load_answer
 from planner.report.summaries import summary_of
+from planner.results import Deployment, Plan
 from planner.specs.ledger import DataFile, is_unchanged
 from planner.verification_results import Falsehood, Verification
 from planner.verifier.findings import Finding, differences
@@ -56,7 +57,7 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
     """
     kind, record = read.kind, read.answer
     judge = judge_of(kind.record)
-    if judge is None:
+    if judge is None or not _is_of_layouts(record):
         raise SpecError([_unjudged(kind, shown)])
     try:
         truth, found = judge(record)
@@ -91,6 +92,10 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         proofs=proofs,
         notes=tuple(_notes(read.envelope)),
     )
+
+
+def _is_of_layouts(record: object) -> bool:
+    return not isinstance(record, Plan) or isinstance(record.deployment, Deployment)
 
 
 def _unjudged(kind: AnswerKind, shown: str) -> Problem:

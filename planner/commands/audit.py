@@ -14,6 +14,7 @@ from planner.options.written import Written, WrittenAudit
 from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 
 if TYPE_CHECKING:
     from planner.audit_results import Audit
@@ -30,7 +31,6 @@ MEANINGLESS = (
     "prefill",
     "prefill_batch",
     "gap",
-    "cost_model",
     "memory",
     "variants",
     "overlap",
@@ -57,7 +57,7 @@ def audit(
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
 
-    if written.engine is not None:
+    if written.engine is not None and written.engine not in LAYOUT_RUNTIMES:
         from planner.commands.engine_audit import audit_engine
 
         seen, seen_problems = _seen(written)
@@ -66,6 +66,10 @@ def audit(
         said.problems = [*others, *_misplaced(written), *seen_problems]
         return audit_engine(written, said, seen)
     said.problems += without_engine(written)
+    if written.engine == ERDIL2025.name:
+        fact, remedy = "knows decode only, and audits nothing", "write `roofline`, or an engine"
+        value = written.engine
+        said.problems.append(Problem(where="--engine", value=value, fact=fact, remedy=remedy))
     asked, problems = read(Written(**_of_plan(written)))
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(replace(written, weights=(), kv=()))  # of what runs
@@ -128,7 +132,8 @@ def _of_plan(written: WrittenAudit) -> dict[str, Any]:
 def _misplaced(written: WrittenAudit) -> list[Problem]:
     usual = WrittenAudit()
     fact = "means nothing to an audit"
-    degrees = () if written.engine is None else ("tp", "pp", "ep", "dp")
+    by_layouts = written.engine is None or written.engine in LAYOUT_RUNTIMES
+    degrees = () if by_layouts else ("tp", "pp", "ep", "dp")
     return [
         Problem(where="--" + name.replace("_", "-"), value=str(getattr(written, name)), fact=fact)
         for name in MEANINGLESS

@@ -21,10 +21,10 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.engine.asking import machines_of
-    from planner.engine.auditing import audit_engine as find
+    from planner.engine_audit import audit_engine as find
     from planner.options.engines import read_engine
     from planner.options.paths import with_paths
+    from planner.runtimes.engine_requests import machines_of
     from planner.specs.reading import load_architecture, load_cluster
     from planner.specs.request import repriced
 

@@ -22,8 +22,7 @@ from planner.options.written import WrittenPlan, option
 from planner.units import UnitError, parse
 
 MEANINGLESS = {
-    "cost_model": "an engine's kernels are the cost model",
-    "memory": "is a choice of `--cost-model economics` only",
+    "memory": "is a choice of `--engine erdil2025` only",
     "speculation": "engines score what they draft and one more token",
     "layout": "engines have one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`",
     "prefill": "engines read prompts between decode passes: `--chunk` says how much at once",

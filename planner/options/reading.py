@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
@@ -12,7 +12,6 @@ from planner.options.counts import batches, capped, count
 from planner.options.layouts import layouts_of
 from planner.options.written import Written
 from planner.quantities import Quantity, limited
-from planner.specs.defaults import COST_MODELS, ECONOMICS
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
     CONVENTIONS,
@@ -27,6 +26,7 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 from planner.specs.targets import ANY_LAYOUTS, PROOFS, Wanted
 from planner.units import UnitError, parse
 
@@ -134,15 +134,33 @@ def read_pool(
     return price, allowed, tuple(faults.problems)
 
 
-def read_cost_model(written: Written) -> tuple[dict[str, str], tuple[Problem, ...]]:
-    """What counts seconds, as arguments of a planner, and what is wrong with it.
+def read_runtimes(
+    written: Written, *, several: bool = False
+) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """The runtimes that are named, each once; none where it is left to the planner.
 
-    Of `economics` also the rule for memory; nothing beside the name of the planner's own.
+    Serving engines may be of one program; what reads a model otherwise stands alone.
+
+    Args:
+        several: whether each makes a case of its own.
     """
+    if written.engine is None:
+        return (), ()
+    names = tuple(dict.fromkeys(filter(None, (n.strip() for n in written.engine.split(",")))))
+    alone = [name for name in names if name in LAYOUT_RUNTIMES]
+    problems = []
+    if alone and len(names) > 1 and not (several and len(alone) == len(names)):
+        fact = f"`{alone[0]}` is compared with no engine in one program"
+        remedy = "name it alone, or `plan compare --engine`"
+        problems.append(Problem(where="--engine", value=written.engine, fact=fact, remedy=remedy))
+    return names, tuple(problems)
+
+
+def read_memory(written: Written, runtimes: Sequence[str]) -> tuple[str, tuple[Problem, ...]]:
+    """The rule for what has to fit under `erdil2025`, and what is wrong with it."""
     faults = Faults()
-    name = faults.read("--cost-model", written.cost_model, one_of("cost model", COST_MODELS))
     rule = faults.read("--memory", written.memory, one_of("rule", MEMORY_RULES))
-    if name == ECONOMICS:
+    if ERDIL2025.name in runtimes:
         said = (("--prefill", written.prefill), ("--prefill-batch", written.prefill_batch))
         fact = "the reference model knows decode only"
         faults.problems += [
@@ -150,11 +168,10 @@ def read_cost_model(written: Written) -> tuple[dict[str, str], tuple[Problem, ..
             for option, value in said
             if value is not None
         ]
-        return {"cost_model": name, "memory": rule or MEMORY_RULES[0]}, tuple(faults.problems)
-    if name and rule:
-        fact = "is a choice of `--cost-model economics` only"
+    elif rule:
+        fact = "is a choice of `--engine erdil2025` only"
         faults.problems.append(Problem(where="--memory", value=rule, fact=fact))
-    return {"cost_model": COST_MODELS[0]}, tuple(faults.problems)
+    return rule or MEMORY_RULES[0], tuple(faults.problems)
 
 
 class Faults:

@@ -124,20 +124,20 @@ class Written(Limits):
         ),
     ] = None
 
-    cost_model: Annotated[
-        str,
+    engine: Annotated[
+        str | None,
         _text(
             _SEARCH,
-            "NAME",
-            "layouts: this planner's own. economics: decode only, as the paper of that name.",
+            "NAME,…",
+            "vllm, sglang, trtllm, the best of several; roofline; or erdil2025, decode only.",
         ),
-    ] = "layouts"
+    ] = None
     memory: Annotated[
         str | None,
         _text(
             _SEARCH,
             "RULE",
-            "What has to fit, by economics: in-flight, all requests. one-microbatch, as the paper.",
+            "What has to fit, by erdil2025: in-flight, all requests. one-microbatch, as the paper.",
         ),
     ] = None
 
@@ -166,10 +166,6 @@ class Written(Limits):
 class WrittenPlan(Written):
     """Options of `plan` itself: those of every plan, and those of plans for an engine."""
 
-    engine: Annotated[
-        str | None,
-        _text(_SEARCH, "NAME", "Plan for vllm, sglang or trtllm, by its measured kernels."),
-    ] = None
     variants: Annotated[
         tuple[str, ...],
         _text(
@@ -209,7 +205,7 @@ class WrittenPlan(Written):
 
 
 OF_ENGINES = ("--chunk", "--overlap", "--hit-rate", "--confidence", "--prefer")
-"""Options of `plan` that mean nothing without `--engine`."""
+"""Options of `plan` that mean nothing without a serving engine."""
 
 _NAMES = "NAME|FILE,…"
 
@@ -217,11 +213,6 @@ _NAMES = "NAME|FILE,…"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenSurvey(WrittenPlan):
     """Options of the commands that answer with several plans."""
-
-    engine: Annotated[
-        str | None,
-        _text(_SEARCH, "NAME,…", "Plan for vllm, sglang or trtllm, by their measured kernels."),
-    ] = None
 
     model: Annotated[str, _text(_SERVE, _NAMES, "Models to serve; see `plan models`.")] = (
         DEFAULT_MODEL
@@ -320,7 +311,6 @@ class WrittenAudit(_WithoutLimits):
     prefill: Annotated[str | None, Parameter(show=False)] = None
     prefill_batch: Annotated[str | None, Parameter(show=False)] = None
     gap: Annotated[str, Parameter(show=False)] = "0"
-    cost_model: Annotated[str, Parameter(show=False)] = "layouts"
     memory: Annotated[str | None, Parameter(show=False)] = None
 
 

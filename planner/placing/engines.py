@@ -14,9 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.engine.asking import clock_of, engine_request, machines_of
-from planner.engine.describing import describe_choice
-from planner.engine_results import EngineDeployment
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, choices, degrees
@@ -31,6 +28,9 @@ from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import Offered
 from planner.predicting import Machines
 from planner.programs.layout import ceiling
+from planner.results.engines import EngineDeployment
+from planner.runtimes.engine_describing import describe_choice
+from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of
 from planner.specs.kernels import EngineTables

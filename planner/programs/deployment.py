@@ -32,10 +32,10 @@ from planner.programs.amounts import (
     ways_of,
     with_replicas,
 )
-from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, Facts, Quantities
-from planner.programs.targets import target_limits
+from planner.programs.targets import further, target_limits
 from planner.quantities import GIB, USD_PER_MTOKEN
 from planner.specs.records import Workload
 from planner.specs.request import Request
@@ -136,9 +136,9 @@ class Posing:
             column_bytes=held,
             capacity_bytes=np.full(len(numbers), room * GIB),
             limits=(
-                _limit(quantities, PREFILLED, room * GIB),
+                further(quantities, PREFILLED, room * GIB),
                 *target_limits(targets, quantities, self._without),
-                *(_limit(quantities, name, at_most) for name, at_most in self._at_most),
+                *(further(quantities, name, at_most) for name, at_most in self._at_most),
             ),
         )
         breaker = self._tie_breaker
@@ -162,11 +162,6 @@ class Posing:
     def _rooms(self) -> IntArray:
         """Replicas of each mesh that the pool has room for, (M,)."""
         return n_places(self._request.cluster, self._table.machine.meshes)
-
-
-def _limit(quantities: Quantities, name: str, at_most: float) -> Limit:
-    context, column = quantities[name]
-    return Limit(name=name, context=context, column=column, at_most=at_most)
 
 
 def _with_room(program: LayoutProgram, room: float) -> LayoutProgram:

@@ -18,7 +18,7 @@ from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
-from planner.programs.targets import target_limits
+from planner.programs.targets import further, target_limits
 from planner.quantities import GIB, MS, USD_PER_MTOKEN
 
 SLOTS = ("decode",)
@@ -36,6 +36,10 @@ def pose_economics(
     objective: str,
     without: Collection[str] = (),
     memory_scale: float = 1.0,
+    at_most: tuple[tuple[str, float], ...] = (),
+    tie_breaker: str = TIE_BREAKER,
+    model: int = 0,
+    variant: int = 0,
 ) -> PosedProgram:
     """State the request over its choices; column j is choice j.
 
@@ -45,6 +49,9 @@ def pose_economics(
         objective: the quantity to minimise, a key of the result's `quantities`.
         without: names of limits to leave out.
         memory_scale: factor on the memory of a device; infinite is no limit.
+        at_most: further limits: a quantity, and how much of it there may be.
+        tie_breaker: the quantity that decides between optima.
+        model, variant: see `known`.
     """
     ways = choices.ways
     key = (choices.served * MOST_STAGES + ways.n_stages) * MOST_STAGES + ways.n_tensor
@@ -54,6 +61,8 @@ def pose_economics(
         _quantities(choices, request, n_devices, ways.n_devices.astype(float)),
         context=context,
         batch=choices.batch,
+        model=model,
+        variant=variant,
     )
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
@@ -67,12 +76,15 @@ def pose_economics(
         context_bytes=weights,
         column_bytes=held,
         capacity_bytes=np.full(len(first), request.hbm_bytes * memory_scale * GIB),
-        limits=target_limits(request.targets, quantities, without),
+        limits=(
+            *target_limits(request.targets, quantities, without),
+            *(further(quantities, name, most) for name, most in at_most),
+        ),
     )
     return PosedProgram(
         program=program,
         quantities=quantities,
-        tie_breaker=None if objective == TIE_BREAKER else TIE_BREAKER,
+        tie_breaker=None if objective == tie_breaker else tie_breaker,
         n_unfit=0,
     )
 

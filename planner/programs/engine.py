@@ -15,10 +15,10 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.request import EngineRequest
 from planner.programs.deployment import TIE_BREAKER
-from planner.programs.layout import LayoutProgram, Limit
+from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
-from planner.programs.targets import target_limits
+from planner.programs.targets import further, target_limits
 from planner.quantities import GIB, MS, USD_PER_MTOKEN
 
 SLOTS = ("serving",)
@@ -45,16 +45,21 @@ def pose_engine(
     *,
     objective: str,
     without: Collection[str] = (),
-    limits: tuple[Limit, ...] = (),
-    tie_breaker: str | None = TIE_BREAKER,
+    at_most: tuple[tuple[str, float], ...] = (),
+    tie_breaker: str = TIE_BREAKER,
+    memory_scale: float = 1.0,
+    model: int = 0,
+    variant: int = 0,
 ) -> PosedProgram:
     """State the request over its choices; column j is choice j.
 
     Args:
         objective: the quantity to minimise, a key of the result's `quantities`.
         without: names of limits to leave out, `hbm` among them.
-        limits: more of them.
+        at_most: further limits: a quantity, and how much of it there may be.
         tie_breaker: the quantity that decides between optima.
+        memory_scale: factor on what the engine may take of a device.
+        model, variant: see `known`.
     """
     table = choices.table
     keys = (
@@ -70,11 +75,15 @@ def pose_engine(
     )
     context = context.ravel()
     quantities = known(
-        _quantities(choices, request, first), context=context, batch=table.batch.astype(np.int64)
+        _quantities(choices, request, first),
+        context=context,
+        batch=table.batch.astype(np.int64),
+        model=model,
+        variant=variant,
     )
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
-    capacity = np.inf if "hbm" in without else choices.limit_bytes * GIB
+    capacity = np.inf if "hbm" in without else choices.limit_bytes * memory_scale * GIB
     program = LayoutProgram(
         slots=SLOTS,
         context_objective=context_objective,
@@ -84,7 +93,10 @@ def pose_engine(
         context_bytes=weights,
         column_bytes=held,
         capacity_bytes=np.full(len(first), capacity),
-        limits=(*target_limits(request.targets, quantities, without), *limits),
+        limits=(
+            *target_limits(request.targets, quantities, without),
+            *(further(quantities, name, most) for name, most in at_most),
+        ),
     )
     return PosedProgram(
         program=program,

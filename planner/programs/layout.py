@@ -157,6 +157,14 @@ def ceiling(at_most: float) -> float:
     return at_most + RELATIVE_TOLERANCE * abs(at_most)
 
 
+def keeping(program: LayoutProgram) -> BoolArray:
+    """Columns that keep every limit by themselves, of a program of one slot [J]."""
+    kept = np.ones(program.n_columns, dtype=np.bool_)
+    for limit in program.limits:
+        kept &= limit.context[program.column_context] + limit.column <= ceiling(limit.at_most)
+    return kept
+
+
 def choosable(program: LayoutProgram) -> BoolArray:
     """Contexts that have a column in every slot and room for their weights [K]."""
     counts = np.zeros((program.n_contexts, program.n_slots), dtype=np.int64)

@@ -93,19 +93,26 @@ class Quantities(Mapping[str, Coefficients]):
 
 
 def known(
-    coefficients: Mapping[str, Coefficients], *, context: IntArray, batch: IntArray
+    coefficients: Mapping[str, Coefficients],
+    *,
+    context: IntArray,
+    batch: IntArray,
+    model: int = 0,
+    variant: int = 0,
 ) -> Quantities:
-    """Quantities that are known already, of one model, where column j is choice j.
+    """Quantities that are known already, where column j is choice j.
 
     Args:
         context, batch: of each column, (J,).
+        model: number of the candidates among those that are chosen among.
+        variant: which of their lists of choices these are.
     """
     of_context: dict[str, npt.NDArray[Any]] = {}
     of_column: dict[str, npt.NDArray[Any]] = {"batch": batch, "arm": np.arange(len(context))}
-    of_column["variant"] = np.zeros(len(context), dtype=np.int64)
+    of_column["variant"] = np.full(len(context), variant, dtype=np.int64)
     for name, (k, j) in coefficients.items():
         of_context[_KNOWN + name], of_column[_KNOWN + name] = k, j
-        of_context["model"], of_context["number"] = np.zeros(len(k), np.int64), np.arange(len(k))
+        of_context["model"], of_context["number"] = np.full(len(k), model), np.arange(len(k))
     facts = Facts(context=context, of_context=of_context, of_column=of_column)
     return Quantities({name: partial(_read, name) for name in coefficients}, facts)
 

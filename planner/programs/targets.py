@@ -37,3 +37,9 @@ def target_limits(
         )
         for name, value in asked.items()
     )
+
+
+def further(quantities: Mapping[str, Coefficients], name: str, at_most: float) -> Limit:
+    """A limit on a quantity that no target is on."""
+    context, column = quantities[name]
+    return Limit(name=name, context=context, column=column, at_most=at_most)

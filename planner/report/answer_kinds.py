@@ -7,18 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from planner.audit_results import Audit
-from planner.economics_results import EconomicsPlan
-from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
 from planner.errors import Problem
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement, PlacementConflict
 from planner.predictions import Prediction
 from planner.repair_results import Repair
-from planner.report.json_records import UNVERIFIED
+from planner.report.json_records import UNVERIFIED, record_hints
 from planner.results import Conflict, Plan
+from planner.results.engines import EngineAudit
 from planner.specs.records import DeviceSpec
 from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
 from planner.surveys import Comparison, Curve
@@ -127,8 +126,6 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="stages", record=StagePlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="layers", record=LayerPlacement, request=_REQUEST, certificate=_PROOF),
-    AnswerKind(name="engine", record=EnginePlan, request=_REQUEST, certificate=_PROOF),
-    AnswerKind(name="economics", record=EconomicsPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="frontiers", record=Curves),
     AnswerKind(name="comparison", record=Comparison),
     AnswerKind(name="audit", record=Audit, request=("request",)),
@@ -136,7 +133,6 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(name="prediction", record=Prediction),
     AnswerKind(name="devices", record=Devices),
     AnswerKind(name="conflict", record=Conflict, request=("request",)),
-    AnswerKind(name="engine-conflict", record=EngineConflict, request=("request",)),
     AnswerKind(name="placement-conflict", record=PlacementConflict),
     AnswerKind(name="staging-conflict", record=StagingConflict),
     AnswerKind(name="verification", record=Verification),
@@ -173,7 +169,7 @@ def records_in(record: type) -> frozenset[type]:
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             if hint not in found:
                 found.add(hint)
-                waiting += get_type_hints(hint).values()
+                waiting += record_hints(hint).values()
         else:
             waiting += get_args(hint)
     return frozenset(found)
@@ -197,7 +193,7 @@ def _paths(annotation: Any, path: Path, above: tuple[type, ...]) -> Iterator[Pat
     elif isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         if annotation in above:
             return
-        hints = get_type_hints(annotation)
+        hints = record_hints(annotation)
         for field in dataclasses.fields(annotation):
             here = (*path, field.name)
             if field.name in UNVERIFIED.get(annotation, ()):

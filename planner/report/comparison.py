@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from planner.engine_results import EnginePlan
+from planner.estimates.serving.request import EngineRequest
 from planner.quantities import objective_of
 from planner.report.economics import request_rows
 from planner.report.engine_requests import engine_rows
@@ -15,8 +16,10 @@ from planner.report.survey_words import case_label, cases_text
 from planner.report.terminal import request_lines
 from planner.report.times import times_lines
 from planner.report.words import limit_label
-from planner.results import Plan
-from planner.surveys import AnyPlan, Comparison, Row
+from planner.results import AnyPlan, ErdilPlan
+from planner.results.engines import EngineDeployment
+from planner.specs.request import Request
+from planner.surveys import Comparison, Row
 from planner.units import show
 
 _DOES = ("TPOT", "TTFT", "cost", "tokens/s")
@@ -41,18 +44,19 @@ def comparison_text(comparison: Comparison, width: int) -> str:
 def _started(comparison: Comparison, width: int) -> str:
     """How the best is started, if an engine serves it."""
     best = None if comparison.best is None else comparison.rows[comparison.best].plan
-    if not isinstance(best, EnginePlan):
+    if best is None or not isinstance(best.deployment, EngineDeployment):
         return ""
     return launch_text(best.deployment.launch, width, of="the best is")
 
 
 def _request_lines(plan: AnyPlan, width: int, without: set[str]) -> list[str]:
-    if isinstance(plan, Plan):
-        return request_lines(plan.request, width, without=without)
-    if isinstance(plan, EnginePlan):
+    request = plan.request
+    if isinstance(request, Request):
+        return request_lines(request, width, without=without)
+    if isinstance(request, EngineRequest):
         without = without | {"engine", "formats"} if "model" in without else without
-        return labelled([row for row in engine_rows(plan.request) if row[0] not in without], width)
-    return labelled(request_rows(plan, without=without), width)
+        return labelled([row for row in engine_rows(request) if row[0] not in without], width)
+    return labelled(request_rows(cast("ErdilPlan", plan), without=without), width)
 
 
 def best_line(comparison: Comparison) -> str:
@@ -71,7 +75,8 @@ def _tables(rows: Sequence[Row], width: int) -> list[str]:
     cases = [row.case for row in rows]
     names = [case_label(row.case, cases) for row in rows]
     found = [row.plan for row in rows if row.plan]
-    requests = [plan.request for plan in found if isinstance(plan, Plan | EnginePlan)]
+    asked = [plan.request for plan in found]
+    requests = [one for one in asked if isinstance(one, Request | EngineRequest)]
     what = run_heads([plan.deployment for plan in found], requests) if found else []
     knows_prefill = len(requests) == len(found)
     how = [head for head in _DOES if knows_prefill or head != "TTFT"]

@@ -12,17 +12,18 @@ hint: this has a plan: `plan --latency-target 20ms`
 
 from __future__ import annotations
 
-from planner.engine_results import EngineConflict
+from planner.estimates.economics.request import EconomicsRequest
 from planner.quantities import MEMORY, QUANTITIES, limited_text
 from planner.report.lines import columns, wrapped
+from planner.report.outlines import headline_of
 from planner.report.times import times_lines
-from planner.report.words import headline, limit_label, limit_text
+from planner.report.words import limit_label, limit_text
 from planner.results import Conflict, Obstacle
 
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"
 
 
-def conflict_text(conflict: Conflict | EngineConflict, width: int) -> str:
+def conflict_text(conflict: Conflict, width: int) -> str:
     """The whole message, in lines of at most `width` columns."""
     hint = f"hint: this has a plan: `{conflict.command}`" if conflict.command else ""
     parts = (
@@ -36,8 +37,9 @@ def conflict_text(conflict: Conflict | EngineConflict, width: int) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _head(conflict: Conflict | EngineConflict) -> str:
+def _head(conflict: Conflict) -> str:
     request, obstacles = conflict.request, conflict.obstacles
+    assert not isinstance(request, EconomicsRequest)  # it has no names
     alone = obstacles[0] if len(obstacles) == 1 else None
     known = QUANTITIES.get(alone.name) if alone else None
     template = (known and known.head) or _SEVERAL
@@ -82,12 +84,12 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> str:
     return "\n".join(f"  {line}" for line in columns(distinct, "<<<"))
 
 
-def _closest(conflict: Conflict | EngineConflict, width: int) -> str:
-    best = conflict.closest if isinstance(conflict, Conflict) else None
-    return _indented(f"Closest: {best.summary}: {headline(best)}.", width) if best else ""
+def _closest(conflict: Conflict, width: int) -> str:
+    best = conflict.closest
+    return _indented(f"Closest: {best.summary}: {headline_of(best)}.", width) if best else ""
 
 
-def _search_text(conflict: Conflict | EngineConflict) -> str:
+def _search_text(conflict: Conflict) -> str:
     checks = "".join(f"; {check}" for check in conflict.verified)
     return f"Looked at {conflict.n_candidates:,} candidates{checks}."
 

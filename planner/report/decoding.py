@@ -13,12 +13,12 @@ import math
 import types
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from planner.errors import Problem
 from planner.report.answer_kinds import Path
 from planner.report.as_json import Json
-from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
+from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES, record_hints
 
 MOST_IN_SPANS = 1_000_000
 """Integers that spans may stand for, all together."""
@@ -202,7 +202,7 @@ def _is_finite(value: float) -> bool:
 
 @cache
 def _hints(record: type) -> Mapping[str, Any]:
-    return get_type_hints(record)
+    return record_hints(record)
 
 
 def escaped(name: str) -> str:

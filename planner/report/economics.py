@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from planner.economics_results import EconomicsAlternative, EconomicsDeployment, EconomicsPlan
 from planner.estimates.economics.recount import PassCount, Way
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.survey_words import ECONOMICS_WORDS
 from planner.report.times import times_lines
 from planner.report.words import amount, limit_label, limit_text, plural, target_texts
-from planner.results import LimitUse
+from planner.results import Alternative, ErdilPlan, LimitUse
+from planner.results.erdil2025 import EconomicsDeployment
 from planner.units import show
 
 _BAR = 20
@@ -28,12 +28,13 @@ _MEMORY = {
 }
 
 
-def economics_line(plan: EconomicsPlan) -> str:
+def economics_line(plan: ErdilPlan) -> str:
     """The plan in one line."""
-    return f"{plan.deployment.summary}: {_headline(plan.deployment)}"
+    best = plan.deployment
+    return f"{best.summary}: {_headline(best)}"
 
 
-def economics_text(plan: EconomicsPlan, width: int) -> str:
+def economics_text(plan: ErdilPlan, width: int) -> str:
     """The whole report, in lines of at most `width` columns.
 
     Args:
@@ -55,7 +56,7 @@ def economics_text(plan: EconomicsPlan, width: int) -> str:
     return "\n\n".join(filter(None, sections))
 
 
-def request_rows(plan: EconomicsPlan, *, without: Collection[str] = ()) -> list[tuple[str, str]]:
+def request_rows(plan: ErdilPlan, *, without: Collection[str] = ()) -> list[tuple[str, str]]:
     """What was asked, with every default; some rows may be left out."""
     return [row for row in _request_rows(plan) if row[0] not in without]
 
@@ -65,7 +66,7 @@ def _headline(best: EconomicsDeployment) -> str:
     return f"{_speed(best)} per user, {cost}, {rent}"
 
 
-def _request_rows(plan: EconomicsPlan) -> list[tuple[str, str]]:
+def _request_rows(plan: ErdilPlan) -> list[tuple[str, str]]:
     request = plan.request
     decode = request.served[0].target
     chosen = plan.deployment.weights_format
@@ -157,7 +158,9 @@ def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
     return columns(rows, "<<<<")
 
 
-def _alternative_lines(alternatives: tuple[EconomicsAlternative, ...], width: int) -> list[str]:
+def _alternative_lines(
+    alternatives: tuple[Alternative[EconomicsDeployment], ...], width: int
+) -> list[str]:
     """Figures of each plan in columns, and beside them what it is, wrapped."""
     figures = [("loses", "speed", "output token")]
     for other in alternatives:

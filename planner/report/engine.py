@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planner.engine_results import EngineAlternative, EngineDeployment, EnginePlan
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
@@ -10,13 +9,15 @@ from planner.report.prediction import between
 from planner.report.proof import certificate_lines
 from planner.report.times import times_lines
 from planner.report.words import limit_label, limit_text, plural
-from planner.results import LimitUse
+from planner.results import Alternative, EnginePlan, LimitUse
+from planner.results.engines import EngineDeployment
 from planner.units import show
 
 
 def engine_line(plan: EnginePlan) -> str:
     """The plan in one line."""
-    return f"{plan.deployment.summary}: {_headline(plan.deployment)}"
+    best = plan.deployment
+    return f"{best.summary}: {_headline(best)}"
 
 
 def engine_text(plan: EnginePlan, width: int) -> str:
@@ -26,11 +27,11 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         plan: to report.
         width: columns, 60 or more.
     """
-    best = plan.deployment
+    best, request = plan.deployment, plan.request
     said = [*wrapped(best.summary, width), *times_lines(plan, width)]
     sections = (
         "\n".join([*said, *wrapped(_headline(best), width)]),
-        section("request", labelled(engine_rows(plan.request), width)),
+        section("request", labelled(engine_rows(request), width)),
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
@@ -49,12 +50,12 @@ def _headline(best: EngineDeployment) -> str:
 
 
 def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
-    best = plan.deployment
+    best, request = plan.deployment, plan.request
     rows = []
     if best.variant:
-        asked = next(one for one in plan.request.variants if one.name == best.variant)
+        asked = next(one for one in request.variants if one.name == best.variant)
         lost = percent(best.quality_loss_fraction)
-        words = f"{asked.title} in place of {plan.request.model.title}: loses {lost}"
+        words = f"{asked.title} in place of {request.model.title}: loses {lost}"
         rows.append(("model", f"{words}; {asked.quality}"))
     rows += [
         ("TPOT", f"{between(best.tpot_s)}, prompts of the others included"),
@@ -108,7 +109,7 @@ def _alternative_lines(plan: EnginePlan, width: int) -> list[str]:
     return lines if plan.alternatives else []
 
 
-def _figures(other: EngineAlternative) -> tuple[str, str, str, str]:
+def _figures(other: Alternative[EngineDeployment]) -> tuple[str, str, str, str]:
     best = other.deployment
     cost = show(best.usd_per_token, "USD/token")
     tie = "tie" if other.is_tie else ""

@@ -5,11 +5,11 @@ llama-3.1-70b under vllm: 12 % slower than predicted, and 1.4 times the cost of 
 
 from __future__ import annotations
 
-from planner.engine_results import EngineAudit, EngineDeployment
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.prediction import between
 from planner.report.times import times_lines
+from planner.results.engines import EngineAudit, EngineDeployment
 from planner.units import show
 
 _CLOSE = 0.05  # a share that measurements do not tell apart

@@ -6,11 +6,16 @@ reader has to. Records that stand in the same place say which they are.
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 from collections.abc import Mapping
+from functools import cache, reduce
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from planner.audit_results import Audit
-from planner.economics_results import EconomicsDeployment
-from planner.engine_results import EngineAudit, EngineDeployment
+from planner.estimates.economics.request import EconomicsRequest
+from planner.estimates.serving.request import EngineRequest
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement, Served
 from planner.predictions import OperationLine
@@ -23,6 +28,8 @@ from planner.results import (
     Plan,
     StepTime,
 )
+from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
@@ -34,6 +41,7 @@ from planner.specs.records import (
     NodesFabric,
     TorusFabric,
 )
+from planner.specs.request import Request
 from planner.staging_results import LayerPlacement, StageLine, StagePlan
 from planner.surveys import Frontier, FrontierProof
 from planner.verification_results import Verification
@@ -84,6 +92,12 @@ KINDS: Mapping[type, tuple[str, str]] = {
     LatentAttention: ("mixer", "latent attention"),
     Recurrence: ("mixer", "recurrence"),
     FeedForward: ("ffn", "whole"),
+    Deployment: ("of", "layouts"),
+    EngineDeployment: ("of", "engine"),
+    EconomicsDeployment: ("of", "erdil2025"),
+    Request: ("asks", "layouts"),
+    EngineRequest: ("asks", "engine"),
+    EconomicsRequest: ("asks", "erdil2025"),
     Experts: ("ffn", "experts"),
 }
 """Key and value that tell records apart that stand in the same place."""
@@ -99,3 +113,22 @@ UNVERIFIED: Mapping[type, tuple[str, ...]] = {
     FrontierProof: ("wall_s", "solve_s"),
 }
 """What nobody can recount: seconds of solvers, and their versions."""
+
+
+@cache
+def record_hints(record: type) -> Mapping[str, Any]:
+    """The types of a record's fields, of what is generic the bounds."""
+    return {name: _bounded(hint) for name, hint in get_type_hints(record).items()}
+
+
+def _bounded(hint: Any) -> Any:  # noqa: ANN401
+    if isinstance(hint, TypeVar):
+        return hint.__bound__
+    origin, inner = get_origin(hint), get_args(hint)
+    if isinstance(origin, type) and dataclasses.is_dataclass(origin):
+        return origin
+    if origin is tuple:
+        return tuple[tuple(_bounded(one) for one in inner)]  # type: ignore[misc]
+    if origin in (Union, UnionType):
+        return reduce(operator.or_, [_bounded(one) for one in inner])
+    return hint

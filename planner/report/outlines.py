@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from planner.economics_results import EconomicsDeployment
-from planner.engine_results import EngineDeployment
 from planner.estimates.serving.request import EngineRequest
 from planner.report.words import headline, plural
-from planner.results import Deployment, PhasePlan
+from planner.results import AnyDeployment, AnyRequest, Deployment, PhasePlan
+from planner.results.engines import EngineDeployment
+from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.request import Request
-from planner.surveys import AnyDeployment
 from planner.units import show
 
 _Cell = Callable[[AnyDeployment], str]
@@ -18,9 +17,7 @@ _Cell = Callable[[AnyDeployment], str]
 
 def tpot_of(deployment: AnyDeployment) -> float:
     """Time per output token; of an engine, what is planned against [s]."""
-    if isinstance(deployment, EngineDeployment):
-        return deployment.planned_tpot_s
-    return deployment.tpot_s
+    return deployment.planned_tpot_s
 
 
 def speed_text(deployment: AnyDeployment) -> str:
@@ -124,9 +121,7 @@ def has_prefill(deployment: AnyDeployment) -> bool:
     return not isinstance(deployment, EconomicsDeployment)
 
 
-def run_heads(
-    deployments: Sequence[AnyDeployment], requests: Sequence[Request | EngineRequest]
-) -> list[str]:
+def run_heads(deployments: Sequence[AnyDeployment], requests: Sequence[AnyRequest]) -> list[str]:
     """The columns that say what to run: those in which there was something to choose.
 
     Args:

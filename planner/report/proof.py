@@ -11,7 +11,7 @@ from typing import Protocol
 from planner.certificates import LEAST_MOVED, UNCONFIRMED, Certificate, Proof
 from planner.report.lines import labelled, percent, wrapped
 from planner.report.words import limit_label, plural
-from planner.results import Plan
+from planner.results import AnyPlan
 from planner.units import show
 
 _NO_GAP = 1e-9
@@ -169,7 +169,7 @@ def _screen_lines(proof: Certificate, width: int) -> list[str]:
     return lines
 
 
-def constant_lines(plan: Plan, width: int) -> list[str]:
+def constant_lines(plan: AnyPlan, width: int) -> list[str]:
     """How many values the inputs hold, and which of them nobody published."""
     keys = Counter(_INDEX.sub("", v.key) for v in plan.provenance if v.is_assumed)
     assumed = ", ".join(f"{n} × {key}" if n > 1 else key for key, n in keys.items())

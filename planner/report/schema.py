@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.report.answer_kinds import AnswerKind, Path
 from planner.report.as_json import ANSWER
-from planner.report.json_records import DERIVED, KINDS, RANGES
+from planner.report.json_records import DERIVED, KINDS, RANGES, record_hints
 from planner.report.times import Times
 from planner.specs.ledger import DataFile
 
@@ -137,7 +137,7 @@ def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: A
 
 
 def _properties(record: type, definitions: dict[str, Schema]) -> Schema:
-    hints = get_type_hints(record)
+    hints = record_hints(record)
     properties: dict[str, Schema] = {}
     if record in KINDS:
         key, value = KINDS[record]

@@ -25,7 +25,7 @@ from planner.report.words import (
     plural,
     target_texts,
 )
-from planner.results import Deployment, LimitUse, Mesh, Plan
+from planner.results import Deployment, LayoutPlan, LimitUse, Mesh, served_by
 from planner.specs.quality import quality_words
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches
@@ -63,19 +63,19 @@ _COST: Rows = (
 )
 
 
-def plan_line(plan: Plan) -> str:
+def plan_line(plan: LayoutPlan) -> str:
     """The plan in one line."""
     return f"{plan.deployment.summary}: {headline(plan.deployment)}"
 
 
-def plan_text(plan: Plan, width: int) -> str:
+def plan_text(plan: LayoutPlan, width: int) -> str:
     """The whole report, in lines of at most `width` columns.
 
     Args:
         plan: to report.
         width: columns, 60 or more.
     """
-    best, request = plan.deployment, plan.served
+    best, request = plan.deployment, served_by(plan.request, plan.deployment)
     offered = (request.prefill_batches, request.batches)
     sections = (
         "\n".join([best.summary, *times_lines(plan, width), headline(best)]),
@@ -93,11 +93,11 @@ def plan_text(plan: Plan, width: int) -> str:
     return "\n\n".join(filter(None, sections))
 
 
-def _variant_rows(plan: Plan) -> list[tuple[str, str]]:
+def _variant_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
     """Which model is served where there were several to choose from, and what that loses."""
     if not plan.variants:
         return []
-    served, asked = plan.served.model.name, plan.request.model.name
+    served, asked = served_by(plan.request, plan.deployment).model.name, plan.request.model.name
     rows = [("asked", asked + " (served)" * (served == asked))]
     for one in plan.variants:
         loss = one.quality_loss_fraction
@@ -157,7 +157,7 @@ def _solver_text(options: SolverOptions) -> str:
     )
 
 
-def _mesh_values(plan: Plan) -> dict[str, object]:
+def _mesh_values(plan: LayoutPlan) -> dict[str, object]:
     best = plan.deployment
     is_linked = isinstance(plan.request.cluster.fabric, LinkedFabric)  # one place was looked for
     places = plural(best.mesh.n_positions, "place")
@@ -197,7 +197,7 @@ def _axes_text(best: Deployment) -> str:
     return " ".join(f"{names}={prod(sizes[name] for name in names)}" for names in axes)
 
 
-def _cost_values(plan: Plan) -> dict[str, object]:
+def _cost_values(plan: LayoutPlan) -> dict[str, object]:
     best, cluster = plan.deployment, plan.request.cluster
     return {
         "rent": show(best.usd_per_hour, "USD/h"),
@@ -228,7 +228,7 @@ def _demand_text(best: Deployment) -> str:
     )
 
 
-def _arithmetic_text(plan: Plan) -> str:
+def _arithmetic_text(plan: LayoutPlan) -> str:
     """In what weights are multiplied that the device does not multiply as they are stored."""
     device, stored = plan.request.cluster.device, plan.deployment.weights_format
     used = device.multiplies(stored)
@@ -237,13 +237,14 @@ def _arithmetic_text(plan: Plan) -> str:
     return f"{used}: {device.title} does not multiply {stored}, it saves bytes only"
 
 
-def _quality_text(plan: Plan) -> str:
+def _quality_text(plan: LayoutPlan) -> str:
     """What the formats lose by the model's file."""
     best = plan.deployment
-    return quality_words(plan.served.model, best.weights_format, best.kv_format)
+    served = served_by(plan.request, best)
+    return quality_words(served.model, best.weights_format, best.kv_format)
 
 
-def _limit_lines(plan: Plan) -> list[str]:
+def _limit_lines(plan: LayoutPlan) -> list[str]:
     options = plan.request.options
     late = options.time_limit_s is not None and not options.gap
     late = late and plan.certificate.status != UNCONFIRMED
@@ -269,7 +270,7 @@ def _gain_text(use: LimitUse, *, late: bool) -> str:
     return f"binds: {looser} would gain {percent(use.gain_fraction or 0.0)}"
 
 
-def _alternative_lines(plan: Plan) -> list[str]:
+def _alternative_lines(plan: LayoutPlan) -> list[str]:
     """One line a plan: what it is, and how much of the objective it loses."""
     among = bool(plan.variants)
     model = ("model",) if among else ()

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from planner.audit_results import Audit
-from planner.economics_results import EconomicsPlan
-from planner.engine_results import EngineAudit, EngineConflict, EnginePlan
-from planner.estimates.serving.request import EngineRequest
+from planner.estimates.economics.request import EconomicsRequest
 from planner.placement_results import Placement
 from planner.predictions import Prediction
 from planner.repair_results import Repair
 from planner.report.lines import percent, wrapped
 from planner.report.words import plural
-from planner.results import Conflict, Plan
+from planner.results import AnyRequest, Conflict, Plan
+from planner.results.engines import EngineAudit
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.placement_request import AnyModel
@@ -91,10 +90,7 @@ def _found(answer: object) -> Iterator[Times]:
         answer = answer.placement
     if isinstance(answer, Prediction):
         yield _of_engine(answer.engine, answer.device, answer.kind, answer.measured_by)
-    elif isinstance(answer, EconomicsPlan):
-        mixes = answer.request.served[0].target.model.n_experts > 1
-        yield _of_erdil("mixture" if mixes else "dense")
-    elif isinstance(answer, (Plan, EnginePlan, Audit, EngineAudit, Conflict, EngineConflict)):
+    elif isinstance(answer, (Plan, Audit, EngineAudit, Conflict)):
         yield from _of_request(answer.request)
     elif isinstance(answer, Placement):
         yield from _of_placement(answer)
@@ -102,7 +98,7 @@ def _found(answer: object) -> Iterator[Times]:
         for row in answer.rows:
             yield from _found(row.plan)
     elif isinstance(answer, Frontier):
-        if answer.cost_model.name == "economics" and isinstance(answer.request, Request):
+        if answer.cost_model.name == ERDIL2025.name and isinstance(answer.request, Request):
             yield _of_erdil(_kind(answer.request.model))
         else:
             yield from _of_request(answer.request)
@@ -116,7 +112,10 @@ def _curves(answer: object) -> Iterable[Curve]:
     return [one for one in found if isinstance(one, Curve)] if isinstance(found, Iterable) else ()
 
 
-def _of_request(request: Request | EngineRequest) -> Iterator[Times]:
+def _of_request(request: AnyRequest) -> Iterator[Times]:
+    if isinstance(request, EconomicsRequest):
+        yield _of_erdil("mixture" if request.served[0].target.model.n_experts > 1 else "dense")
+        return
     if isinstance(request, Request):
         yield _of_roofline(request.cluster.device.name, _kind(request.model))
         return

@@ -21,10 +21,6 @@ The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_se
 70 GiB or more is the last.
 """
 
-LAYOUTS, ECONOMICS = "layouts", "economics"
-COST_MODELS = (LAYOUTS, ECONOMICS)
-"""What counts seconds and dollars, the planner's own first."""
-
 N_LARGER_BATCHES = 64
 """Batches that are offered beyond these where only larger ones are asked for."""
 

@@ -37,7 +37,7 @@ _OF_DEVICES = (
     Overruled(
         ECONOMICS,
         ("attainable.layer_overhead", "attainable.roofline_exponent"),
-        "have no effect by `--cost-model economics`: it has launches and a roofline of its own",
+        "have no effect by `--engine erdil2025`: it has launches and a roofline of its own",
     ),
 )
 
@@ -117,7 +117,7 @@ def _of_nodes_elsewhere(fabric: NodesFabric) -> Iterator[Overruled]:
     yield Overruled(ENGINES, tuple(f"nodes.{key}" for key in (*_NETWORKS, *more)), fact)
     tiers = [f"{tier}.{key}" for tier in ("scale_up", "scale_out") for key in _LINKS[1:]]
     tables = ("scale_up.measured",) * (fabric.scale_up_measured is not None)
-    fact = "have no effect by `--cost-model economics`: it knows bandwidths of datasheets"
+    fact = "have no effect by `--engine erdil2025`: it knows bandwidths of datasheets"
     yield Overruled(
         ECONOMICS, tuple(f"nodes.{key}" for key in (*_NETWORKS, *tiers, *more, *tables)), fact
     )

@@ -74,6 +74,10 @@ RUNTIMES: Mapping[str, Runtime] = {
 }
 
 
+LAYOUT_RUNTIMES = (ROOFLINE.name, ERDIL2025.name)
+"""Those that read a model as one shape of layers; engines read it layer by layer."""
+
+
 def runtime_of(name: str) -> Runtime:
     """A runtime by its name; any other is a serving engine of the user's own."""
     return RUNTIMES.get(name) or Runtime(name=name, title=name, schedule=INTERLEAVED)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.quantities import MEMORY, QUANTITIES, objective_of
-from planner.results import Alternative, Considered, Deployment, LimitUse, Plan
+from planner.results import Alternative, Considered, Deployment, LayoutPlan, LimitUse, Plan
 from planner.specs.quality import with_variants
 from planner.specs.request import Request
 from planner.verifier.certificates import certified
@@ -26,7 +26,7 @@ from planner.verifier.meshes import is_counted_off_twice
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
 
-def judge_plan(plan: Plan) -> tuple[Plan, list[Finding]]:
+def judge_plan(plan: LayoutPlan) -> tuple[LayoutPlan, list[Finding]]:
     """The plan that is true of what was chosen, and everything in this one that is not so."""
     requests = {one.model.name: one for one in with_variants(plan.request)}
     served = _request_of(requests, plan.request, plan.deployment)
@@ -125,7 +125,9 @@ def counted_deployment(
     return found, [replace(one, path=(*path, *one.path)) for one in wrong]
 
 
-def _alternative(name: str, says: Alternative, found: Deployment, best: float) -> Alternative:
+def _alternative(
+    name: str, says: Alternative[Deployment], found: Deployment, best: float
+) -> Alternative[Deployment]:
     """The runner-up that is true of its deployment; of rates, the time that it loses."""
     value = objective_of(name).told(found)
     lost = best / value - 1.0 if objective_of(name).is_rate else (value - best) / abs(best)
@@ -136,7 +138,7 @@ def _alternative(name: str, says: Alternative, found: Deployment, best: float) -
     )
 
 
-def _out_of_order(plan: Plan) -> Iterator[Finding]:
+def _out_of_order(plan: LayoutPlan) -> Iterator[Finding]:
     """Runners-up that use the pool as the plan or another does, or stand behind worse ones."""
     met = {_way_to_use(plan.deployment)}
     before = -math.inf
@@ -208,7 +210,7 @@ def _considered(requests: dict[str, Request], says: Considered) -> Considered:
     )
 
 
-def _considered_wrong(plan: Plan, requests: dict[str, Request]) -> Iterator[Finding]:
+def _considered_wrong(plan: LayoutPlan, requests: dict[str, Request]) -> Iterator[Finding]:
     """Variants that are said to be chosen among and were not, or were and are not said.
 
     Where degrees are fixed, variants that cannot have them are left out; only a new search says

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from planner.certificates import Certificate, Proof, Screen
-from planner.engine_results import EngineDeployment
 from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
 from planner.placement_results import (
     Channel,
@@ -40,6 +39,7 @@ from planner.results import (
     Plan,
     StepTime,
 )
+from planner.results.engines import EngineDeployment
 from planner.specs.provenance import Provenance
 from planner.staging_results import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
 
@@ -69,7 +69,7 @@ class Judged:
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request",
-        counted="deployment limits certificate provenance",
+        counted="deployment limits certificate provenance error_fraction n_ties given_up_fraction",
         chosen="alternatives variants",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed",
@@ -112,7 +112,7 @@ FIELDS: Mapping[type, Judged] = {
         how="tokens drafted among those offered; the sum of the powers of the acceptance",
     ),
     Alternative: Judged(
-        counted="objective loss_fraction",
+        counted="objective loss_fraction is_tie",
         chosen="deployment",
         how="a deployment like any other, not better than the plan; that it is the best of its way "
         "is proved",

@@ -29,7 +29,7 @@ COMMANDS = {
     "plan drafts": "--model llama-3.1-70b --topology h100-nvl8-x128 --draft llama-3.1-8b "
     "--latency-target 10ms",
     "plan in vain": "--model llama-3.1-70b --topology h100-nvl8-x512 --latency-target 2ms",
-    "economics": "--cost-model economics --model llama-3-70b --topology h100-nvl8-x128",
+    "economics": "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x128",
     "engine": "--engine vllm --model llama-3.1-70b --topology h100-nvl8-x64 --latency-target 30ms",
     "engine of experts": "--engine vllm --model deepseek-v3 --topology h100-nvl8-x32",
     "engine in vain": "--engine vllm --model llama-3.1-70b --topology h100-nvl8-x32 "

@@ -20,7 +20,7 @@ def answer(monkeypatch):
     """Let the library answer with a plan, or with an error."""
 
     def give(outcome):
-        def fake(model, cluster, **keywords):
+        def fake(model, cluster, engine=None, **keywords):
             if isinstance(outcome, BaseException):
                 raise outcome
             return outcome
@@ -46,7 +46,7 @@ def test_quiet_is_one_line_and_json_is_json(plan, answer):
 def test_every_option_reaches_the_library_in_si_units(plan, monkeypatch):
     asked = {}
 
-    def fake(model, cluster, **keywords):
+    def fake(model, cluster, engine=None, **keywords):
         asked.update(keywords, model=model.name, cluster=cluster.name)
         return PLAN
 

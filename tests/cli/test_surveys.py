@@ -133,7 +133,7 @@ class TestPareto:
 
 
 class TestEconomics:
-    LINE = "--cost-model economics --model llama-3-70b --batch 1,8,64"
+    LINE = "--engine erdil2025 --model llama-3-70b --batch 1,8,64"
 
     def test_a_frontier_says_whose_cost_model_it_is_and_proves_it(self, plan):
         ran = plan(f"pareto {self.LINE} --topology h100-nvl8-x1 --latency-target 12ms")
@@ -145,7 +145,7 @@ class TestEconomics:
     def test_json_is_valid_by_its_schema(self, plan):
         record = json.loads(plan(f"pareto {self.LINE} --topology h100-nvl8-x1 --json").out)
         jsonschema.Draft202012Validator(schema("frontiers")).validate(record)
-        assert record["answer"]["curves"][0]["frontier"]["cost_model"]["name"] == "economics"
+        assert record["answer"]["curves"][0]["frontier"]["cost_model"]["name"] == "erdil2025"
         line = f"compare {self.LINE} --topology h100-nvl8-x1,tpu-v4-1x1x2 --json"
         record = json.loads(plan(line).out)
         jsonschema.Draft202012Validator(schema("comparison")).validate(record)
@@ -223,10 +223,10 @@ BAD = [
     ("pareto --alpha -1", ["`--alpha -1`", "is negative"]),
     ("pareto --alpha 1e9", ["`--alpha 1e9`", "beyond anything real"]),
     ("pareto --by model", ["`--by model`", "no such way to divide"]),
-    ("pareto --cost-model guess", ["`--cost-model guess`", "no such cost model"]),
-    ("pareto --memory in-flight", ["`--memory in-flight`", "`--cost-model economics` only"]),
+    ("pareto --engine guess", ["`--engine guess`", "no such engine"]),
+    ("pareto --memory in-flight", ["`--memory in-flight`", "`--engine erdil2025` only"]),
     ("--memory half", ["`--memory half`", "no such rule"]),
-    ("pareto --cost-model economics --prefill cost", ["`--prefill cost`", "knows decode only"]),
+    ("pareto --engine erdil2025 --prefill cost", ["`--prefill cost`", "knows decode only"]),
     ("pareto --allow-formats bf16 --weights int8", ["`--weights int8`", "`--allow-formats`"]),
     (
         "audit --speed 9tok/s --batch 1 --memory in-flight",

@@ -20,7 +20,7 @@ POOL = "--topology h100-nvl8-x1"
 ON_DEVICES = {
     "plan": f"{MODEL} {POOL} --batch 8 --latency-target 30ms --json",
     "engine": f"{MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
-    "economics": f"{MODEL} {POOL} --cost-model economics --batch 8 --json",
+    "economics": f"{MODEL} {POOL} --engine erdil2025 --batch 8 --json",
     "place": f"place {MODEL} {POOL} --batch 8 --json",
     "predict by device": f"predict {MODEL} --device h100-sxm --batch 8 --json",
     "predict by topology": f"predict {MODEL} {POOL} --tp 4 --batch 8 --json",

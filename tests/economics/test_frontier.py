@@ -8,15 +8,15 @@ from math import ceil
 import pytest
 
 from planner import NoPlanError, RequestError, frontier
-from planner.economics.asking import economics_request
-from planner.economics.planning import plan_economics
 from planner.equations.speculation import expected_tokens
 from planner.estimates.economics.choices import tables_of
 from planner.estimates.economics.recount import Way, count_bytes, count_pass
+from planner.planning import plan
 from planner.report.as_csv import frontiers_csv
 from planner.report.comparison import comparison_text
 from planner.report.frontiers import frontiers_text
 from planner.report.page import page
+from planner.runtimes.erdil_requests import economics_request
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import SolverOptions, Speculation, Targets
 from tests.programs.test_tradeoff import non_dominated
@@ -33,7 +33,7 @@ DRAFT = Speculation(draft=load_model("llama-3-8b"))
 
 
 def traced(model=LLAMA, cluster=POOL, **choices):
-    filled = {"batches": BATCHES, "cost_model": "economics"} | choices
+    filled = {"batches": BATCHES, "engine": "erdil2025"} | choices
     return frontier(model, cluster, **filled)
 
 
@@ -96,7 +96,7 @@ def test_every_point_is_proved_and_every_candidate_accounted_for():
 def test_the_cheapest_point_within_a_target_is_the_plan_for_it(speculation):
     targets = Targets(tpot_s=0.014)
     found = traced(targets=targets, speculation=speculation)
-    best = plan_economics(LLAMA, POOL, batches=BATCHES, targets=targets, speculation=speculation)
+    best = plan(LLAMA, POOL, "erdil2025", batches=BATCHES, targets=targets, speculation=speculation)
     assert found.points[found.at_target].y == pytest.approx(best.deployment.usd_per_token, rel=1e-9)
 
 
@@ -151,8 +151,8 @@ def test_counting_memory_as_the_paper_does_lets_more_fit():
     ("choices", "option"),
     [
         ({"x": "ttft"}, "--x"),
-        ({"cluster": load_cluster("tpu-v4-2x2x2")}, "--cost-model"),
-        ({"cost_model": "guess"}, "--cost-model"),
+        ({"cluster": load_cluster("tpu-v4-2x2x2")}, "--engine"),
+        ({"engine": "guess"}, "--engine"),
         ({"memory": "none"}, "--memory"),
         ({"targets": Targets(ttft_s=1.0)}, "--ttft-target"),
     ],

@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 
 from planner.cli import main
-from planner.engine.asking import clock_of, machines_of
-from planner.engine.planning import asked_of, plan_engine
-from planner.engine_results import EnginePlan
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.request import AskedDrafting
 from planner.estimates.serving.serving import Traffic
+from planner.planning import plan
 from planner.predicting import Speculating, predict
+from planner.results import EnginePlan
+from planner.runtimes.engine_requests import clock_of, machines_of
+from planner.runtimes.engines import engine_candidates
 from planner.specs.architecture import Architecture
 from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
@@ -41,7 +42,7 @@ model, cluster = cache(load_architecture), cache(load_cluster)
 
 
 def planned(name: str, pool: str, engine: str, **asked: object) -> EnginePlan:
-    return plan_engine(model(name), cluster(pool), engine, workload=WORK, **asked)
+    return plan(model(name), cluster(pool), engine, workload=WORK, **asked)
 
 
 def by_loops(served: Architecture, pool: str, engine: str, tpot_s: float) -> float:
@@ -141,7 +142,7 @@ def test_overlap_is_taken_where_messages_take_long():
 def test_a_hundred_thousand_deployments_with_drafts_and_overlap_take_five_seconds():
     """CPU seconds of one core, for each 100,000 of those that fit."""
     spec = cluster("h200-nvl8-x4")
-    planner = asked_of(
+    (planner,) = engine_candidates(
         model("deepseek-v3"),
         spec,
         "sglang",
@@ -160,7 +161,7 @@ def test_a_hundred_thousand_deployments_with_drafts_and_overlap_take_five_second
         drafting=EAGLE,
     )
     began_s = time.process_time()
-    found = choices(planner.models[0], clock_of(planner.machines), planner.request)
+    found = choices(planner.model, clock_of(planner.machines), planner.request)
     spent_s = time.process_time() - began_s
     assert found.n_drafted.max() == 3
     assert found.table.overlaps.any()
@@ -170,7 +171,7 @@ def test_a_hundred_thousand_deployments_with_drafts_and_overlap_take_five_second
 def test_the_best_of_a_model_and_its_variant_is_the_better_of_both():
     base, variant = model("llama-3.1-8b"), model(WIDTH)
     each = [
-        plan_engine(one, cluster("h100-nvl8-x1"), "vllm", workload=WORK, **SMALL)
+        plan(one, cluster("h100-nvl8-x1"), "vllm", workload=WORK, **SMALL)
         for one in (base, variant)
     ]
     both = planned("llama-3.1-8b", "h100-nvl8-x1", "vllm", variants=[variant], **SMALL)

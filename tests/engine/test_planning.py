@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from planner.cli import main
-from planner.engine.asking import clock_of, engine_request, machines_of
-from planner.engine.planning import plan_engine
-from planner.engine_results import EnginePlan
 from planner.errors import NoPlanError, RequestError, SolverError
-from planner.estimates.serving.choices import choices, choices_of
+from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.request import CHUNKS, AskedDrafting
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
+from planner.planning import plan
 from planner.predicting import predict
+from planner.results import EnginePlan
+from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
 from planner.specs.defaults import DEFAULT_BATCHES
 from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
@@ -46,7 +46,7 @@ model, cluster = cache(load_architecture), cache(load_cluster)
 def planned(
     name: str, pool: str, engine: str = "vllm", workload: Workload = WORK, **asked: object
 ) -> EnginePlan:
-    return plan_engine(model(name), cluster(pool), engine, workload=workload, **asked)
+    return plan(model(name), cluster(pool), engine, workload=workload, **asked)
 
 
 def value_of(plan: EnginePlan) -> float:
@@ -367,13 +367,13 @@ def test_degrees_that_cut_nothing_are_refused():
 
 def test_arrays_that_say_otherwise_are_found_out(monkeypatch):
     """The second opinion has an opinion."""
-    from planner.engine import planning
+    from planner.runtimes import engines
 
     def wrong(*args: object, **kwargs: object) -> object:
-        found = choices_of(*args, **kwargs)
+        found = choices(*args, **kwargs)
         return replace(found, tpot_s=found.tpot_s * 1.001)
 
-    monkeypatch.setattr(planning, "choices_of", wrong)
+    monkeypatch.setattr(engines, "choices", wrong)
     with pytest.raises(SolverError, match="TPOT"):
         planned("qwen3-8b", "h100-nvl8-x1")
 

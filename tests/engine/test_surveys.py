@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from planner.cli import main
-from planner.engine.auditing import audit_engine
-from planner.engine.planning import asked_of, plan_engine
-from planner.engine_comparing import compare_engines, engine_frontiers
-from planner.engine_results import EngineAudit
+from planner.comparing import compare, frontiers
+from planner.engine_audit import audit_engine
 from planner.errors import NoPlanError, RequestError
-from planner.pareto import engine_frontier
+from planner.pareto import frontier
+from planner.planning import plan
 from planner.programs.engine import pose_engine
+from planner.results.engines import EngineAudit
+from planner.runtimes.engines import engine_candidates
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import Workload
 from planner.specs.request import Degrees, SolverOptions, Targets
@@ -30,7 +31,7 @@ model, cluster = cache(load_architecture), cache(load_cluster)
 
 def staircase(name: str, x: str, y: str, targets: Targets) -> list[tuple[float, float]]:
     """Every pair that no other is as good as in both, slowest first, by enumeration."""
-    planner = asked_of(
+    (planner,) = engine_candidates(
         model(name),
         cluster(POOL),
         ENGINE,
@@ -44,7 +45,7 @@ def staircase(name: str, x: str, y: str, targets: Targets) -> list[tuple[float, 
         prefer="objective",
         options=SolverOptions(),
     )
-    found = planner.choices()
+    found = planner.choices
     posed = pose_engine(found, planner.request, objective=y)
     delay = {"latency": found.tpot_high_s, "ttft": found.ttft_high_s}[x]
     in_flight = found.table.batch * found.table.n_data
@@ -74,7 +75,7 @@ def staircase(name: str, x: str, y: str, targets: Targets) -> list[tuple[float, 
 )
 def test_the_frontier_is_the_staircase_of_all(name, x, y):
     targets = Targets(n_devices=6)
-    found = engine_frontier(
+    found = frontier(
         model(name), cluster(POOL), ENGINE, x=x, y=y, targets=targets, confidence=0.9, **SMALL
     )
     expected = staircase(name, x, y, targets)
@@ -87,18 +88,18 @@ def test_the_frontier_is_the_staircase_of_all(name, x, y):
 
 def test_a_frontier_of_an_engine_has_its_own_axes():
     with pytest.raises(RequestError) as caught:
-        engine_frontier(model("qwen3-8b"), cluster(POOL), x="cost", y="batch", alpha=-1.0)
+        frontier(model("qwen3-8b"), cluster(POOL), "vllm", x="cost", y="batch", alpha=-1.0)
     assert {problem.where for problem in caught.value.problems} >= {"--x", "--y", "--alpha"}
 
 
 def test_nothing_that_fits_has_no_frontier():
     with pytest.raises(NoPlanError):
-        engine_frontier(model("deepseek-v3"), cluster(POOL), "vllm", **SMALL)
+        frontier(model("deepseek-v3"), cluster(POOL), "vllm", **SMALL)
 
 
 def test_engines_are_compared_by_their_own_plans():
     names = ("vllm", "sglang")
-    found = compare_engines(
+    found = compare(
         [model("qwen3-8b")],
         [cluster(POOL)],
         names,
@@ -110,7 +111,7 @@ def test_engines_are_compared_by_their_own_plans():
         options=SolverOptions(),
     )
     each = [
-        plan_engine(model("qwen3-8b"), cluster(POOL), name, targets=Targets(tpot_s=0.02), **SMALL)
+        plan(model("qwen3-8b"), cluster(POOL), name, targets=Targets(tpot_s=0.02), **SMALL)
         for name in names
     ]
     assert [row.case.engine for row in found.rows] == list(names)
@@ -121,7 +122,7 @@ def test_engines_are_compared_by_their_own_plans():
 
 
 def test_a_case_without_measured_kernels_says_so_beside_the_others():
-    found = engine_frontiers(
+    found = frontiers(
         [model("qwen3-8b")], [cluster(POOL), cluster("tpu-v4-2x2x1")], ["vllm"], **SMALL
     )
     assert found[0].frontier is not None
@@ -154,13 +155,13 @@ def test_what_runs_as_predicted_is_as_predicted():
 
 def test_the_best_of_an_audit_are_plans_of_the_pool():
     found = audited(50.0)
-    plan = plan_engine(
+    best = plan(
         model("qwen3-8b"), cluster(POOL), "vllm", workload=WORK, targets=Targets(tpot_s=1 / 50.0)
     )
     assert found.equal_speed is not None
-    assert found.equal_speed.usd_per_token == pytest.approx(plan.deployment.usd_per_token)
+    assert found.equal_speed.usd_per_token == pytest.approx(best.deployment.usd_per_token)
     assert found.cost_factor == pytest.approx(
-        found.observed_usd_per_token / plan.deployment.usd_per_token
+        found.observed_usd_per_token / best.deployment.usd_per_token
     )
     assert found.equal_cost is not None
     assert found.equal_cost.usd_per_token <= found.observed_usd_per_token * (1 + 1e-9)
@@ -198,7 +199,7 @@ def test_options_reach_the_frontier_and_its_files(tmp_path, capsys):
 
 def test_the_preferred_point_changes_with_the_worth_of_speed():
     found = [
-        engine_frontier(model("qwen3-8b"), cluster(POOL), alpha=alpha, **SMALL)
+        frontier(model("qwen3-8b"), cluster(POOL), "vllm", alpha=alpha, **SMALL)
         for alpha in (0.0, 100.0)
     ]
     assert found[0].preferred == 0

@@ -62,7 +62,10 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     return {
         "plan": (planner.plan, {"model": model, "cluster": pool, "prefill_batches": (1,), **asked}),
         "plan on a torus": (planner.plan, {"model": model, "cluster": torus, **few}),
-        "plan_engine": (planner.plan_engine, {"model": layered, "cluster": pool, **asked}),
+        "plan_engine": (
+            planner.plan,
+            {"model": layered, "cluster": pool, "engine": "vllm", **asked},
+        ),
         "frontier": (planner.frontier, {"model": model, "cluster": pool, "alpha": 3.0, **few}),
         "compare": (planner.compare, {"models": [model], "clusters": [pool], **few}),
         "place": (planner.place, {"cluster": pool, "models": served, "state": state, **few}),

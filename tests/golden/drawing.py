@@ -145,29 +145,27 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         " --latency-target 40ms --batch 8,64",
     ),
     "plan_economics": (
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4 --latency-target 20ms",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4 --latency-target 1ms",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4 --objective latency",
-        "--cost-model economics --model llama-3.1-405b --topology h100-nvl8-x4"
-        " --memory one-microbatch",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4 --draft llama-3-8b"
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --latency-target 20ms",
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4",
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --latency-target 1ms",
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --objective latency",
+        "--engine erdil2025 --model llama-3.1-405b --topology h100-nvl8-x4 --memory one-microbatch",
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --draft llama-3-8b"
         " --latency-target 8ms",
-        "--cost-model economics --model deepseek-v3 --topology h100-nvl8-x16 --latency-target 40ms",
-        "--cost-model economics --model mixtral-8x22b --topology h100-nvl8-x4 --weights fp8"
+        "--engine erdil2025 --model deepseek-v3 --topology h100-nvl8-x16 --latency-target 40ms",
+        "--engine erdil2025 --model mixtral-8x22b --topology h100-nvl8-x4 --weights fp8"
         " --latency-target 20ms",
-        "--cost-model economics --model llama-3-70b --topology a100-nvl8-x2"
-        " --max-cost '$0.3/Mtoken'",
-        "--cost-model economics --model llama-3-70b --topology a100-nvl8-x2"
+        "--engine erdil2025 --model llama-3-70b --topology a100-nvl8-x2 --max-cost '$0.3/Mtoken'",
+        "--engine erdil2025 --model llama-3-70b --topology a100-nvl8-x2"
         " --max-cost '$3/Mtoken' --objective throughput",
-        "--cost-model economics --model gpt-3 --topology h200-nvl8-x2 --max-devices 8"
+        "--engine erdil2025 --model gpt-3 --topology h200-nvl8-x2 --max-devices 8"
         " --input 1024"
         " --latency-target 40ms",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4 --min-batch 64"
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --min-batch 64"
         " --allow-formats bf16,fp8 --latency-target 30ms",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x1 --solver cpsat"
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x1 --solver cpsat"
         " --batch 1,8,64",
-        "--cost-model economics --model gpt-4-speculated --topology h100-nvl8-x8"
+        "--engine erdil2025 --model gpt-4-speculated --topology h100-nvl8-x8"
         " --latency-target 50ms --batch 1,8,64,512",
     ),
     "pareto": (
@@ -187,10 +185,10 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         "pareto --model mixtral-8x7b --topology h100-nvl8-x1 --batch 1,16,64,256 --alpha 2",
         "pareto --model llama-3.1-8b --topology h100-nvl8-x1 --variants all --max-quality-loss 8%"
         " --batch 1,16,64,256",
-        "pareto --cost-model economics --model llama-3-70b --topology h100-nvl8-x4",
-        "pareto --cost-model economics --model llama-3-70b --topology h100-nvl8-x1"
+        "pareto --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4",
+        "pareto --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x1"
         " --batch 1,8,64 --by weights",
-        "pareto --cost-model economics --model mixtral-8x7b --topology h100-nvl8-x2"
+        "pareto --engine erdil2025 --model mixtral-8x7b --topology h100-nvl8-x2"
         " --batch 1,8,64 --y rent",
         "pareto --engine vllm --model qwen3-32b --topology h100-nvl8-x1",
         "pareto --engine vllm --model qwen3-32b --topology h100-nvl8-x1 --batch 1,8,64"
@@ -225,9 +223,9 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         + FEW,
         "compare --engine vllm,sglang --model qwen3-32b --topology h100-nvl8-x1"
         " --latency-target 1ms",
-        "compare --cost-model economics --model llama-3-70b --topology h100-nvl8-x4,a100-nvl8-x2"
+        "compare --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4,a100-nvl8-x2"
         " --batch 1,8,64 --latency-target 30ms",
-        "compare --cost-model economics --model llama-3-70b --topology h100-nvl8-x1 --by weights"
+        "compare --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x1 --by weights"
         " --batch 1,8,64",
     ),
     "audit": (
@@ -411,8 +409,8 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         "--engine vllm --model palm-540b --topology h100-nvl8-x16",
         "--engine vllm --model llama-3.1-8b --topology tpu-v4-2x2x2",
         "--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --demand 9tok/s",
-        "--cost-model economics --model llama-3-70b --topology h100-nvl8-x4 --demand 9tok/s",
-        "--cost-model economics --model llama-3-70b --topology tpu-v4-2x2x2",
+        "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --demand 9tok/s",
+        "--engine erdil2025 --model llama-3-70b --topology tpu-v4-2x2x2",
         "--model llama-3.1-8b --topology h100-nvl8-x1 --confidence 90%",
         "--model llama-3.1-8b --topology h100-nvl8-x1 --hit-rate 10%",
         "--model llama-3-70b --topology h100-nvl8-x4 --draft mixtral-8x7b",
@@ -476,7 +474,7 @@ def _engines(rng: random.Random, n: int) -> Iterator[Words]:
 def _economics(rng: random.Random, n: int) -> Iterator[Words]:
     for _ in range(n):
         yield _joined(
-            f"--cost-model economics --model {rng.choice(('llama-3-8b', 'gpt-3', *ROUTED))}",
+            f"--engine erdil2025 --model {rng.choice(('llama-3-8b', 'gpt-3', *ROUTED))}",
             f"--topology {rng.choice(('h100-nvl8-x2', 'a100-nvl8-x1', 'b200-nvl8-x1'))} {FEW}",
             _target(rng, ("10ms", "30ms", "1ms")),
             rng.choice(TOKENS),

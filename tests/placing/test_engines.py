@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from planner.engine.planning import plan_engine
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.placing.asking import placement_request
 from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
 from planner.placing.searching import offered
+from planner.planning import plan
 from planner.report.as_json import answer_json, dumps
 from planner.report.floorplan_page import placement_page
 from planner.report.placement import placement_text
@@ -43,7 +43,7 @@ def test_a_replica_is_what_the_engine_itself_is_planned_to_be():
     """The best of four devices: the same degrees, batch, memory and times as `plan_engine` has."""
     placed = _place(replicas=1, most_devices=4, limits={"devices": 4})
     (recipe,) = placed.recipes
-    alone = plan_engine(
+    alone = plan(
         load_architecture("llama-3.1-70b"),
         load_cluster("h100-nvl8-x2"),
         workload=CHAT,

@@ -17,7 +17,6 @@ from planner import (
     load_model,
     plan,
 )
-from planner.engine.planning import plan_engine
 from planner.report.terminal import plan_text
 
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=128)
@@ -87,7 +86,7 @@ def test_four_bits_of_a_model_are_those_of_engines():
     pool = load_cluster("b200-nvl8-x1")
     model = load_architecture("qwen3-32b")
     found = [
-        plan_engine(model, pool, "vllm", weights_formats=[name], **asked).deployment
+        plan(model, pool, "vllm", weights_formats=[name], **asked).deployment
         for name in ("fp4", "nvfp4")
     ]
     assert found[0].tpot_s == found[1].tpot_s

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner import NoPlanError, RequestError, Targets, frontier, plan, plan_engine
+from planner import NoPlanError, RequestError, Targets, frontier, plan
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.targets import Layouts, PhaseLayout
 from planner.verifier.plans import judge_plan
@@ -103,7 +103,7 @@ def test_the_command_of_a_hint_keeps_the_layout():
 def test_an_engine_refuses_the_name_of_a_layout():
     model = load_architecture("llama-3.1-8b")
     with pytest.raises(RequestError) as caught:
-        plan_engine(model, load_cluster("h100-nvl8-x1"), targets=asking(decode=("WS 1D", None)))
+        plan(model, load_cluster("h100-nvl8-x1"), "vllm", targets=asking(decode=("WS 1D", None)))
     assert [one.where for one in caught.value.problems] == ["--layout"]
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from planner import NoPlanError, RequestError, Targets, Workload, load_architecture, plan
-from planner.economics.planning import plan_economics
-from planner.engine.planning import plan_engine
 from planner.specs.models import ModelSpec
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.variants import Variant
@@ -78,7 +76,7 @@ def test_engines_plan_both_alike(name: str, engine: str) -> None:
     asked = {"workload": WORKLOAD, "targets": TARGETS, "batches": BATCHES, "chunks": (8192,)}
     pool = load_cluster(POOL)
     named, read = (
-        answer(lambda one=one: plan_engine(one, pool, engine, **asked))
+        answer(lambda one=one: plan(one, pool, engine, **asked))
         for one in both(name, load_architecture)
     )
     if isinstance(named, list):
@@ -95,7 +93,7 @@ def test_engines_plan_both_alike(name: str, engine: str) -> None:
 def test_the_economics_model_plans_both_alike(name: str) -> None:
     pool = load_cluster(POOL)
     named, read = (
-        answer(lambda one=one: plan_economics(one, pool, batches=BATCHES).deployment)
+        answer(lambda one=one: plan(one, pool, "erdil2025", batches=BATCHES).deployment)
         for one in both(name, load_model)
     )
     assert named == read
@@ -123,7 +121,7 @@ class TestDiffusion:
         model: ModelSpec = decoded_by_diffusion(load_model)
         pool = load_cluster("h100-nvl8-x1")
         self.refused(lambda: plan(model, pool))
-        self.refused(lambda: plan_economics(model, pool))
+        self.refused(lambda: plan(model, pool, "erdil2025"))
         own = load_model("llama-3.1-8b")
         self.refused(lambda: plan(own, pool, variants=[model]), "--variants")
 
@@ -133,6 +131,6 @@ class TestDiffusion:
     def test_an_engine_takes_fewer_passes_for_a_token(self) -> None:
         asked = {"batches": (8,), "chunks": (8192,), "targets": Targets()}
         pool = load_cluster("h100-nvl8-x1")
-        plain = plan_engine(load_architecture("llama-3.1-8b"), pool, "vllm", **asked)
-        blocks = plan_engine(decoded_by_diffusion(load_architecture), pool, "vllm", **asked)
+        plain = plan(load_architecture("llama-3.1-8b"), pool, "vllm", **asked)
+        blocks = plan(decoded_by_diffusion(load_architecture), pool, "vllm", **asked)
         assert blocks.deployment.tpot_s.value != plain.deployment.tpot_s.value

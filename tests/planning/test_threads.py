@@ -35,7 +35,7 @@ ASKED = {
     "no plan": lambda: planner.plan(large, pool, targets=Targets(tpot_s=1e-6), **few),
     "frontier": lambda: planner.frontier(small, torus, **few),
     "compare": lambda: planner.compare([small, large], [pool], **few),
-    "engine": lambda: planner.plan_engine(layered, pool, **few),
+    "engine": lambda: planner.plan(layered, pool, "vllm", **few),
     "place": lambda: planner.place(pool, Serve(model=small, demand_tokens_per_s=2000.0), **few),
     "slices": lambda: planner.place(torus, Serve(model=small, replicas=1), **few),
     "repair": lambda: planner.repair(standing, state=State(failed=("node0/gpu0",))),

@@ -15,13 +15,11 @@ import pytest
 from planner import deadlines
 from planner.audit import audit
 from planner.comparing import compare
-from planner.economics.planning import plan_economics
-from planner.engine.planning import plan_engine
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates import candidates
 from planner.estimates.serving import choices
 from planner.explain import EXPLAINED, UNEXPLAINED
-from planner.pareto import engine_frontier, frontier
+from planner.pareto import frontier
 from planner.placing.asking import Serve
 from planner.placing.planning import place
 from planner.planning import plan
@@ -193,8 +191,8 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
     monkeypatch.setattr(choices, "ROWS_AT_ONCE", 8)
     asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
     small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
-    whole = plan_engine(*asked, **small, options=limited(ENOUGH))
-    cut = plan_engine(*asked, **small, options=limited(5))
+    whole = plan(*asked, **small, options=limited(ENOUGH))
+    cut = plan(*asked, **small, options=limited(5))
     assert whole.certificate.status == "optimal"
     assert cut.certificate.status == "feasible"
     assert cut.certificate.objective >= whole.certificate.objective
@@ -202,7 +200,7 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
     assert {use.gain_fraction for use in cut.limits} == {None}
     assert cut.alternatives == ()
     with pytest.raises(OutOfTimeError):
-        plan_engine(*asked, **small, targets=Targets(tpot_s=1e-5), options=limited(5))
+        plan(*asked, **small, targets=Targets(tpot_s=1e-5), options=limited(5))
 
 
 def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatch):
@@ -211,8 +209,8 @@ def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatc
     asked = load_architecture("llama-3.1-70b"), cluster("h100-nvl8-x1")
     small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
     with pytest.raises(OutOfTimeError):
-        engine_frontier(*asked, **small, options=limited(2))
-    assert engine_frontier(*asked, **small, options=limited(ENOUGH)).points
+        frontier(*asked, **small, options=limited(2))
+    assert frontier(*asked, **small, options=limited(ENOUGH)).points
 
 
 def test_stages_without_time_to_write_their_program_are_exit_3(monkeypatch):
@@ -227,7 +225,7 @@ def test_stages_without_time_to_write_their_program_are_exit_3(monkeypatch):
 
 def test_economics_without_time_to_evaluate_is_exit_3():
     with pytest.raises(OutOfTimeError):
-        plan_economics(*ASKED, workload=WORKLOAD, batches=(1, 16), options=limited(1))
+        plan(*ASKED, "erdil2025", workload=WORKLOAD, batches=(1, 16), options=limited(1))
 
 
 def test_a_placement_of_the_ways_that_were_made_claims_no_bound():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.comparing import compare, frontiers
-from planner.economics.planning import plan_economics
+from planner.planning import plan
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Targets
 
@@ -13,15 +13,21 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64)
 DRAFT = Speculation(draft=load_model("llama-3-8b"))
 TARGETS = Targets(tpot_s=0.030)
 
-ECONOMICS_PLAN = plan_economics(
-    LLAMA, POOL, batches=BATCHES, speculation=DRAFT, targets=TARGETS, objective="latency"
+ECONOMICS_PLAN = plan(
+    LLAMA,
+    POOL,
+    "erdil2025",
+    batches=BATCHES,
+    speculation=DRAFT,
+    targets=TARGETS,
+    objective="latency",
 )
-ECONOMICS_ALONE = plan_economics(LLAMA, POOL, batches=BATCHES, targets=TARGETS)
+ECONOMICS_ALONE = plan(LLAMA, POOL, "erdil2025", batches=BATCHES, targets=TARGETS)
 (ECONOMICS_CURVE,), (ECONOMICS_MIXTURE,) = (
     frontiers(
         [model],
         [POOL],
-        cost_model="economics",
+        engines=("erdil2025",),
         batches=BATCHES,
         speculation=Speculation(draft=load_model(draft)),
         targets=TARGETS,
@@ -29,7 +35,7 @@ ECONOMICS_ALONE = plan_economics(LLAMA, POOL, batches=BATCHES, targets=TARGETS)
     )
     for model, draft in ((LLAMA, "llama-3-8b"), (MIXTRAL, "mixtral-8x7b"))
 )
-ECONOMICS_MISSING, *_ = frontiers([LLAMA], [TORUS, POOL], cost_model="economics", batches=BATCHES)
+ECONOMICS_MISSING, *_ = frontiers([LLAMA], [TORUS, POOL], engines=("erdil2025",), batches=BATCHES)
 ECONOMICS_COMPARISON = compare(
-    [LLAMA, MIXTRAL], [POOL, TORUS], cost_model="economics", batches=BATCHES, targets=TARGETS
+    [LLAMA, MIXTRAL], [POOL, TORUS], engines=("erdil2025",), batches=BATCHES, targets=TARGETS
 )

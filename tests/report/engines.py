@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from planner.engine.auditing import audit_engine
-from planner.engine.planning import plan_engine
-from planner.engine_comparing import engine_frontiers
-from planner.engine_results import EngineConflict, EnginePlan
+from planner.comparing import frontiers
+from planner.engine_audit import audit_engine
 from planner.errors import NoPlanError
+from planner.planning import plan
+from planner.results import Conflict, EnginePlan
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.request import Degrees, Targets
 
 
 def planned(tpot_s: float, **asked: object) -> EnginePlan:
     model, cluster = load_architecture("qwen3-8b"), load_cluster("h100-nvl8-x1")
-    return plan_engine(model, cluster, targets=Targets(tpot_s=tpot_s), **asked)
+    return plan(model, cluster, "vllm", targets=Targets(tpot_s=tpot_s), **asked)
 
 
-def conflict(tpot_s: float) -> EngineConflict:
+def conflict(tpot_s: float) -> Conflict:
     with pytest.raises(NoPlanError) as caught:
         planned(tpot_s)
-    found: EngineConflict = caught.value.conflict
+    found: Conflict = caught.value.conflict
     return found
 
 
@@ -34,7 +34,7 @@ ENGINE_AUDIT = audit_engine(
     degrees=Degrees(tensor=2),
     batch=8,
 )
-(ENGINE_CURVE,) = engine_frontiers(
+(ENGINE_CURVE,) = frontiers(
     [load_architecture("qwen3-8b")],
     [load_cluster("h100-nvl8-x1")],
     ["vllm"],

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.economics.planning import plan_economics
+from planner import planning
 from planner.report.economics import economics_line, economics_text
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Targets
@@ -15,9 +15,10 @@ from planner.specs.request import Speculation, Targets
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_economics(
+    return planning.plan(
         load_model("deepseek-v3"),
         load_cluster("h100-nvl8-x4"),
+        "erdil2025",
         targets=Targets(tpot_s=0.030),
         weights_formats=("fp8",),
         speculation=Speculation(draft=replace(load_model("llama-3-8b"), vocab_size=129_280)),

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 
 from planner import Targets, place, plan
-from planner.economics.planning import plan_economics
-from planner.engine.planning import plan_engine
 from planner.errors import RequestError
 from planner.pareto import frontier
 from planner.predicting import impossible
@@ -85,7 +83,7 @@ ENGINES = Workload(n_input_tokens=40_960, n_output_tokens=2)
 def test_the_reference_model_refuses_it():
     pool = load_cluster("h100-nvl8-x1")
     ((_, value, _),) = problems_of(
-        plan_economics, load_model("qwen3-8b"), pool, workload=ENGINES, batches=(1,)
+        plan, load_model("qwen3-8b"), pool, "erdil2025", workload=ENGINES, batches=(1,)
     )
     assert value == "qwen3-8b"
 
@@ -94,7 +92,7 @@ def test_an_engine_refuses_it_and_names_its_variants():
     pool, model = load_cluster("h100-nvl8-x1"), load_architecture("qwen3-8b")
     said = Variant(of="qwen3-8b", how="pruned", quality="none")
     found = problems_of(
-        plan_engine,
+        plan,
         model,
         pool,
         "vllm",

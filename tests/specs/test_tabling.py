@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
-from planner import RequestError, load_architecture, load_cluster, load_model, plan, plan_engine
+from planner import RequestError, load_architecture, load_cluster, load_model, plan
 from planner.specs.listing import list_clusters, list_models
 from planner.specs.records import NodesFabric
 from planner.specs.tabling import (
@@ -133,7 +133,7 @@ def test_classes_of_layers_that_do_not_fit_are_refused():
         layers=(replace(layers, mixer=replace(layers.mixer, n_kv_heads=5)),),
     )
     with pytest.raises(RequestError) as caught:
-        plan_engine(odd, POOL)
+        plan(odd, POOL, "vllm")
     told = [(one.where, one.key) for one in caught.value.problems]
     assert told == [
         ("model", "order[31]"),

@@ -79,9 +79,9 @@ def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> Ec
     device, fabric = cluster.device, cluster.fabric
     if not isinstance(fabric, NodesFabric):
         fact = "is not made of nodes, and the reference model knows no other pools"
-        remedy = "name a pool of nodes, like `h100-nvl8-x4`, or leave out `--cost-model`"
+        remedy = "name a pool of nodes, like `h100-nvl8-x4`, or leave out `--engine`"
         raise RequestError(
-            [Problem(where="--cost-model", value=cluster.name, fact=fact, remedy=remedy)]
+            [Problem(where="--engine", value=cluster.name, fact=fact, remedy=remedy)]
         )
     rates = {8 * FORMAT_BYTES[name]: _peak_of(device, name) for name in weights_formats}
     return EconomicsDevice(

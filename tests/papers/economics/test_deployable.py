@@ -14,10 +14,13 @@ from functools import cache
 
 import pytest
 
-from planner.economics.planning import plan_decode
-from planner.economics_results import EconomicsDeployment, EconomicsPlan
 from planner.equations.economics.search import Draft, grid_optimum
 from planner.estimates.economics.request import Drafting, EconomicsRequest, Served
+from planner.planning import decide
+from planner.results import ErdilPlan
+from planner.results.erdil2025 import EconomicsDeployment
+from planner.runtimes.candidates import Among
+from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.specs.request import DEFAULT_BATCHES, SolverOptions, Targets
 from tests.papers.economics import facts, rows
 from tests.papers.economics.rows import Row
@@ -52,12 +55,16 @@ def asked(model: str, device: str = "H100", *, draft: str = "", **changes) -> Ec
 
 
 @cache
-def planned(model: str, device: str = "H100", draft: str = "") -> EconomicsPlan:
-    return plan_decode(asked(model, device, draft=draft))
+def planned_decode(request: EconomicsRequest) -> ErdilPlan:
+    return decide(Among(parts=(ErdilCandidates(request=request),)))
+
+
+def planned(model: str, device: str = "H100", draft: str = "") -> ErdilPlan:
+    return planned_decode(asked(model, device, draft=draft))
 
 
 def fastest(model: str, *, draft: str = "", **changes) -> EconomicsDeployment:
-    return plan_decode(asked(model, draft=draft, **changes)).deployment
+    return planned_decode(asked(model, draft=draft, **changes)).deployment
 
 
 @pytest.mark.parametrize("row", FASTEST, ids=str)
@@ -84,7 +91,7 @@ def test_integers_are_faster_where_the_papers_lists_are_too_coarse(
 ):
     """The grid finds 105.5 tokens a second on 102 V100, and 214.7 on 14 H100 for DeepSeek-V3."""
     request = asked(model, device, targets=Targets(n_devices=n_devices))
-    found = 1 / plan_decode(request).deployment.tpot_s
+    found = 1 / planned_decode(request).deployment.tpot_s
     assert round(found, 1) >= tokens_per_s
     table = next(
         row.value
@@ -105,7 +112,7 @@ def cpu_s(run: Callable[[], object]) -> float:
 def test_search_with_proof_takes_a_tenth_of_the_cpu_time_of_the_papers_grid(model: str, capsys):
     """Both in this process; whole plans, with what limits cost and the next best ones."""
     planned("Llama_3_8B")  # solvers are loaded
-    ours = min(cpu_s(lambda: plan_decode(asked(model))) for _ in range(5))
+    ours = min(cpu_s(lambda: planned_decode(asked(model))) for _ in range(5))
     theirs = cpu_s(lambda: grid_optimum(facts.decode(model)))
     with capsys.disabled():
         print(f"\n{model}: {ours:.3f} s of CPU with proof, grid {theirs:.2f} s")
@@ -115,7 +122,7 @@ def test_search_with_proof_takes_a_tenth_of_the_cpu_time_of_the_papers_grid(mode
 def test_with_a_draft_it_takes_a_tenth_as_well(capsys):
     planned("Llama_3_8B")
     request = asked("Llama_3_70B_8_bit", draft="Llama_3_8B")
-    ours = min(cpu_s(lambda: plan_decode(request)) for _ in range(2))
+    ours = min(cpu_s(lambda: planned_decode(request)) for _ in range(2))
     draft = Draft(decode=facts.decode("Llama_3_8B"), acceptance=ACCEPTANCE)
     theirs = cpu_s(lambda: grid_optimum(facts.decode("Llama_3_70B_8_bit"), draft=draft))
     with capsys.disabled():
@@ -136,7 +143,8 @@ def test_with_a_draft_it_takes_a_tenth_as_well(capsys):
 )
 def test_three_solvers_agree(request_: EconomicsRequest):
     answers = [
-        plan_decode(replace(request_, options=SolverOptions(solver=solver))) for solver in SOLVERS
+        planned_decode(replace(request_, options=SolverOptions(solver=solver)))
+        for solver in SOLVERS
     ]
     assert {answer.deployment for answer in answers} == {answers[0].deployment}
     assert len({answer.certificate.objective for answer in answers}) == 1
@@ -177,9 +185,9 @@ def test_formats_are_one_choice_of_one_program():
         )
     )
     request = asked("Llama_3_70B", n_devices=64)
-    best = plan_decode(replace(request, served=served))
+    best = planned_decode(replace(request, served=served))
     assert best.deployment.weights_format == "int4"
-    alone = plan_decode(replace(request, served=served[2:])).deployment
+    alone = planned_decode(replace(request, served=served[2:])).deployment
     assert alone == best.deployment
-    wider = plan_decode(replace(request, served=served[:2])).deployment
+    wider = planned_decode(replace(request, served=served[:2])).deployment
     assert wider.weights_format == "fp8"

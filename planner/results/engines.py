@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.certificates import Certificate
 from planner.estimates.serving.request import EngineRequest
 from planner.predictions import Interval, Launch
-from planner.results import LimitUse, Obstacle
 from planner.specs.served_formats import ServedFormats
+from planner.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +76,29 @@ class EngineDeployment:
         return self.n_tensor * self.n_data * self.n_stages
 
     @property
+    def served_tokens_per_s(self) -> float:
+        """Output tokens that the plan is credited with."""
+        return self.output_tokens_per_s
+
+    @property
+    def device_text(self) -> str:
+        """`8 TP 8`: devices, and how they are cut."""
+        return f"{self.n_devices} {self.label}".rstrip()
+
+    def fastest(self, name: str, within: str) -> str:
+        """The fact that this is the fastest token, or first token, within some limits."""
+        what = "token" if name == "tpot" else "first token"
+        took = self.planned_tpot_s if name == "tpot" else self.planned_ttft_s
+        return f"the fastest {what}{within} takes {show(took, 's')} on {self.where}"
+
+    @property
+    def where(self) -> str:
+        """`8 devices TP 8 at batch 16`."""
+        label = f" {self.label}" if self.label else ""
+        plural = "s" * (self.n_devices > 1)
+        return f"{self.n_devices} device{plural}{label} at batch {self.batch}"
+
+    @property
     def label(self) -> str:
         """`TP 4 DP 2 EP 8`: degrees above one."""
         degrees = (
@@ -128,47 +150,6 @@ class EngineDeployment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineAlternative:
-    """The best of another way to cut the model or of other formats.
-
-    Args:
-        objective: SI.
-        loss_fraction: what it loses of the best objective.
-        is_tie: it loses less than the error of what is predicted.
-    """
-
-    deployment: EngineDeployment
-    objective: float
-    loss_fraction: float
-    is_tie: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnginePlan:
-    """The answer to a request.
-
-    Args:
-        deployment: the plan.
-        error_fraction: relative standard deviation of the best objective; plans that lose less
-            of it are ties.
-        n_ties: ways to use the pool, the plan's own left out, whose best loses less.
-        given_up_fraction: what the plan loses of the best objective for being simpler.
-        alternatives: the best of other ways to use the pool, the nearest first.
-        limits: what the plan uses of each.
-        certificate: of the best objective.
-    """
-
-    request: EngineRequest
-    deployment: EngineDeployment
-    error_fraction: float
-    n_ties: int
-    given_up_fraction: float
-    alternatives: tuple[EngineAlternative, ...]
-    limits: tuple[LimitUse, ...]
-    certificate: Certificate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineAudit:
     """How far what an engine runs is from its prediction, and that from what the pool could do.
 
@@ -210,25 +191,3 @@ class EngineAudit:
         if self.equal_speed is None:
             return None
         return self.observed_usd_per_token / self.equal_speed.usd_per_token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineConflict:
-    """Limits that no deployment of the engine keeps together; none can be left out.
-
-    Args:
-        obstacles: each with the best that is reachable when the others are kept.
-        command: a request like it that has a plan; empty without one.
-        n_candidates: deployments looked at.
-        verified: how the conflict was checked.
-    """
-
-    request: EngineRequest
-    obstacles: tuple[Obstacle, ...]
-    command: str
-    n_candidates: int
-    verified: tuple[str, ...]
-
-    def __str__(self) -> str:
-        names = ", ".join(obstacle.name for obstacle in self.obstacles)
-        return f"no plan exists under {self.request.engine}: {names} cannot hold together"

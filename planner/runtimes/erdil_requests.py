@@ -1,8 +1,7 @@
-"""A request of `plan` in the reference model's records, and its conflicts back in ours."""
+"""A request of `plan` in the reference model's records."""
 
 from __future__ import annotations
 
-from planner.economics_results import EconomicsConflict
 from planner.equations.economics.records import DecodePass, EconomicsDevice
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.conversion import economics_device, economics_model, left_out
@@ -14,14 +13,11 @@ from planner.estimates.economics.request import (
 )
 from planner.programs.economics import KNOWN
 from planner.quantities import objective_of, refused
-from planner.results import Conflict
-from planner.specs.commands import reached_options
 from planner.specs.quality import quality_words
 from planner.specs.records import FORMAT_BYTES, ModelSpec
-from planner.specs.request import OBJECTIVES, Request, command_of
+from planner.specs.request import OBJECTIVES, Request
 from planner.specs.targets import DEGREE_OPTIONS
 
-COST_MODEL = ("--cost-model", "economics")
 REFUSED = {
     "ttft": "the reference model has no time to first token",
     "demand": "the reference model plans one instance, and chooses its degrees",
@@ -121,20 +117,3 @@ def _problems(request: Request, memory: str) -> list[Problem]:
         remedy = "one of " + ", ".join(f"`{name}`" for name in MEMORY_RULES)
         problems.append(Problem(where="--memory", value=memory, fact="no such rule", remedy=remedy))
     return problems
-
-
-def as_conflict(request: Request, found: EconomicsConflict) -> Conflict:
-    """A conflict of the reference model in the record that reports know."""
-    changes = reached_options(dict(found.reached))
-    option, value = COST_MODEL
-    return Conflict(
-        request=request,
-        obstacles=found.obstacles,
-        closest=None,
-        command=command_of(request, {**changes, option: value}) if changes else "",
-        n_candidates=found.n_candidates,
-        verified=(
-            "each limit of the conflict was left out in turn, and a plan was found",
-            "what is reachable is the best of all deployments that keep the other limits",
-        ),
-    )

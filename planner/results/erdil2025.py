@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.certificates import Certificate
 from planner.estimates.economics.recount import PassCount, Way
-from planner.estimates.economics.request import EconomicsRequest
-from planner.results import LimitUse, Obstacle
+from planner.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +67,28 @@ class EconomicsDeployment:
         return self.layout.n_devices
 
     @property
+    def served_tokens_per_s(self) -> float:
+        """Output tokens that the plan is credited with."""
+        return self.output_tokens_per_s
+
+    @property
+    def planned_tpot_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.tpot_s
+
+    @property
+    def where(self) -> str:
+        """`24 devices TP 24 × PP 1`."""
+        return f"{self.n_devices} device{'s' * (self.n_devices > 1)} {self.layout.label}"
+
+    def fastest(self, name: str, within: str) -> str:
+        """The fact that this is the fastest token within some limits."""
+        return (
+            f"the fastest token{within} takes {show(self.tpot_s, 's')} on {self.where}; "
+            f"{show(self.step.network_s, 's')} of a pass is network"
+        )
+
+    @property
     def output_tokens_per_s(self) -> float:
         """Of all requests together."""
         return self.batch / self.tpot_s
@@ -94,40 +114,3 @@ class EconomicsDeployment:
         if self.draft:
             words.append(f"{self.draft.n_drafted} drafted by {self.draft.model}")
         return ", ".join(words)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EconomicsAlternative:
-    """The best of another split of devices or format, and what it loses of the objective."""
-
-    deployment: EconomicsDeployment
-    objective: float
-    loss_fraction: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EconomicsPlan:
-    """The answer to a request under the reference model."""
-
-    request: EconomicsRequest
-    deployment: EconomicsDeployment
-    alternatives: tuple[EconomicsAlternative, ...]
-    limits: tuple[LimitUse, ...]
-    certificate: Certificate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EconomicsConflict:
-    """Limits that cannot hold together under the reference model, none of which can be left out.
-
-    `reached` has for some of the limits, obstacles and others, a value at which all have a plan.
-    """
-
-    request: EconomicsRequest
-    obstacles: tuple[Obstacle, ...]
-    reached: tuple[tuple[str, float], ...]
-    n_candidates: int
-
-    def __str__(self) -> str:
-        names = ", ".join(obstacle.name for obstacle in self.obstacles)
-        return f"no plan exists under the reference model: {names} cannot hold together"

@@ -8,11 +8,13 @@ from typing import Any
 
 from planner.certificates import FEASIBLE
 from planner.deadlines import out_of_time, timed
-from planner.engine.asking import command_of
-from planner.engine.planning import EnginePlanner, asked_of
-from planner.engine_results import EngineAudit, EngineDeployment
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.request import EngineRequest
+from planner.planning import decide
+from planner.results.engines import EngineAudit, EngineDeployment
+from planner.runtimes.candidates import Among
+from planner.runtimes.engine_requests import command_of
+from planner.runtimes.engines import EngineCandidates, engine_candidates
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.engine_files import load_engine
@@ -74,7 +76,7 @@ def audit_engine(
         "options": options,
     }
     chunk = chunk_tokens or int(load_engine(engine).n_chunk_tokens)
-    runs = asked_of(
+    (runs,) = engine_candidates(
         model,
         cluster,
         engine,
@@ -87,7 +89,7 @@ def audit_engine(
     predicted = _predicted(runs)
     tpot, in_flight = 1.0 / speed_tokens_per_s, batch * predicted.n_data
     cost = predicted.usd_per_hour / 3600.0 * tpot / in_flight
-    free = asked_of(
+    (free,) = engine_candidates(
         model,
         cluster,
         engine,
@@ -122,32 +124,33 @@ def _whole(model: Architecture, degrees: Degrees) -> Degrees:
     return Degrees(tensor=tensor, pipeline=degrees.pipeline or 1, expert=expert, data=data)
 
 
-def _predicted(runs: EnginePlanner) -> EngineDeployment:
-    found = runs.choices()
+def _predicted(runs: EngineCandidates) -> EngineDeployment:
+    found = runs.choices
     if len(found) == 1:
-        return runs.describe(found, 0)
+        return runs.described(found, 0)
     fact = f"does not fit the devices by this account, which lets {runs.request.engine} take "
     fact += f"{found.limit_bytes / 1e9:.3g} GB of each"
     remedy = "say the degrees, batch and formats that run: `--tp`, `--pp`, `--dp`, `--ep`"
     raise RequestError([Problem(where="what runs", fact=fact, remedy=remedy)])
 
 
-def _with(free: EnginePlanner, objective: str, targets: Targets) -> EnginePlanner:
+def _with(free: EngineCandidates, objective: str, targets: Targets) -> EngineCandidates:
     return replace(free, request=replace(free.request, objective=objective, targets=targets))
 
 
-def _best(planner: EnginePlanner) -> EngineDeployment | None:
+def _best(candidates: EngineCandidates) -> EngineDeployment | None:
     """The best deployment, proved; `None` if there is none.
 
     Raises:
         OutOfTimeError: time ended before either was known.
     """
     try:
-        found = planner.plan(None)
+        found = decide(Among(parts=(candidates,)))
     except NoPlanError:
         return None
     if found.certificate.status == FEASIBLE:
         raise out_of_time()
+    assert isinstance(found.deployment, EngineDeployment)
     return found.deployment
 
 

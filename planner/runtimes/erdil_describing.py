@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from planner.economics_results import EconomicsDeployment, EconomicsDraft
 from planner.equations.speculation import expected_tokens, n_scored
 from planner.errors import SolverError
 from planner.estimates.economics.choices import Choices
@@ -17,6 +16,7 @@ from planner.estimates.economics.passes import Ways
 from planner.estimates.economics.recount import Way, count_bytes, count_pass
 from planner.estimates.economics.request import EconomicsRequest
 from planner.quantities import broken_limits
+from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft
 
 TOLERANCE = 1e-9
 

@@ -11,7 +11,6 @@ import shlex
 
 import numpy as np
 
-from planner.engine_results import EngineDeployment
 from planner.errors import SolverError
 from planner.estimates.serving.choices import EngineChoices, traffic_of
 from planner.estimates.serving.errors import sigmas
@@ -19,6 +18,7 @@ from planner.estimates.serving.request import OVERLAPS, EngineRequest
 from planner.predicting import Machines, Speculating, predict
 from planner.predictions import Interval, Prediction
 from planner.quantities import broken_limits
+from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture
 from planner.specs.quality import quality_words
 

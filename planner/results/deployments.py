@@ -1,19 +1,10 @@
-"""What the planner answers, as frozen records in SI units.
-
-A `Plan` holds one `Deployment`, the next best ones, and the `Certificate` that proves it.
-A request without a plan ends in a `Conflict`. Reports read these records and compute
-nothing that is not in them.
-"""
+"""A deployment of layouts: devices, formats and both phases, as frozen records in SI units."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from planner.certificates import Certificate
-from planner.specs.quality import with_variants
-from planner.specs.records import Provenance
-from planner.specs.request import Request
 from planner.units import show
 
 
@@ -273,8 +264,48 @@ class Deployment:
         return self.n_replicas * self.mesh.n_devices
 
     @property
+    def weights_bytes(self) -> float:
+        """Of the busiest device."""
+        return self.memory.weights_bytes
+
+    @property
+    def used_bytes(self) -> float:
+        """Of the busiest device."""
+        return self.memory.used_bytes
+
+    @property
+    def capacity_bytes(self) -> float:
+        return self.memory.capacity_bytes
+
+    @property
     def ttft_s(self) -> float:
         return self.prefill.step.total_s
+
+    @property
+    def planned_tpot_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.tpot_s
+
+    @property
+    def planned_ttft_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.ttft_s
+
+    @property
+    def where(self) -> str:
+        """`2 replicas of 64 devices 4×4×4`."""
+        where = f"{self.mesh.n_devices} device{'s' * (self.mesh.n_devices > 1)} {self.mesh.label}"
+        return where if self.n_replicas == 1 else f"{self.n_replicas} replicas of {where}"
+
+    def fastest(self, name: str, within: str) -> str:
+        """The fact that this has the fastest pass of a phase within some limits."""
+        phase = self.decode if name == "tpot" else self.prefill
+        largest, seconds = max(phase.step.parts(), key=lambda part: part[1])
+        return (
+            f"the fastest {phase.phase} pass{within} takes "
+            f"{show(phase.step.total_s, 's')} ({phase.layout}, batch {phase.batch}, on "
+            f"{self.where}); {show(seconds, 's')} of it is {largest}"
+        )
 
     @property
     def tpot_s(self) -> float:
@@ -328,156 +359,3 @@ class Deployment:
             f"decode {self.decode.layout} batch {self.decode.batch}"
             + (f", {self.draft.n_drafted} drafted by {self.draft.model}" if self.draft else "")
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternative:
-    """A plan that loses, and by how much of the objective."""
-
-    deployment: Deployment
-    objective: float
-    loss_fraction: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitUse:
-    """A limit of the request and what the plan uses of it, in the limit's own unit.
-
-    Args:
-        name: the constraint's name: `tpot`, `ttft`, `cost`, `devices`, `batch`, `demand`, `hbm`.
-        used: what the plan uses or reaches, SI.
-        limit: what was asked, SI.
-        dimension: of both, as `units.show` takes it.
-        relief: factor by which the limit was loosened to see what it costs.
-        gain_fraction: share of the objective that the loosened limit would gain, exactly;
-            `None` where the search was cut short, and of the demand.
-    """
-
-    name: str
-    used: float
-    limit: float
-    dimension: str
-    relief: float
-    gain_fraction: float | None
-
-    @property
-    def binds(self) -> bool:
-        """Whether the plan would be better if this limit were looser."""
-        return self.gain_fraction is not None and self.gain_fraction > 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
-    """A variant that could have been served in the model's place.
-
-    Args:
-        name, title: its names.
-        quality_loss_fraction: what it loses of the model's quality; None where nobody says [1].
-        quality: where that is known from.
-    """
-
-    name: str
-    title: str
-    quality_loss_fraction: float | None
-    quality: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The answer to a request.
-
-    Args:
-        request: what was asked, variants of the model that may take its place among it.
-        deployment: the plan.
-        alternatives: the best of other ways to use the pool, the nearest first.
-        limits: what the plan uses of each.
-        certificate: the proof.
-        provenance: where the constants come from.
-        variants: models that could have been served in the model's place.
-    """
-
-    request: Request
-    deployment: Deployment
-    alternatives: tuple[Alternative, ...]
-    limits: tuple[LimitUse, ...]
-    certificate: Certificate
-    provenance: tuple[Provenance, ...]
-    variants: tuple[Considered, ...] = ()
-
-    @property
-    def served(self) -> Request:
-        """The request of the model that the plan serves: the one asked for, or a variant."""
-        return served_by(self.request, self.deployment)
-
-    @property
-    def n_assumed(self) -> int:
-        """Constants of the inputs that have no published source."""
-        return sum(value.is_assumed for value in self.provenance)
-
-    def __str__(self) -> str:
-        best, proof = self.deployment, self.certificate
-        return "\n".join(
-            (
-                best.summary,
-                f"TPOT {show(best.tpot_s, 's')}, TTFT {show(best.ttft_s, 's')}, "
-                f"{show(best.usd_per_token, 'USD/token')}, {show(best.usd_per_hour, 'USD/h')}",
-                f"{proof.status}, gap {proof.gap:.3g}, {proof.n_candidates} candidates, "
-                f"{proof.solver}, verified",
-            )
-        )
-
-
-def served_by(request: Request, deployment: Deployment) -> Request:
-    """The request of the model that a deployment serves.
-
-    Raises:
-        KeyError: it serves none that was asked for.
-    """
-    requests = with_variants(request)
-    named = {"": requests[0], **{one.model.name: one for one in requests[1:]}}
-    return named[deployment.variant]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """One limit of a conflict: what was asked, and what is reachable when only it yields.
-
-    Args:
-        name: the constraint's name.
-        asked: the limit, SI.
-        reachable: the best value with the other limits kept, or with those of its conflict
-            where all others conflict too.
-        dimension: of both, as `units.show` takes it.
-        reason: the fact that stands in the way, one sentence for people.
-    """
-
-    name: str
-    asked: float
-    reachable: float
-    dimension: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
-    """Why no plan exists: limits that cannot hold together, none of which can be left out.
-
-    Args:
-        request: what was asked.
-        obstacles: the irreducible set of limits.
-        closest: the deployment that yields the first obstacle by the least, if any does.
-        command: a command that would work, empty when none was found.
-        n_candidates: candidates that were considered.
-        verified: how the absence of a plan was confirmed.
-    """
-
-    request: Request
-    obstacles: tuple[Obstacle, ...]
-    closest: Deployment | None
-    command: str
-    n_candidates: int
-    verified: tuple[str, ...]
-
-    def __str__(self) -> str:
-        names = ", ".join(obstacle.name for obstacle in self.obstacles)
-        return f"no plan exists: {names} cannot hold together"

@@ -1,0 +1,177 @@
+"""What `plan`, `plan pareto` and `plan compare` are asked: options and files, read all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import Problem, RequestError
+from planner.options.arguments import Arguments
+from planner.options.written import WrittenPareto, WrittenPlan, WrittenSurvey
+
+if TYPE_CHECKING:
+    from planner.specs.architecture import Architecture
+    from planner.specs.records import ClusterSpec, ModelSpec
+
+    Model = ModelSpec | Architecture
+
+OF_SURVEYS = ("by", "x", "y", "alpha", "allowed_formats", "variants", "memory", "kv_formats")
+"""Arguments that no layout request has, or that are of a case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the options of a command ask for.
+
+    Args:
+        models, clusters: those that are named; one of each but for surveys.
+        runtimes: those that are named; none where that is left to the planner.
+        keywords: the other arguments of the library.
+        files: (option, as it was written, name of what it stands for), for commands in answers.
+    """
+
+    models: list[Model]
+    clusters: list[ClusterSpec]
+    runtimes: tuple[str, ...]
+    keywords: dict[str, Any]
+    files: tuple[tuple[str, str, str], ...]
+
+
+def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
+    """Everything that was asked for, or everything that is wrong with it.
+
+    Raises:
+        RequestError: with the problems of words, options and files together.
+    """
+    from planner.options.reading import read_runtimes
+    from planner.options.several import names_of
+    from planner.options.variants import loaded, named
+    from planner.specs.reading import load_architecture, load_cluster, load_model
+    from planner.specs.request import repriced
+    from planner.specs.runtimes import LAYOUT_RUNTIMES
+
+    is_survey = isinstance(written, WrittenSurvey)
+    runtimes, problems = read_runtimes(written, several=is_survey)
+    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    by_layouts = all(name in LAYOUT_RUNTIMES for name in runtimes)
+    load: Callable[..., Any] = load_model if by_layouts else load_architecture
+    read = _layouts if by_layouts else _engines
+    price, keywords = read(written, runtimes, found)
+    texts = names_of(written.model) if is_survey else (written.model,)
+    pools = names_of(written.topology) if is_survey else (written.topology,)
+    models = [found.collect(partial(load, text)) for text in texts]
+    clusters = [found.collect(partial(load_cluster, text)) for text in pools]
+    known = [one for one in models if one]
+    names = [name for one in known for name in named(written.variants, one.name, found)]
+    names = list(dict.fromkeys(names))
+    variants = loaded(tuple(names), load, found)
+    keywords["variants"] = variants
+    priced = [one if price is None else repriced(one, price) for one in clusters if one]
+    whole = len(known) == len(models) and len(priced) == len(clusters)
+    if whole and by_layouts:
+        found.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
+    elif priced and not by_layouts:
+        _collect_machines(priced, runtimes, found, is_survey=is_survey)
+    found.check()
+    return Wanted(
+        models=known,
+        clusters=priced,
+        runtimes=runtimes,
+        keywords=keywords,
+        files=(
+            *(("--model", text, one.name) for text, one in zip(texts, known, strict=True)),
+            *(("--topology", text, one.name) for text, one in zip(pools, priced, strict=True)),
+            *(("--model", text, one.name) for text, one in zip(names, variants, strict=True)),
+        ),
+    )
+
+
+def _layouts(
+    written: WrittenPlan, runtimes: Sequence[str], found: Arguments
+) -> tuple[float | None, dict[str, Any]]:
+    """Rent of a device, if it is asked for, and arguments of plans of layouts."""
+    from planner.options.drafts import drafted
+    from planner.options.misplaced import without_engine
+    from planner.options.reading import read, read_drafting, read_memory, read_pool
+    from planner.options.several import read_axes
+
+    found.problems += without_engine(written)
+    asked, problems = read(written)
+    drafting, draft_problems = read_drafting(written)
+    price, allowed, pool_problems = read_pool(written)
+    memory, memory_problems = read_memory(written, runtimes)
+    found.problems += [*problems, *draft_problems, *pool_problems, *memory_problems]
+    keywords = {**asked.keywords(), "allowed_formats": allowed, "memory": memory}
+    keywords["speculation"] = drafted(drafting, found)
+    if isinstance(written, WrittenSurvey):
+        axes, axis_problems = read_axes(written)
+        found.problems += axis_problems
+        keywords |= axes
+    if isinstance(written, WrittenPareto):
+        del keywords["objective"]
+    return price, keywords
+
+
+def _engines(
+    written: WrittenPlan, runtimes: Sequence[str], found: Arguments
+) -> tuple[float | None, dict[str, Any]]:
+    """Rent of a device, if it is asked for, and arguments of plans of engines."""
+    from planner.options.engines import read_engine, unfit
+    from planner.options.several import read_axes
+    from planner.specs.engine_files import load_engine
+
+    found.problems += unfit(written)
+    price, keywords = read_engine(written, found)
+    if isinstance(written, WrittenSurvey):
+        axes, problems = read_axes(written)
+        found.problems += problems
+        keywords |= axes
+    if isinstance(written, WrittenPareto):
+        del keywords["objective"]
+    for name in runtimes:
+        found.collect(partial(load_engine, name))
+    return price, keywords
+
+
+def _layout_problems(
+    models: Sequence[Any],
+    clusters: Sequence[ClusterSpec],
+    keywords: dict[str, Any],
+    *,
+    is_survey: bool,
+) -> list[Problem]:
+    """What is wrong with the request whatever the case, each problem once."""
+    from planner.comparing import OF_ONE_MODEL
+    from planner.specs.quality import variant_problems
+    from planner.specs.request import make_request
+
+    asked = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}
+    asked.setdefault("objective", "cost")
+    is_alone = len(models) * len(clusters) == 1 and not keywords.get("by")
+    problems: list[Problem] = []
+    for model, cluster in product(models, clusters):
+        try:
+            make_request(model, cluster, kv_formats=keywords["kv_formats"], **asked)
+        except RequestError as error:
+            problems += [p for p in error.problems if is_alone or p.where not in OF_ONE_MODEL]
+        if not is_survey:
+            problems += variant_problems(model, keywords["variants"], asked["workload"])
+    return list(dict.fromkeys(problems))
+
+
+def _collect_machines(
+    clusters: Sequence[ClusterSpec],
+    runtimes: Sequence[str],
+    found: Arguments,
+    *,
+    is_survey: bool,
+) -> None:
+    """Kernels of every engine on the pool; of surveys, a case may lack them."""
+    from planner.runtimes.engine_requests import machines_of
+
+    if not is_survey:
+        for cluster, name in product(clusters, runtimes):
+            found.collect(partial(machines_of, cluster, name))

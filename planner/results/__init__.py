@@ -1,0 +1,53 @@
+"""What the planner answers, as frozen records in SI units.
+
+deployments  of layouts    engines  of serving engines    erdil2025  of the reference model
+plans        a plan, its alternatives and limits; or a conflict
+"""
+
+from planner.results.deployments import (
+    Deployment,
+    Division,
+    DraftPlan,
+    Memory,
+    Mesh,
+    PhasePlan,
+    StepTime,
+)
+from planner.results.plans import (
+    Alternative,
+    AnyDeployment,
+    AnyPlan,
+    AnyRequest,
+    Conflict,
+    Considered,
+    EnginePlan,
+    ErdilPlan,
+    LayoutPlan,
+    LimitUse,
+    Obstacle,
+    Plan,
+    served_by,
+)
+
+__all__ = [
+    "Alternative",
+    "AnyDeployment",
+    "AnyPlan",
+    "AnyRequest",
+    "Conflict",
+    "Considered",
+    "Deployment",
+    "Division",
+    "DraftPlan",
+    "EnginePlan",
+    "ErdilPlan",
+    "LayoutPlan",
+    "LimitUse",
+    "Memory",
+    "Mesh",
+    "Obstacle",
+    "PhasePlan",
+    "Plan",
+    "StepTime",
+    "served_by",
+]

@@ -1,0 +1,202 @@
+"""What the planner answers, as frozen records in SI units.
+
+A `Plan` holds one deployment, the next best ones, and the `Certificate` that proves it.
+A request without a plan ends in a `Conflict`. Reports read these records and compute
+nothing that is not in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from planner.certificates import Certificate
+from planner.estimates.economics.request import EconomicsRequest
+from planner.estimates.serving.request import EngineRequest
+from planner.results.deployments import Deployment
+from planner.results.engines import EngineDeployment
+from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.quality import with_variants
+from planner.specs.records import Provenance
+from planner.specs.request import Request
+from planner.units import show
+
+AnyDeployment = Deployment | EngineDeployment | EconomicsDeployment
+"""What runs, whichever runtime: all of them know speed, money, devices, memory and formats."""
+
+AnyRequest = Request | EngineRequest | EconomicsRequest
+"""What is asked, in a runtime's words: all of them have targets, an objective and options."""
+
+_R = TypeVar("_R", bound=AnyRequest, covariant=True)
+_D = TypeVar("_D", bound=AnyDeployment, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative(Generic[_D]):
+    """The best of another way to use the pool.
+
+    Args:
+        objective: SI.
+        loss_fraction: what it loses of the best objective.
+        is_tie: it loses less than the error of what is predicted.
+    """
+
+    deployment: _D
+    objective: float
+    loss_fraction: float
+    is_tie: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """A limit of the request and what the plan uses of it, in the limit's own unit.
+
+    Args:
+        name: the constraint's name: `tpot`, `ttft`, `cost`, `devices`, `batch`, `demand`, `hbm`.
+        used: what the plan uses or reaches, SI.
+        limit: what was asked, SI.
+        dimension: of both, as `units.show` takes it.
+        relief: factor by which the limit was loosened to see what it costs.
+        gain_fraction: share of the objective that the loosened limit would gain, exactly;
+            `None` where the search was cut short, and of the demand.
+    """
+
+    name: str
+    used: float
+    limit: float
+    dimension: str
+    relief: float
+    gain_fraction: float | None
+
+    @property
+    def binds(self) -> bool:
+        """Whether the plan would be better if this limit were looser."""
+        return self.gain_fraction is not None and self.gain_fraction > 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """A variant that could have been served in the model's place.
+
+    Args:
+        name, title: its names.
+        quality_loss_fraction: what it loses of the model's quality; None where nobody says [1].
+        quality: where that is known from.
+    """
+
+    name: str
+    title: str
+    quality_loss_fraction: float | None
+    quality: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Generic[_R, _D]):
+    """The answer to a request.
+
+    Args:
+        request: what was asked, variants of the model that may take its place among it.
+        deployment: the plan.
+        alternatives: the best of other ways to use the pool, the nearest first.
+        limits: what the plan uses of each.
+        certificate: the proof.
+        provenance: where the constants come from.
+        variants: models that could have been served in the model's place.
+        error_fraction: relative standard deviation of the best objective, where it is known;
+            plans that lose less of it are ties.
+        n_ties: ways to use the pool, the plan's own left out, whose best loses less.
+        given_up_fraction: what the plan loses of the best objective for being simpler.
+    """
+
+    request: _R
+    deployment: _D
+    alternatives: tuple[Alternative[_D], ...]
+    limits: tuple[LimitUse, ...]
+    certificate: Certificate
+    provenance: tuple[Provenance, ...]
+    variants: tuple[Considered, ...] = ()
+    error_fraction: float = 0.0
+    n_ties: int = 0
+    given_up_fraction: float = 0.0
+
+    @property
+    def n_assumed(self) -> int:
+        """Constants of the inputs that have no published source."""
+        return sum(value.is_assumed for value in self.provenance)
+
+    def __str__(self) -> str:
+        best, proof = self.deployment, self.certificate
+        times = f"TPOT {show(best.planned_tpot_s, 's')}, "
+        if not isinstance(best, EconomicsDeployment):  # which knows decode only
+            times += f"TTFT {show(best.planned_ttft_s, 's')}, "
+        return "\n".join(
+            (
+                best.summary,
+                f"{times}"
+                f"{show(best.usd_per_token, 'USD/token')}, {show(best.usd_per_hour, 'USD/h')}",
+                f"{proof.status}, gap {proof.gap:.3g}, {proof.n_candidates} candidates, "
+                f"{proof.solver}, verified",
+            )
+        )
+
+
+LayoutPlan = Plan[Request, Deployment]
+EnginePlan = Plan[EngineRequest, EngineDeployment]
+ErdilPlan = Plan[EconomicsRequest, EconomicsDeployment]
+AnyPlan = Plan[AnyRequest, AnyDeployment]
+
+
+def served_by(request: Request, deployment: Deployment) -> Request:
+    """The request of the model that a deployment serves.
+
+    Raises:
+        KeyError: it serves none that was asked for.
+    """
+    requests = with_variants(request)
+    named = {"": requests[0], **{one.model.name: one for one in requests[1:]}}
+    return named[deployment.variant]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One limit of a conflict: what was asked, and what is reachable when only it yields.
+
+    Args:
+        name: the constraint's name.
+        asked: the limit, SI.
+        reachable: the best value with the other limits kept, or with those of its conflict
+            where all others conflict too.
+        dimension: of both, as `units.show` takes it.
+        reason: the fact that stands in the way, one sentence for people.
+    """
+
+    name: str
+    asked: float
+    reachable: float
+    dimension: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Why no plan exists: limits that cannot hold together, none of which can be left out.
+
+    Args:
+        request: what was asked.
+        obstacles: the irreducible set of limits.
+        closest: the deployment that yields the first obstacle by the least, if any does.
+        command: a command that would work, empty when none was found.
+        n_candidates: candidates that were considered.
+        verified: how the absence of a plan was confirmed.
+    """
+
+    request: AnyRequest
+    obstacles: tuple[Obstacle, ...]
+    closest: AnyDeployment | None
+    command: str
+    n_candidates: int
+    verified: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        return f"no plan exists: {names} cannot hold together"

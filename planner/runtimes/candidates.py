@@ -1,0 +1,173 @@
+"""What a runtime offers to choose from, and several of these as one program.
+
+Whatever decides, explains, surveys or audits asks these questions and no others: none of it
+knows which runtime answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from planner.programs.deployment import TIE_BREAKER
+from planner.programs.layout import Assignment
+from planner.programs.posed import PosedProgram, Several, Source
+from planner.quantities import MEMORY
+from planner.results import AnyDeployment, AnyPlan, AnyRequest, Considered
+from planner.specs.provenance import Provenance
+from planner.specs.targets import Targets
+from planner.surveys import CostModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What a program is stated for.
+
+    Args:
+        objective: the quantity to minimise.
+        without: names of rows to leave out, `hbm` among them.
+        at_most: further limits, a quantity and how much of it there may be, in program's units.
+        tie_breaker: quantity that decides between optima.
+        memory_scale: factor on the memory of a device; infinite is no limit.
+    """
+
+    objective: str
+    without: tuple[str, ...] = ()
+    at_most: tuple[tuple[str, float], ...] = ()
+    tie_breaker: str = TIE_BREAKER
+    memory_scale: float = 1.0
+
+    @property
+    def memory(self) -> float:
+        """Factor on the memory of a device; infinite where its row is left out."""
+        return float("inf") if MEMORY in self.without else self.memory_scale
+
+
+class Candidates(Protocol):
+    """The deployments of one model under one runtime that satisfy the form of a request."""
+
+    @property
+    def request(self) -> AnyRequest:
+        """What is asked, in the runtime's words."""
+
+    @property
+    def named(self) -> AnyRequest:
+        """The same in the words of whoever asked: with a model and a pool that have names."""
+
+    @property
+    def runtime(self) -> str:
+        """`roofline`, `vllm`, `sglang`, `trtllm` or `erdil2025`."""
+
+    @property
+    def cost_model(self) -> CostModel:
+        """What counts seconds and dollars."""
+
+    @property
+    def variant(self) -> Considered | None:
+        """The variant of the model that is served; `None` of the model itself."""
+
+    @property
+    def n_candidates(self) -> int:
+        """How many there are, whether they fit or not, but for those `outside`."""
+
+    @property
+    def outside(self) -> Mapping[str, int]:
+        """Candidates that no program is made of, by the screen that rejected them."""
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        """Where the constants come from."""
+
+    def source(self, aim: Aim, number: int = 0) -> Source:
+        """Their program.
+
+        Args:
+            aim: what it is stated for.
+            number: of these candidates among those that are chosen among.
+        """
+
+    def heavier(self, aim: Aim, relief: float) -> Iterator[Source]:
+        """What further memory lets in besides, in contexts that `source` has not."""
+
+    def explained(self) -> Candidates:
+        """The same without a gap, and with those that no memory there is would hold."""
+
+    def deployment(self, posed: PosedProgram, assignment: Assignment) -> AnyDeployment:
+        """What an assignment stands for, evaluated afresh.
+
+        Raises:
+            SolverError: the arrays say otherwise.
+        """
+
+    def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
+        """The checks that a deployment passed, none of them by the code that found it.
+
+        Raises:
+            SolverError: it is not what it says, or breaks a limit.
+        """
+
+    def checks(self) -> tuple[str, ...]:
+        """The checks that a whole plan has to pass, in words."""
+
+    def judge(self, plan: AnyPlan) -> None:
+        """Go on only if a plan passes them.
+
+        Raises:
+            SolverError: it does not.
+        """
+
+    def error(self, objective: str, deployment: AnyDeployment) -> float:
+        """Relative standard deviation of what is predicted of an objective; 0 where unknown."""
+
+    def with_targets(self, targets: Targets) -> Candidates:
+        """The same for other targets."""
+
+    def more_room(self) -> Iterator[tuple[str, str, Candidates]]:
+        """(option, value, candidates) of requests like it with smaller weights or more devices."""
+
+    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, Candidates]]:
+        """Likewise for a demand beyond the pool, of which so much is served."""
+
+    def command(self, changes: Mapping[str, str]) -> str:
+        """The command line of the request, with some options changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Among:
+    """Candidates of several runtimes and models, chosen among in one program."""
+
+    parts: tuple[Candidates, ...]
+
+    def source(self, aim: Aim) -> Several:
+        return Several([one.source(aim, number) for number, one in enumerate(self.parts)])
+
+    def of(self, posed: PosedProgram, assignment: Assignment) -> Candidates:
+        """Those that an assignment is of."""
+        return self.parts[int(posed.model[assignment.context])]
+
+    def deployment(self, posed: PosedProgram, assignment: Assignment) -> AnyDeployment:
+        return self.of(posed, assignment).deployment(posed, assignment)
+
+    def with_targets(self, targets: Targets) -> Among:
+        return Among(parts=tuple(one.with_targets(targets) for one in self.parts))
+
+    def explained(self) -> Among:
+        """Those of the model that is asked for; its variants are left out."""
+        asked = [one for one in self.parts if one.variant is None]
+        return Among(parts=tuple(one.explained() for one in asked))
+
+    @property
+    def request(self) -> AnyRequest:
+        """What the first was asked: targets, objective and options are those of all."""
+        return self.parts[0].request
+
+
+def limits_of(among: Among) -> dict[str, float]:
+    """Limits of a request by name, SI; the memory of a device is always one, of the first."""
+    return {**among.request.targets.limits(), MEMORY: float("inf")}
+
+
+def variants_of(parts: Sequence[Candidates]) -> tuple[Considered, ...]:
+    """The variants that are chosen among, each once."""
+    return tuple(dict.fromkeys(one.variant for one in parts if one.variant is not None))

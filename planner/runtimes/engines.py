@@ -1,0 +1,200 @@
+"""Deployments of serving engines, timed by their measured kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from planner.deadlines import out_of_time
+from planner.estimates.serving.choices import EngineChoices, choices
+from planner.estimates.serving.request import EngineRequest
+from planner.predicting import Machines
+from planner.programs.engine import pose_engine
+from planner.programs.layout import Assignment
+from planner.programs.posed import InMemory, PosedProgram
+from planner.results import AnyDeployment, AnyPlan, Considered
+from planner.results.engines import EngineDeployment
+from planner.runtimes.candidates import Aim
+from planner.runtimes.engine_describing import VERIFIED, describe_choice, judge
+from planner.runtimes.engine_requests import clock_of, command_of, engine_request, machines_of
+from planner.specs.architecture import Architecture
+from planner.specs.provenance import Provenance
+from planner.specs.records import ClusterSpec
+from planner.specs.targets import Targets
+from planner.surveys import CostModel
+
+WITHOUT_ERROR = ("rent", "devices")
+"""Objectives of which nothing is predicted."""
+
+
+def engine_candidates(
+    model: Architecture,
+    cluster: ClusterSpec,
+    engine: str,
+    *,
+    variants: Sequence[Architecture] = (),
+    **asked: Any,  # noqa: ANN401
+) -> tuple[EngineCandidates, ...]:
+    """Of the model, and of each variant that can be served in its place.
+
+    Raises:
+        RequestError: the request cannot be read; all problems are listed.
+    """
+    machines = machines_of(cluster, engine)
+    request = engine_request(model, cluster, machines, variants=variants, **asked)
+    names = {one.name for one in request.variants}
+    served = (model, *(one for one in variants if one.name in names))
+    return tuple(
+        EngineCandidates(
+            request=request, model=one, asked=model, machines=machines, cluster=cluster
+        )
+        for one in served
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EngineCandidates:
+    """Every deployment of one model that an engine would start on a pool.
+
+    Args:
+        request: of the model that is asked for and its variants.
+        model: which of them these serve.
+        asked: the one that is asked for.
+    """
+
+    request: EngineRequest
+    model: Architecture
+    asked: Architecture
+    machines: Machines
+    cluster: ClusterSpec
+    _lists: list[EngineChoices] = field(init=False, default_factory=list)
+
+    @property
+    def named(self) -> EngineRequest:
+        return self.request
+
+    @property
+    def runtime(self) -> str:
+        return self.request.engine
+
+    @property
+    def cost_model(self) -> CostModel:
+        return CostModel(name=self.request.engine)
+
+    @cached_property
+    def choices(self) -> EngineChoices:
+        return self.scaled(1.0)
+
+    def scaled(self, memory_scale: float) -> EngineChoices:
+        """The choices, had a device so many times as much memory."""
+        clock = clock_of(self.machines)
+        return choices(self.model, clock, self.request, memory_scale=memory_scale)
+
+    @property
+    def variant(self) -> Considered | None:
+        found = next((one for one in self.request.variants if one.name == self.model.name), None)
+        if found is None:
+            return None
+        return Considered(
+            name=found.name,
+            title=found.title,
+            quality_loss_fraction=found.quality_loss_fraction,
+            quality=found.quality,
+        )
+
+    @property
+    def n_candidates(self) -> int:
+        return self.choices.n_considered
+
+    @property
+    def outside(self) -> Mapping[str, int]:
+        return {}
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        cluster = self.cluster
+        return (*self.model.provenance, *cluster.provenance, *cluster.device.provenance)
+
+    def source(self, aim: Aim, number: int = 0) -> InMemory:
+        """Their program.
+
+        Raises:
+            OutOfTimeError: time ended before any choice was found that fits.
+        """
+        found = self.choices if aim.memory == 1.0 else self.scaled(aim.memory)
+        if found.is_cut and not len(found):
+            raise out_of_time()
+
+        def posed(found: EngineChoices, memory_scale: float = aim.memory) -> PosedProgram:
+            self._lists.append(found)
+            return pose_engine(
+                found,
+                self.request,
+                objective=aim.objective,
+                without=aim.without,
+                at_most=aim.at_most,
+                tie_breaker=aim.tie_breaker,
+                memory_scale=memory_scale,
+                model=number,
+                variant=len(self._lists) - 1,
+            )
+
+        def roomier(times: float) -> PosedProgram:
+            return posed(self.scaled(aim.memory * times), aim.memory * times)
+
+        return InMemory(replace(posed(found), roomier=roomier), is_cut=found.is_cut)
+
+    def heavier(self, aim: Aim, relief: float) -> Iterator[InMemory]:
+        """Nothing: what more memory lets in is known of every context."""
+        yield from ()
+
+    def explained(self) -> EngineCandidates:
+        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
+        return replace(self, request=replace(self.request, options=proved))
+
+    def deployment(self, posed: PosedProgram, assignment: Assignment) -> EngineDeployment:
+        column = assignment.columns[0]
+        found = self._lists[int(posed.variant[column])]
+        return self.described(found, int(posed.arm[column]))
+
+    def described(self, found: EngineChoices, choice: int) -> EngineDeployment:
+        """The deployment of one of some choices, those that do not fit among them."""
+        held = float(found.fixed_bytes[choice] + found.moving_bytes[choice])
+        machines, most = self.machines, found.limit_bytes
+        if held > most:  # as if the device had room for it
+            device = machines.device
+            larger = replace(device, hbm_bytes=device.hbm_bytes * 2.0 * held / most)
+            machines = replace(machines, device=larger)
+        best = describe_choice(self.model, machines, self.request, found, choice)
+        return replace(best, capacity_bytes=most)
+
+    def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
+        assert isinstance(deployment, EngineDeployment)
+        return judge(self.request, deployment)
+
+    def checks(self) -> tuple[str, ...]:
+        return VERIFIED
+
+    def judge(self, plan: AnyPlan) -> None:
+        self.checked(plan.deployment)
+
+    def error(self, objective: str, deployment: AnyDeployment) -> float:
+        assert isinstance(deployment, EngineDeployment)
+        if objective in WITHOUT_ERROR:
+            return 0.0
+        times = deployment.ttft_s if objective == "ttft" else deployment.tpot_s
+        return times.high / times.value - 1.0
+
+    def with_targets(self, targets: Targets) -> EngineCandidates:
+        return replace(self, request=replace(self.request, targets=targets))
+
+    def more_room(self) -> Iterator[tuple[str, str, EngineCandidates]]:
+        yield from ()
+
+    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:
+        yield from ()
+
+    def command(self, changes: Mapping[str, str]) -> str:
+        return command_of(self.asked, self.request, changes)

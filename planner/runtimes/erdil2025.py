@@ -1,0 +1,176 @@
+"""Decode by the reference model of [Erdil2025], with deployable integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from planner.estimates.economics.choices import Choices, Tables, choices, tables_of
+from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
+from planner.programs.economics import pose_economics
+from planner.programs.layout import Assignment, keeping
+from planner.programs.posed import InMemory, PosedProgram
+from planner.results import AnyDeployment, AnyPlan
+from planner.results.erdil2025 import EconomicsDeployment
+from planner.runtimes.candidates import Aim
+from planner.runtimes.erdil_describing import VERIFIED, describe_choice, judge
+from planner.runtimes.erdil_requests import economics_request
+from planner.specs.provenance import Provenance
+from planner.specs.request import Request, command_of, make_request
+from planner.specs.runtimes import ERDIL2025
+from planner.specs.targets import Targets
+from planner.surveys import CostModel
+
+MEMORY = "memory"
+CLOSER = 1.0 - 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ErdilCandidates:
+    """The fastest layout that fits, for every format, split of devices and batch.
+
+    For a split of devices and a batch everything that can be asked for grows with the time of
+    a token, so the fastest layouts alone hold every best plan, and every point of a frontier.
+
+    Args:
+        request: in the reference model's records.
+        asked: the request that it comes from; `None` where it was written in them.
+    """
+
+    request: EconomicsRequest
+    asked: Request | None = None
+    _lists: list[Choices] = field(init=False, default_factory=list)
+
+    runtime = ERDIL2025.name
+    variant = None
+
+    @property
+    def named(self) -> Request | EconomicsRequest:
+        return self.asked or self.request
+
+    @property
+    def cost_model(self) -> CostModel:
+        request = self.request
+        return CostModel(name=ERDIL2025.name, memory=request.memory, left_out=request.notes)
+
+    @cached_property
+    def tables(self) -> tuple[Tables, ...]:
+        return tables_of(self.request)
+
+    @cached_property
+    def choices(self) -> Choices:
+        return choices(self.request, self.tables)
+
+    @property
+    def n_candidates(self) -> int:
+        return len(self.choices.batch)
+
+    @property
+    def outside(self) -> Mapping[str, int]:
+        return {"slower": self.choices.n_considered - len(self.choices.batch)}
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        if self.asked is None:
+            return ()
+        model, cluster = self.asked.model, self.asked.cluster
+        return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
+
+    def source(self, aim: Aim, number: int = 0) -> InMemory:
+        def posed(found: Choices, memory_scale: float = aim.memory) -> PosedProgram:
+            self._lists.append(found)
+            return pose_economics(
+                found,
+                self.request,
+                objective=aim.objective,
+                without=aim.without,
+                at_most=aim.at_most,
+                tie_breaker=aim.tie_breaker,
+                memory_scale=memory_scale,
+                model=number,
+                variant=len(self._lists) - 1,
+            )
+
+        def roomier(times: float) -> PosedProgram:
+            scale = aim.memory * times
+            return posed(choices(self.request, self.tables, memory_scale=scale), scale)
+
+        if aim.memory == 1.0:
+            return InMemory(replace(posed(self.choices), roomier=roomier))
+        found = choices(self.request, self.tables, memory_scale=aim.memory)
+        best = posed(found)
+        if aim.objective != MEMORY:
+            return InMemory(best)
+        # with less memory other layouts are the fastest that fit: those of the last memory in
+        # which anything keeps the limits hold the one that needs least
+        while (kept := keeping(best.program)).any():
+            least = float(self._lists[-1].held_bytes[kept].min())
+            scale = float(np.nextafter(least / self.request.hbm_bytes, 0.0)) * CLOSER
+            found = choices(self.request, self.tables, memory_scale=scale)
+            if not len(found.batch):
+                break
+            less = posed(found)
+            if not keeping(less.program).any():
+                break
+            best = less
+        return InMemory(best)
+
+    def heavier(self, aim: Aim, relief: float) -> Iterator[InMemory]:
+        """Nothing: what more memory lets in is known of every context."""
+        yield from ()
+
+    def explained(self) -> ErdilCandidates:
+        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
+        return replace(self, request=replace(self.request, options=proved))
+
+    def deployment(self, posed: PosedProgram, assignment: Assignment) -> EconomicsDeployment:
+        column = assignment.columns[0]
+        found = self._lists[int(posed.variant[column])]
+        return describe_choice(found, self.request, int(posed.arm[column]))
+
+    def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
+        assert isinstance(deployment, EconomicsDeployment)
+        return judge(self.request, deployment)
+
+    def checks(self) -> tuple[str, ...]:
+        return VERIFIED
+
+    def judge(self, plan: AnyPlan) -> None:
+        self.checked(plan.deployment)
+
+    def error(self, objective: str, deployment: AnyDeployment) -> float:
+        return 0.0
+
+    def with_targets(self, targets: Targets) -> ErdilCandidates:
+        return replace(self, request=replace(self.request, targets=targets))
+
+    def more_room(self) -> Iterator[tuple[str, str, ErdilCandidates]]:
+        yield from ()
+
+    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, ErdilCandidates]]:
+        yield from ()
+
+    def command(self, changes: Mapping[str, str]) -> str:
+        if self.asked is None:
+            return ""
+        return command_of(self.asked, {**changes, "--engine": ERDIL2025.name})
+
+
+def erdil_candidates(
+    asked: Mapping[str, Any], *, memory: str = MEMORY_RULES[0]
+) -> tuple[ErdilCandidates, ...]:
+    """Of the model that is asked for.
+
+    Args:
+        asked: arguments of `make_request`.
+        memory: one of `MEMORY_RULES`.
+
+    Raises:
+        RequestError: the request cannot be read, or the reference model knows no such pool.
+    """
+    request = make_request(**asked)
+    return (ErdilCandidates(request=economics_request(request, memory=memory), asked=request),)

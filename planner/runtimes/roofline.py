@@ -1,0 +1,195 @@
+"""Layouts of a model on meshes of the pool, timed by rooflines and collectives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+from planner.describe import describe
+from planner.errors import RequestError
+from planner.estimates.candidates import CandidateTable, machine_of
+from planner.estimates.degrees import check_degrees, degree_problems
+from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine
+from planner.programs.deployment import Posing
+from planner.programs.layout import Assignment
+from planner.programs.posed import PosedProgram
+from planner.results import AnyDeployment, AnyPlan, Considered, Deployment, LayoutPlan
+from planner.runtimes.candidates import Aim
+from planner.shortfall import larger_pools
+from planner.specs.provenance import Provenance
+from planner.specs.quality import variant_problems, weights_losses, with_variants
+from planner.specs.reading import cluster_examples
+from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.request import Request, command_of, make_request
+from planner.specs.runtimes import ROOFLINE
+from planner.specs.targets import Targets
+from planner.surveys import OWN as OWN_MODEL
+from planner.verifier.findings import refuse
+from planner.verifier.plans import checked, judge_plan, plan_checks
+
+WITHIN = (0.0, 1.0)
+"""Multiples of a device's memory that weights alone may take."""
+
+
+def roofline_candidates(
+    asked: Mapping[str, Any], *, variants: Sequence[ModelSpec] = ()
+) -> tuple[RooflineCandidates, ...]:
+    """Of the model, and of each variant that can be served in its place.
+
+    Args:
+        asked: arguments of `make_request`, the model among them.
+
+    Raises:
+        RequestError: the request cannot be read; every problem is listed.
+    """
+    request = replace(make_request(**asked), variants=tuple(variants))
+    machine = machine_of(request.cluster, request.model)
+    check_degrees(request, machine)
+    problems = list(variant_problems(request.model, request.variants, request.workload))
+    if problems:
+        raise RequestError(problems)
+    first, *others = with_variants(request)
+    found = [RooflineCandidates(request=first, machine=machine)]
+    for one in others:
+        of_variant = machine_of(one.cluster, one.model)
+        if not degree_problems(one, of_variant):
+            found.append(RooflineCandidates(request=one, machine=of_variant, stands_in=True))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RooflineCandidates:
+    """Every layout of a request at every batch, in every pair of its formats.
+
+    Args:
+        machine: the pool's meshes and network.
+        stands_in: whether the model is a variant of the one that was asked for.
+        weights_within: see `candidate_table`.
+    """
+
+    request: Request
+    machine: Machine
+    stands_in: bool = False
+    weights_within: tuple[float, float] = WITHIN
+
+    runtime = ROOFLINE.name
+
+    cost_model = OWN_MODEL
+
+    @property
+    def named(self) -> Request:
+        return self.request
+
+    @cached_property
+    def table(self) -> CandidateTable:
+        return table_of(self.request, self.machine, weights_within=self.weights_within)
+
+    @property
+    def variant(self) -> Considered | None:
+        return considered(self.request.model) if self.stands_in else None
+
+    @property
+    def n_candidates(self) -> int:
+        return self.table.n_candidates
+
+    @property
+    def outside(self) -> Mapping[str, int]:
+        return {"weights": self.table.n_too_large * self.table.n_of_arm}
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        model, cluster = self.request.model, self.request.cluster
+        return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
+
+    def source(self, aim: Aim, number: int = 0) -> Posing:
+        return Posing(
+            self.table,
+            self.request,
+            objective=aim.objective,
+            without=aim.without,
+            at_most=aim.at_most,
+            tie_breaker=aim.tie_breaker,
+            memory_scale=aim.memory,
+            model=number,
+        )
+
+    def heavier(self, aim: Aim, relief: float) -> Iterator[Posing]:
+        """Weights that did not fit; no context has both sorts."""
+        table = table_of(self.request, self.machine, weights_within=(1.0, relief))
+        if len(table.arms):
+            yield Posing(table, self.request, objective=aim.objective, memory_scale=relief)
+
+    def explained(self) -> RooflineCandidates:
+        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
+        request = replace(self.request, options=proved)
+        return replace(self, request=request, weights_within=(0.0, float("inf")))
+
+    def deployment(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
+        found = describe(self.table, posed, self.request, assignment)
+        return replace(found, variant=self.request.model.name) if self.stands_in else found
+
+    def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
+        assert isinstance(deployment, Deployment)
+        return checked(self.request, replace(deployment, variant=""))
+
+    def checks(self) -> tuple[str, ...]:
+        return plan_checks(self.request)
+
+    def judge(self, plan: AnyPlan) -> None:
+        refuse(judge_plan(cast("LayoutPlan", plan))[1])
+
+    def error(self, objective: str, deployment: AnyDeployment) -> float:
+        return 0.0
+
+    def with_targets(self, targets: Targets) -> RooflineCandidates:
+        return replace(self, request=replace(self.request, targets=targets))
+
+    def more_room(self) -> Iterator[tuple[str, str, RooflineCandidates]]:
+        """With smaller weights, or on a larger pool of the same device.
+
+        Formats are tried alone, those first that lose least by what is known.
+        """
+        request, model = self.request, self.request.model
+        widest = max(FORMAT_BYTES[name] for name in request.weights_formats)
+        losses, limit = weights_losses(model), request.targets.quality_loss_fraction
+        for name in sorted(model.weights_formats, key=lambda name: losses.get(name, math.inf)):
+            is_good = limit is None or losses.get(name, math.inf) <= limit
+            if is_good and FORMAT_BYTES[name] < widest and name not in request.weights_formats:
+                yield "--weights", name, self._like(weights_formats=(name,))
+        for cluster in sorted(cluster_examples(), key=lambda cluster: cluster.n_devices):
+            same = cluster.device.name == request.cluster.device.name
+            if same and cluster.n_devices > request.cluster.n_devices:
+                yield "--topology", cluster.name, self._like(cluster=cluster)
+
+    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, RooflineCandidates]]:
+        demand = self.request.targets.demand_tokens_per_s
+        assert demand is not None
+        for cluster in larger_pools(
+            self.request.cluster,
+            demand_tokens_per_s=demand,
+            served_tokens_per_s=served_tokens_per_s,
+        ):
+            yield "--topology", cluster.name, self._like(cluster=cluster)
+
+    def _like(self, **changes: Any) -> RooflineCandidates:  # noqa: ANN401
+        request = replace(self.request, **changes)
+        machine = machine_of(request.cluster, request.model)
+        return RooflineCandidates(request=request, machine=machine)
+
+    def command(self, changes: Mapping[str, str]) -> str:
+        return command_of(self.request, changes)
+
+
+def considered(model: ModelSpec) -> Considered:
+    """A variant, as a plan tells of it."""
+    assert model.variant is not None
+    return Considered(
+        name=model.name,
+        title=model.title,
+        quality_loss_fraction=model.variant.quality_loss_fraction,
+        quality=model.variant.quality,
+    )
