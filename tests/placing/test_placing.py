@@ -91,6 +91,16 @@ def test_three_and_five_free_devices_do_not_make_a_group_of_eight() -> None:
     assert parted.output_tokens_per_s < whole.output_tokens_per_s
 
 
+@pytest.mark.parametrize("hbm_gb", [0.7, 0.9])
+def test_four_and_four_free_devices_do_not_make_a_group_of_six(hbm_gb: float) -> None:
+    """Six devices are no power of two: whole nodes are counted apart."""
+    whole = _place(_pool(1, 6, hbm_gb=hbm_gb))
+    state = State(busy=("node0/gpu{4..5}", "node1/gpu{4..5}"))
+    parted = _place(_pool(2, 6, hbm_gb=hbm_gb), state=state)
+    assert [len(part) for part in _groups(whole)] == [6]
+    assert [len(part) for part in _groups(parted)] == [4, 4]
+
+
 def _groups(placement):
     found = {}
     for one in placement.replicas:

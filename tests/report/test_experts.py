@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from planner.expert_placing import place_experts
@@ -65,8 +66,9 @@ def test_the_page_shows_every_copy_once(plan):
     assert "http" not in page.replace("http://www.w3.org/1999/xhtml", "")
 
 
-@pytest.mark.parametrize("plan", [EXPERT_PLAN, MOVED_PLAN])
-def test_no_two_slots_of_the_map_lie_on_each_other(plan):
+@pytest.mark.parametrize("n_slots", [2, 6, 9])
+def test_no_two_slots_of_the_map_lie_on_each_other(n_slots):
+    plan = place_experts(np.arange(1.0, 9.0), n_ranks=4, n_slots=n_slots)
     tree = ElementTree.fromstring(experts_page(plan).removeprefix("<!DOCTYPE html>\n"))
     slots = [box for box in tree.iter() if box.get("class") in ("slot", "empty")]
     assert len(slots) == plan.request.n_ranks * plan.request.n_slots

@@ -20,6 +20,7 @@ from planner.programs.experts import (
 from planner.solvers.experts.exhaustive import solve_exhaustive
 from planner.solvers.experts.flat import race
 from planner.solvers.experts.greedy import greedy, replicate
+from planner.solvers.experts.grouped import Divided
 from planner.solvers.experts.joint import rows_word, solve_cpsat
 from planner.solvers.experts.pairs import pair_rows, pair_slots, paired, pairs_refuted, pairs_within
 from planner.solvers.experts.patterns import refutes
@@ -118,6 +119,17 @@ def test_groups_that_fill_their_nodes_to_the_last_slot_are_placed(seed):
     assert found.proved.objective == pytest.approx(least)
     assert found.proved.bound == pytest.approx(least)
     assert not violations(program, found.placement)
+
+
+@pytest.mark.parametrize(("n_slots", "fits"), [(2, True), (1, False)])
+def test_a_set_of_groups_fits_a_node_that_has_a_slot_for_each_expert(n_slots, fits):
+    """Both groups of two are too many for one slot on each of two ranks, and just fit two."""
+    program = ExpertProgram(
+        load=np.ones(8), n_ranks=4, n_slots=n_slots, n_nodes=2, group=np.arange(8) // 2
+    )
+    divided = Divided(program, gap=0.0, seed=0, until_s=np.inf, wanted="two")
+    assert np.isfinite(divided.bound(0b0011)) == fits
+    assert divided.bound(0) == 0.0
 
 
 def test_a_hot_expert_is_copied_as_often_as_it_must():
