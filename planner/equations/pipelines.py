@@ -21,13 +21,3 @@ def flushed_pipeline_s(
     Source: [Huang2019] (GPipe); [FasterTransformer] decodes so.
     """
     return np.multiply(stage_s, np.add(n_microbatches, n_stages) - 1.0)
-
-
-def steady_pipeline_s(
-    stage_s: ArrayLike, *, n_stages: ArrayLike, n_microbatches: ArrayLike
-) -> FloatArray:
-    """max(M, S) stage times: micro-batches follow each other without a drain [s].
-
-    Source: [Narayanan2021], the steady phase of an interleaved schedule.
-    """
-    return np.multiply(stage_s, np.maximum(n_microbatches, n_stages))

@@ -1,6 +1,6 @@
 """Time of arithmetic and of the memory traffic that feeds it.
 
-Three rivals say how far the two overlap: not at all (`additive_roofline_s`), fully
+Three rivals say how far the two overlap: not at all (c + m), fully
 (`sharp_roofline_s`), or fully except near the ridge (`smooth_roofline_s`).
 """
 
@@ -41,15 +41,10 @@ def sharp_roofline_s(compute: ArrayLike, memory: ArrayLike) -> FloatArray:
     return np.maximum(compute, memory)
 
 
-def additive_roofline_s(compute: ArrayLike, memory: ArrayLike) -> FloatArray:
-    """T = c + m: nothing hides [s]. Source: [Pope2022] §2, as an upper end."""
-    return np.add(compute, memory)
-
-
 def smooth_roofline_s(compute: ArrayLike, memory: ArrayLike, *, exponent: float) -> FloatArray:
     """T = (cᵖ + mᵖ)^(1/p): near the ridge the two contend [s].
 
-    p = 1 is `additive_roofline_s`; p → ∞ is `sharp_roofline_s`.
+    p = 1 is c + m, where nothing hides; p → ∞ is `sharp_roofline_s`.
 
     Args, broadcast together:
         compute: c, time of the arithmetic alone [s].

@@ -23,15 +23,14 @@ def test_traffic_takes_its_bytes_over_the_attained_bandwidth():
 
 
 def test_three_and_four_seconds_take_four_five_or_seven():
-    """max(3, 4), (3² + 4²)^(1/2), 3 + 4."""
+    """max(3, 4), (3² + 4²)^(1/2)."""
     assert roofline.sharp_roofline_s(3, 4) == 4
     assert roofline.smooth_roofline_s(3, 4, exponent=2) == pytest.approx(5)
-    assert roofline.additive_roofline_s(3, 4) == 7
 
 
 @given(c=seconds, m=seconds)
 def test_the_smooth_roofline_lies_between_its_limits_and_reaches_them(c, m):
-    sharp, added = roofline.sharp_roofline_s(c, m), roofline.additive_roofline_s(c, m)
+    sharp, added = roofline.sharp_roofline_s(c, m), c + m
     assert roofline.smooth_roofline_s(c, m, exponent=1) == pytest.approx(added)
     assert roofline.smooth_roofline_s(c, m, exponent=np.inf) == sharp
     between = roofline.smooth_roofline_s(c, m, exponent=3)

@@ -9,7 +9,6 @@ from math import ceil, inf
 import numpy as np
 import pytest
 
-from planner.equations.economics.casework import Layout, breakdown
 from planner.equations.economics.records import EconomicsModel
 from planner.equations.economics.transformer import kv_bytes_per_token, n_params
 from planner.equations.speculation import expected_tokens
@@ -35,6 +34,7 @@ from planner.estimates.economics.request import (
 )
 from planner.specs.reading import load_cluster, load_model
 from tests.papers.economics import facts
+from tests.papers.economics.model.casework import Layout, breakdown
 
 DENSE, MIXTURE = facts.model("Llama_3_70B"), facts.model("DeepSeek_V3")
 BATCHES = np.array([1, 2, 3, 7, 16, 60, 128, 500, 1024])

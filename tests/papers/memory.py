@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.equations.memory import kv_cache_bytes, longest_context_tokens
 from planner.specs.reading import load_cluster, load_model
 from tests.papers import planned
+from tests.papers.caches import kv_cache_bytes, longest_context_tokens
 from tests.papers.rows import Row
 from tests.papers.timing import passes
 

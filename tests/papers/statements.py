@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.memory import kv_cache_bytes
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.layouts.layer import resident_weight_bytes
@@ -16,6 +15,7 @@ from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ModelSpec
 from planner.topology.meshes import mesh_table
 from tests.papers.bench import Bench, Step, decode, prefill, tpu_bench, tpu_bench_of, with_layouts
+from tests.papers.caches import kv_cache_bytes
 from tests.papers.rows import Row, all_rows
 
 INT8 = 1.0

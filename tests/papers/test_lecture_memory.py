@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.equations.memory import paged_tokens, unfilled_share
+from planner.equations.memory import paged_tokens
 from planner.estimates.serving.operations import number_bytes
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.reading import load_architecture
 from planner.specs.served_formats import ServedFormats
+from tests.papers.caches import unfilled_share
 from tests.papers.lecture import (
     ATTENTION,
     H100,

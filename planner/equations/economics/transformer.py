@@ -64,15 +64,6 @@ def touched_fraction(n_tokens: ArrayLike, sparsity: float) -> FloatArray:
     return np.asarray(1.0 - np.power(1.0 - 1.0 / sparsity, n_tokens))
 
 
-def n_params_read(model: EconomicsModel, n_tokens: ArrayLike) -> FloatArray:
-    """Parameters that a pass of t tokens reads, one of the two embeddings among them [1].
-
-    Source: [Erdil2025] Eq. 22.
-    """
-    shared = model.n_layers * n_attention_params(model) + model.vocab_size * model.d_model
-    return np.asarray(shared + touched_fraction(n_tokens, model.sparsity) * n_ffn_params(model))
-
-
 def kv_bytes_per_token(model: EconomicsModel) -> float:
     """Cache of one token, over all layers [bytes].
 

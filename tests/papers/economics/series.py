@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from planner.equations.economics.records import TreeCollectives
-from planner.equations.economics.search import N_LATENCY_CAPS, GridOptimum
 from tests.papers.economics import facts
+from tests.papers.economics.model.search import N_LATENCY_CAPS, GridOptimum
 from tests.papers.economics.rows import Row
 from tests.papers.economics.surfaces import Series, search
 

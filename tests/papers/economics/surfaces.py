@@ -13,10 +13,12 @@ from functools import cache
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.equations.economics.casework import FULL, Casework, latency_s
 from planner.equations.economics.network import launch_s
 from planner.equations.economics.records import Collectives, DecodePass, TreeCollectives
-from planner.equations.economics.search import (
+from planner.equations.economics.transformer import pass_flop
+from tests.papers.economics import facts
+from tests.papers.economics.model.casework import FULL, Casework, latency_s
+from tests.papers.economics.model.search import (
     N_GRID_POINTS,
     N_LATENCY_CAPS,
     GridOptimum,
@@ -25,11 +27,9 @@ from planner.equations.economics.search import (
     paper_grid,
     priced,
 )
-from planner.equations.economics.speculation import (
+from tests.papers.economics.model.speculation import (
     speculative_token_s,
 )
-from planner.equations.economics.transformer import pass_flop
-from tests.papers.economics import facts
 
 ACCEPTANCE = 0.8
 SAMPLE_EVERY = 8

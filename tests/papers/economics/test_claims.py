@@ -7,9 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.equations.economics.casework import Layout, breakdown, latency_s
 from planner.equations.economics.records import DecodePass, EconomicsDevice, TreeCollectives
-from planner.equations.economics.search import paper_grid
 from planner.equations.economics.transformer import (
     attention_flop,
     kv_bytes_per_token,
@@ -18,6 +16,8 @@ from planner.equations.economics.transformer import (
 )
 from planner.equations.economics.work import kv_bytes
 from tests.papers.economics import facts
+from tests.papers.economics.model.casework import Layout, breakdown, latency_s
+from tests.papers.economics.model.search import paper_grid
 
 LONG = 100_000.0
 GROUPED = ("Llama_3_8B", "Llama_3_70B", "Llama_3_405B", "Mistral_Large_2", "Mixtral_8x22B")

@@ -14,7 +14,6 @@ from functools import cache
 
 import pytest
 
-from planner.equations.economics.search import Draft, grid_optimum
 from planner.estimates.economics.request import Drafting, EconomicsRequest, Served
 from planner.planning import decide
 from planner.results import ErdilPlan
@@ -23,6 +22,7 @@ from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.specs.request import DEFAULT_BATCHES, SolverOptions, Targets
 from tests.papers.economics import facts, rows
+from tests.papers.economics.model.search import Draft, grid_optimum
 from tests.papers.economics.rows import Row
 from tests.papers.economics.series import series_of
 from tests.papers.economics.surfaces import ACCEPTANCE
@@ -54,11 +54,11 @@ def asked(model: str, device: str = "H100", *, draft: str = "", **changes) -> Ec
     return replace(usual, **changes)
 
 
-@cache
 def planned_decode(request: EconomicsRequest) -> ErdilPlan:
     return decide(Among(parts=(ErdilCandidates(request=request),)))
 
 
+@cache
 def planned(model: str, device: str = "H100", draft: str = "") -> ErdilPlan:
     return planned_decode(asked(model, device, draft=draft))
 

@@ -9,43 +9,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.equations.economics.casework import (
+from planner.equations.economics.collectives import (
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    collective_s,
+    tree_transfer_s,
+)
+from planner.equations.economics.degrees import degrees_of, tensor_group
+from planner.equations.economics.network import attention_network_s
+from planner.equations.economics.records import TreeCollectives
+from planner.equations.economics.transformer import (
+    exchanged_bytes,
+    touched_fraction,
+)
+from tests.papers.economics import facts
+from tests.papers.economics.model.casework import (
     FINAL,
     FULL,
     best_layout,
     breakdown,
     latency_s,
 )
-from planner.equations.economics.collectives import (
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    collective_s,
-    reads_s,
-    scale_out_read_bytes,
-    scale_up_read_bytes,
-    tree_transfer_s,
-)
-from planner.equations.economics.cost import mfu_fraction, preference, usd_per_token
-from planner.equations.economics.degrees import degrees_of, tensor_group
-from planner.equations.economics.network import attention_network_s
-from planner.equations.economics.presented import (
+from tests.papers.economics.model.cost import mfu_fraction, preference, usd_per_token
+from tests.papers.economics.model.presented import (
     latency_as_presented_s,
+    n_params_read,
     reduced_bytes,
     weights_read,
 )
-from planner.equations.economics.records import TreeCollectives
-from planner.equations.economics.search import Points, frontier, optimum, paper_grid
-from planner.equations.economics.speculation import (
+from tests.papers.economics.model.reads import reads_s, scale_out_read_bytes, scale_up_read_bytes
+from tests.papers.economics.model.search import Points, frontier, optimum, paper_grid
+from tests.papers.economics.model.speculation import (
     expected_tokens,
     speculative_token_s,
     speculative_token_with_bonus_s,
 )
-from planner.equations.economics.transformer import (
-    exchanged_bytes,
-    n_params_read,
-    touched_fraction,
-)
-from tests.papers.economics import facts
 
 MODELS = ("Llama_3_70B_8_bit", "GPT_3", "Mixtral_8x22B", "DeepSeek_V3")
 N = np.array([[16.0], [64.0], [100.3]])

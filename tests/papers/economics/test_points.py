@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from planner.equations.economics import toy
-from planner.equations.economics.casework import FINAL, FULL, best_layout, breakdown, latency_s
 from planner.equations.economics.collectives import (
     ALL_REDUCE,
     ALL_TO_ALL,
     POINT_TO_POINT,
     collective_s,
 )
-from planner.equations.economics.cost import usd_per_token
 from planner.equations.economics.matrices import matrix_bytes
-from planner.equations.economics.presented import latency_as_presented_s
 from planner.equations.economics.records import DecodePass
-from planner.equations.economics.speculation import speculative_latency_s
 from planner.equations.economics.transformer import touched_fraction
 from tests.papers.economics import facts, rows
+from tests.papers.economics.model import toy
+from tests.papers.economics.model.casework import FINAL, FULL, best_layout, breakdown, latency_s
+from tests.papers.economics.model.cost import usd_per_token
+from tests.papers.economics.model.presented import latency_as_presented_s
+from tests.papers.economics.model.speculation import speculative_latency_s
 from tests.papers.economics.rows import Row
 
 LATENCIES = rows.of_table("POINT-new", "POINT-final")

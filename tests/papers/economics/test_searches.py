@@ -11,10 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.equations.economics.casework import FINAL, latency_s
-from planner.equations.economics.cost import usd_per_token
-from planner.equations.economics.presented import latency_as_presented_s
-from planner.equations.economics.search import (
+from tests.papers.economics import facts, rows
+from tests.papers.economics.model.casework import FINAL, latency_s
+from tests.papers.economics.model.cost import usd_per_token
+from tests.papers.economics.model.presented import latency_as_presented_s
+from tests.papers.economics.model.search import (
     Draft,
     GridOptimum,
     grid_optimum,
@@ -22,8 +23,7 @@ from planner.equations.economics.search import (
     paper_grid,
     priced,
 )
-from planner.equations.economics.speculation import speculative_latency_s
-from tests.papers.economics import facts, rows
+from tests.papers.economics.model.speculation import speculative_latency_s
 from tests.papers.economics.rows import Row
 from tests.papers.economics.series import (
     FASTEST,

@@ -20,6 +20,8 @@ from planner.equations.economics.network import launch_s
 from planner.equations.economics.records import DecodePass, EconomicsModel
 from planner.equations.economics.transformer import (
     kv_bytes_per_token,
+    n_attention_params,
+    n_ffn_params,
     n_params,
     pass_flop,
     touched_fraction,
@@ -90,7 +92,7 @@ def bytes_read(decode: DecodePass, n_devices: FloatArray, n_requests: FloatArray
 def weights_read(model: EconomicsModel, n_tokens: FloatArray) -> FloatArray:
     """Weights of the products of all layers, as far as touched, and of the output [1].
 
-    For plain attention this is `transformer.n_params_read`.
+    For plain attention this is `n_params_read`.
 
     Source: [Erdil2025] Eq. 32.
     """
@@ -122,3 +124,12 @@ def kv_numbers_read(decode: DecodePass, n_requests: FloatArray) -> FloatArray:
     """
     per_token = kv_bytes_per_token(decode.model) / decode.model.activation_bytes
     return per_token * decode.n_context_tokens * n_requests
+
+
+def n_params_read(model: EconomicsModel, n_tokens: ArrayLike) -> FloatArray:
+    """Parameters that a pass of t tokens reads, one of the two embeddings among them [1].
+
+    Source: [Erdil2025] Eq. 22.
+    """
+    shared = model.n_layers * n_attention_params(model) + model.vocab_size * model.d_model
+    return np.asarray(shared + touched_fraction(n_tokens, model.sparsity) * n_ffn_params(model))
