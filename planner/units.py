@@ -38,6 +38,7 @@ _WORDS: dict[str, tuple[int, int, str]] = {
         for prefix in ("", "k", "M", "G")
         for word in ("tok", "token", "tokens")
     },
+    **dict.fromkeys(("req", "request", "requests"), (1, 1, "request")),
 }
 # Rates that have a word of their own.
 _RATES: dict[str, str] = {
@@ -73,6 +74,8 @@ _CALLED: dict[str, str] = {
     "USD/token": "a price by the token (USD/token)",
     "token": "a number of tokens",
     "token/s": "a rate of tokens (token/s)",
+    "request": "a number of requests",
+    "request/s": "a rate of requests (request/s)",
     "1": "a plain number",
 }
 _EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -85,6 +88,7 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
     "USD/h": ("3.22 USD/h", "$3.22/h"),
     "USD/token": ("2 USD/Mtoken", "$2/Mtoken"),
     "token/s": ("500 token/s",),
+    "request/s": ("8 req/s",),
     "1": ("0.8", "80%"),
 }
 _LIKELY_UNITS: dict[str, tuple[str, ...]] = {
@@ -108,6 +112,7 @@ RANGES: dict[str, tuple[float, float, str]] = {
     "USD/token": (1e-15, 1e3, "$1e-9/Mtoken to $1e9/Mtoken"),
     "token": (1e-6, 1e12, "1e-6 to 1e12 tokens"),
     "token/s": (1e-6, 1e12, "1e-6 to 1e12 token/s"),
+    "request/s": (1e-6, 1e12, "1e-6 req/s to 1e12 req/s"),
     "1": (1e-12, 1e18, "1e-12 to 1e18"),
 }
 """Least and largest of a quantity but zero, and both in words: beyond them nothing is real, and
@@ -133,6 +138,7 @@ _SHOWN: dict[str, tuple[_Scale, ...]] = {
     "USD/h": ((0, 1, "$", "/h"),),
     "USD/token": ((0, 1e-6, "$", "/Mtoken"),),
     "token/s": ((0, 1, "", " token/s"),),
+    "request/s": ((0, 1, "", " req/s"),),
     "1": ((0, 1, "", ""),),
 }
 

@@ -50,7 +50,9 @@ def place(
     if written.state is not None:
         file = written.state
         state = found.collect(lambda: load_state(file))
-    wanted = wishes_for([model for model in models if model is not None], wishes, found)
+    n_output = keywords["workload"].n_output_tokens
+    named = [model for model in models if model is not None]
+    wanted = wishes_for(named, wishes, lambda _: n_output, found)
     found.check()
     assert pool is not None
     answer = find(pool, wanted, state=state, **keywords)
@@ -134,6 +136,7 @@ def read_placement(
         "demand": _by_model(
             "--demand", written.demand, lambda text: parse(text, "token/s"), faults
         ),
+        "rate": _by_model("--rate", written.rate, lambda text: parse(text, "request/s"), faults),
         "replicas": _by_model("--replicas", written.replicas, count, faults),
         "formats": {
             "weights_formats": _formats("--weights", written.weights, faults)
@@ -195,14 +198,21 @@ def _by_model(
 
 
 def wishes_for(
-    models: Sequence[AnyModel], wishes: dict[str, dict[str, Any]], found: Arguments
+    models: Sequence[AnyModel],
+    wishes: dict[str, dict[str, Any]],
+    n_output: Callable[[str], int],
+    found: Arguments,
 ) -> list[Serve]:
-    """What is wanted of each model; a wish for a model that is not named is a problem."""
+    """What is wanted of each model; a wish for a model that is not named is a problem.
+
+    Args:
+        n_output: tokens that a request for a model writes.
+    """
     from planner.specs.placement_request import Serve
     from planner.specs.values import did_you_mean
 
     names = [model.name for model in models]
-    for option in ("demand", "replicas"):
+    for option in ("demand", "rate", "replicas"):
         for key in wishes[option]:
             where = f"--{option}"
             if key and key not in names and names:
@@ -215,12 +225,33 @@ def wishes_for(
     return [
         Serve(
             model=model,
-            demand_tokens_per_s=_of(wishes["demand"], model.name),
+            demand_tokens_per_s=_demand(wishes, model.name, n_output, found),
             replicas=_of(wishes["replicas"], model.name),
             **wishes["formats"],
         )
         for model in models
     ]
+
+
+def _demand(
+    wishes: dict[str, dict[str, Any]], name: str, n_output: Callable[[str], int], found: Arguments
+) -> float | None:
+    """Output tokens a second, as they are said, or as so many requests come to."""
+    from planner.specs.ledger import remark
+    from planner.units import show
+
+    demand: float | None = _of(wishes["demand"], name)
+    rate: float | None = _of(wishes["rate"], name)
+    if rate is None:
+        return demand
+    if demand is not None:
+        fact, remedy = f"cannot go with `--demand` of {name}", "say one of both"
+        found.problems.append(Problem(where="--rate", fact=fact, remedy=remedy))
+        return None
+    tokens = rate * n_output(name)
+    fact = f"of {name} is {show(tokens, 'token/s')} on average: no queue is counted"
+    remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
+    return tokens
 
 
 def _of(values: dict[str, Any], name: str) -> Any:  # noqa: ANN401 a rate or a count

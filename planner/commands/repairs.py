@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,7 +67,8 @@ def repair(
     served = [model for model in models if model is not None]
     if before is not None and not written.model:
         served = [one.model for one in before.request.models]
-    asked = wishes_for(served, wishes, found)
+    n_output = _outputs(written, keywords, before)
+    asked = wishes_for(served, wishes, n_output, found)
     found.check()
     assert before is not None
     answer = find(
@@ -87,6 +89,18 @@ def repair(
 
     files = drawings(written, answer.placement, floorplan)
     return answered(answer, text, is_json=written.json, files=files)
+
+
+def _outputs(
+    written: WrittenRepair, keywords: dict[str, Any], before: Placement | None
+) -> Callable[[str], int]:
+    """Tokens that a request for a model writes: as is said, or as it was."""
+    said: int = keywords["workload"].n_output_tokens
+    if before is None or written.output is not None:
+        return lambda name: said
+    usual = before.request.workload
+    own = {one.model.name: one.workload or usual for one in before.request.models}
+    return lambda name: own.get(name, usual).n_output_tokens
 
 
 def _standing(written: WrittenRepair, found: Arguments) -> Placement | None:
@@ -155,7 +169,14 @@ def _models(
     # a workload or a target on the command line is meant for all models
     common = {name: None for name, texts in said_of_requests.items() if any(texts)}
     own = any(getattr(one, name) is not None for one in before.models for name in common)
-    parts = (written.model, written.demand, written.replicas, written.weights, written.kv)
+    parts = (
+        written.model,
+        written.demand,
+        written.rate,
+        written.replicas,
+        written.weights,
+        written.kv,
+    )
     if not any(parts) and not own:
         return None
     stood = {one.model.name: one for one in before.models}

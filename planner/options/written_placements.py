@@ -90,6 +90,14 @@ class WrittenPlacement:
         tuple[str, ...],
         text(TARGETS, "RATE", "Output tokens to serve: 20000tok/s, of several MODEL=RATE."),
     ] = ()
+    rate: Annotated[
+        tuple[str, ...],
+        text(
+            TARGETS,
+            "RATE",
+            "Requests to serve, on average: 8req/s, of several MODEL=RATE; in place of --demand.",
+        ),
+    ] = ()
     replicas: Annotated[
         tuple[str, ...],
         text(TARGETS, "N", "Exactly so many replicas; of several models MODEL=N."),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.cli import main
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.placing.asking import placement_request
 from planner.placing.floorplans import floorplan_of
@@ -40,15 +41,17 @@ def _place(site="h100-nvl8-x2", model="llama-3.1-70b", **asked):
 
 
 def test_a_replica_is_what_the_engine_itself_is_planned_to_be():
-    """The best of four devices: the same degrees, batch, memory and times as `plan_engine` has."""
+    """The best of four devices: the same degrees, batch, memory and times as a plan has."""
     placed = _place(replicas=1, most_devices=4, limits={"devices": 4})
     (recipe,) = placed.recipes
     alone = plan(
         load_architecture("llama-3.1-70b"),
         load_cluster("h100-nvl8-x2"),
+        "vllm",
         workload=CHAT,
         targets=replace(TARGETS, n_devices=4),
         objective="throughput",
+        prefer="objective",
     ).deployment
     assert recipe.deployment == replace(alone, command=recipe.deployment.command)
     assert (recipe.engine, recipe.span, recipe.pieces) == ("vllm", "node", (4,))
@@ -225,3 +228,33 @@ def test_a_pool_of_several_leaves_and_kinds_is_placed_on():
     )
     assert len(placed.replicas) == 3
     refuse(judge_placement(placed)[1])
+
+
+WISH = ["--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--output", "250", "--batch", "64"]
+
+
+def _answered(words, capsys):
+    code = main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_rate_of_requests_is_the_demand_of_what_they_write(capsys, tmp_path, monkeypatch):
+    """8 requests a second of 250 tokens are 2,000 tokens a second; in a repair likewise."""
+    monkeypatch.chdir(tmp_path)
+    for said in (
+        ["--rate", "8req/s"],
+        ["--rate", "llama-3.1-8b=8req/s"],
+        ["--demand", "2000tok/s"],
+    ):
+        code, answer = _answered(["place", *WISH, *said], capsys)
+        assert code == 0
+        assert answer["request"]["models"][0]["demand_tokens_per_s"] == 2000.0
+    (tmp_path / "stands.json").write_text(json.dumps(answer), encoding="utf-8")
+    (tmp_path / "state.toml").write_text('failed = ["node0/gpu7"]\n', encoding="utf-8")
+    asked = ["repair", "stands.json", "--state", "state.toml", "--rate", "4req/s"]
+    code, repaired = _answered(asked, capsys)
+    assert code == 0
+    assert repaired["request"]["wanted"]["models"][0]["demand_tokens_per_s"] == 1000.0
+    code, both = _answered(["place", *WISH, "--rate", "8req/s", "--demand", "9tok/s"], capsys)
+    assert code == 2
+    assert both["answer"]["problems"][0]["where"] == "--rate"
