@@ -147,6 +147,7 @@ def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, C
     nothing = np.zeros(columns.n_parts)
     spans = [float(one.pattern.span in (STAGE, POOL)) for one, _ in taken]
     devices = [float(one.n_devices) for one, _ in taken]
+    parted = [float(len(one.pattern.pieces) - 1) for one, _ in taken]  # whole replicas in a node
     first = [float(u) for u, _ in given] + [float(leaf) for _, leaf in staged]
     entries = sorted((r, j, amount) for (r, j), amount in rows.entries.items() if amount)
     table = np.array(entries, dtype=np.int64).reshape(-1, 3)
@@ -158,6 +159,7 @@ def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, C
     ties = (
         np.concatenate([nothing, spans]),
         np.concatenate([nothing, devices]),
+        np.concatenate([nothing, parted]),
         np.concatenate([first, np.arange(float(len(taken)))]),
     )
     return placement_program(rooms, columns, aim, ties=ties), columns
