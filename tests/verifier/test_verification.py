@@ -176,7 +176,7 @@ def test_a_search_again_of_what_holds_finds_nothing(name):
 @pytest.mark.parametrize(
     ("name", "place", "value"),
     [
-        ("plan of a fleet", "kv_formats", ["bf16", "fp8"]),
+        ("plan of a fleet", "weights_formats", ["bf16", "fp8"]),
         ("placement on servers", "models/0/replicas", None),
         ("placement on a torus", "models/0/replicas", None),
         ("stages that decode", "groups/1/n_groups", 8),
