@@ -96,20 +96,20 @@ def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collect
     batch fixed by the column, a ratio becomes a coefficient.
     """
     fleet = Fleet.asked(targets, without)
-    each = partial(_fleet, replica) if fleet.is_chosen else _one
+    each = partial(devices_of, replica, fleet)
     ways: dict[str, Way] = {
         **{name: partial(_milliseconds, delay) for name, delay in replica.delays_s.items()},
         "cost": partial(_cost, replica, device, fleet),
         "throughput": partial(_throughput, replica, fleet),
         "device-throughput": partial(_device_throughput, replica),
-        "devices": partial(_devices, each, 1.0),
-        "rent": partial(_devices, each, device.usd_per_hour),
+        "devices": partial(times_devices, each, 1.0),
+        "rent": partial(times_devices, each, device.usd_per_hour),
         "batch": partial(_negative_batch, replica),
         "memory": replica.memory,
         **replica.own,
     }
     if device.tdp_w is not None:
-        ways["power"] = partial(_devices, each, device.tdp_w / KW)
+        ways["power"] = partial(times_devices, each, device.tdp_w / KW)
     if fleet.is_chosen:
         ways["replicas"] = partial(_negative_replicas, replica)
     if fleet.demand is not None:
@@ -134,18 +134,15 @@ def _no_context(facts: Facts) -> FloatArray:
     return np.zeros(facts.n_contexts)
 
 
-def _one(facts: Facts) -> Coefficients:
-    """Devices of one replica."""
-    return facts.of_context["n_devices"].astype(float), _nothing(facts)
+def devices_of(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
+    """Devices of one replica; of all of them where their number is chosen."""
+    n_devices = facts.of_context["n_devices"].astype(float)
+    if not fleet.is_chosen:
+        return n_devices, _nothing(facts)
+    return _no_context(facts), n_replicas(facts, replica.slot) * n_devices[facts.context]
 
 
-def _fleet(replica: Replica, facts: Facts) -> Coefficients:
-    """Devices of all replicas: where their number is chosen, money and devices are theirs."""
-    devices = n_replicas(facts, replica.slot) * facts.of_context["n_devices"][facts.context]
-    return _no_context(facts), np.asarray(devices)
-
-
-def _devices(each: Way, amount: float, facts: Facts) -> Coefficients:
+def times_devices(each: Way, amount: float, facts: Facts) -> Coefficients:
     """Devices, times what each of them takes."""
     context, column = each(facts)
     return context * amount, column * amount
@@ -154,8 +151,7 @@ def _devices(each: Way, amount: float, facts: Facts) -> Coefficients:
 def _cost(replica: Replica, device: Priced, fleet: Fleet, facts: Facts) -> Coefficients:
     """Rent over output tokens: those that are asked for, or all that can be served."""
     if fleet.demand is not None:
-        devices = _fleet(replica, facts)[1]
-        hourly = devices * device.usd_per_hour
+        hourly = devices_of(replica, fleet, facts)[1] * device.usd_per_hour
         return _no_context(facts), hourly / 3600.0 / fleet.demand * USD_PER_MTOKEN
     rent = (facts.of_context["n_devices"].astype(float) * device.usd_per_hour)[facts.context]
     return _no_context(facts), np.asarray(replica.token_s(facts) * rent / 3600.0 * USD_PER_MTOKEN)

@@ -19,11 +19,12 @@ from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
 from planner.programs.targets import further, target_limits
-from planner.quantities import GIB, MS, USD_PER_MTOKEN
+from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
 
 SLOTS = ("decode",)
 KNOWN = frozenset(
-    {"cost", "latency", "throughput", "device-throughput", "rent", "devices", "batch", "memory"}
+    {"cost", "latency", "throughput", "device-throughput", "rent", "devices", "power"}
+    | {"batch", "memory"}
 )
 """Quantities that programs of the reference model count."""
 MOST_STAGES = 1 << 20  # of the key that numbers contexts
@@ -100,7 +101,7 @@ def _quantities(
     Source: [Erdil2025] Eqs. 2 and 4 for the cost.
     """
     nothing, none = np.zeros(len(context_devices)), np.zeros(len(choices.batch))
-    rent = request.usd_per_hour
+    rent, tdp_w = request.usd_per_hour, request.device.tdp_w
     milliseconds, sizes = choices.token_s * MS, choices.batch.astype(float)
     usd = choices.token_s / sizes * column_devices * (rent / 3600.0)
     return {
@@ -110,6 +111,7 @@ def _quantities(
         "device-throughput": (nothing, milliseconds / sizes * column_devices),
         "rent": (context_devices * rent, none),
         "devices": (context_devices, none),
+        **({} if tdp_w is None else {"power": (context_devices * (tdp_w / KW), none)}),
         "batch": (nothing, -sizes),
         "memory": (nothing, choices.held_bytes * GIB),
     }

@@ -19,7 +19,7 @@ from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
 from planner.programs.targets import further, target_limits
-from planner.quantities import GIB, MS, USD_PER_MTOKEN
+from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
 
 SLOTS = ("serving",)
 SIMPLICITY = "simplicity"
@@ -32,6 +32,7 @@ KNOWN = frozenset(
         "device-throughput",
         "rent",
         "devices",
+        "power",
         "batch",
         "memory",
     }
@@ -116,6 +117,7 @@ def _quantities(
         first: a column of each context (K,).
     """
     table, rent = choices.table, request.cluster.usd_per_hour
+    tdp_w = request.cluster.tdp_w
     nothing, none = np.zeros(len(first)), np.zeros(len(table))
     devices = table.n_devices[first].astype(float)
     in_flight = table.batch * table.n_data
@@ -129,6 +131,7 @@ def _quantities(
         "device-throughput": (nothing, milliseconds / in_flight * table.n_devices),
         "rent": (devices * rent, none),
         "devices": (devices, none),
+        **({} if tdp_w is None else {"power": (devices * (tdp_w / KW), none)}),
         "batch": (nothing, -in_flight),
         "memory": (choices.fixed_bytes[first] * GIB, choices.moving_bytes * GIB),
         SIMPLICITY: (_complexity(choices, first), none),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from planner.estimates.serving.request import EngineRequest
 from planner.predictions import Interval, Launch
@@ -41,6 +42,7 @@ class EngineDeployment:
         capacity_bytes: what the engine may take of it.
         command: evaluates this deployment, operation by operation.
         launch: how the engine is started; None of an engine that a user's file describes.
+        further: quantities that are limited and have no field of their own, by name, SI.
     """
 
     model: str
@@ -70,6 +72,7 @@ class EngineDeployment:
     capacity_bytes: float
     command: str
     launch: Launch | None
+    further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def n_devices(self) -> int:

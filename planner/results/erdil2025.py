@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from planner.estimates.economics.recount import PassCount, Way
 from planner.units import show
@@ -47,6 +48,7 @@ class EconomicsDeployment:
         used_bytes: what has to fit the busiest device, a draft included.
         capacity_bytes: memory of a device that may be filled.
         draft: the draft model, `None` without one.
+        further: quantities that are limited and have no field of their own, by name, SI.
     """
 
     weights_format: str
@@ -61,6 +63,7 @@ class EconomicsDeployment:
     used_bytes: float
     capacity_bytes: float
     draft: EconomicsDraft | None = None
+    further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def n_devices(self) -> int:

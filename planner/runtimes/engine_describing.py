@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.request import OVERLAPS, EngineRequest
 from planner.predicting import Machines, Speculating, predict
 from planner.predictions import Interval, Prediction
-from planner.quantities import broken_limits
+from planner.quantities import broken_limits, further_of
 from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture
 from planner.specs.quality import quality_words
@@ -59,7 +60,7 @@ def describe_choice(
     in_flight = answer.batch * int(table.n_data[0])
     rent = answer.n_devices * request.cluster.usd_per_hour
     memory = answer.memory
-    return EngineDeployment(
+    found = EngineDeployment(
         model=asked.name,
         variant="" if asked == request.model else asked.name,
         quality_loss_fraction=asked.quality_loss_fraction,
@@ -88,6 +89,8 @@ def describe_choice(
         command=_command(request, answer, int(table.chunk_tokens[0]), speculating),
         launch=answer.launch,
     )
+    limits = request.targets.limits()
+    return replace(found, further=further_of(limits, found, request.cluster))
 
 
 def _at(times: Interval, beyond: float) -> float:

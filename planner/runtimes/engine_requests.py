@@ -26,7 +26,7 @@ from planner.estimates.serving.request import (
 )
 from planner.predicting import Machines
 from planner.programs.engine import KNOWN
-from planner.quantities import QUANTITIES, objective_of, refused
+from planner.quantities import QUANTITIES, lacking, objective_of, refused
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.commands import limit_options
@@ -138,6 +138,7 @@ def engine_request(
             device=cluster.device.name,
             n_devices=cluster.n_devices,
             usd_per_hour=cluster.usd_per_hour,
+            tdp_w=cluster.device.tdp_w,
         ),
         engine=machines.engine.name,
         workload=workload,
@@ -161,6 +162,7 @@ def engine_request(
     )
     problems = [
         *_problems(request),
+        *lacking(request.targets.limits(), cluster.device),
         *_chunk_problems(served, request, machines.engine),
         *_variant_problems(model, variants),
         *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),

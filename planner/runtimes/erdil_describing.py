@@ -15,7 +15,7 @@ from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.passes import Ways
 from planner.estimates.economics.recount import Way, count_bytes, count_pass
 from planner.estimates.economics.request import EconomicsRequest
-from planner.quantities import broken_limits
+from planner.quantities import broken_limits, further_of
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft
 
 TOLERANCE = 1e-9
@@ -75,7 +75,8 @@ def describe_choice(
         draft=draft,
     )
     _agree(choices, column, deployment)
-    return deployment
+    limits = request.targets.limits()
+    return replace(deployment, further=further_of(limits, deployment, request.device))
 
 
 def _way(ways: Ways, column: int) -> Way:

@@ -163,7 +163,7 @@ FIELDS: Mapping[type, Judged] = {
         chosen="formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
         "chunk_tokens overlap n_drafted drafter command launch",
         counted="quality tpot_s ttft_s planned_tpot_s planned_ttft_s usd_per_hour usd_per_token "
-        "output_tokens_per_s weights_bytes used_bytes capacity_bytes",
+        "output_tokens_per_s weights_bytes used_bytes capacity_bytes further",
         how="degrees that cut the model into equal parts, formats and batches among those offered; "
         "times and bytes kernel by kernel in scalar arithmetic, money and rates from them; what is "
         "held has to fit",

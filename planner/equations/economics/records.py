@@ -161,6 +161,7 @@ class EconomicsDevice:
     usd_per_hour: float
     kernel_launch_s: float
     collectives: Collectives = field(default_factory=TreeCollectives)
+    tdp_w: float | None = None
 
     @property
     def hbm_bytes_per_s(self) -> float:

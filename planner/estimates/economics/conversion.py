@@ -97,6 +97,7 @@ def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> Ec
         n_devices_per_node=fabric.n_devices_per_node,
         usd_per_hour=cluster.usd_per_hour,
         kernel_launch_s=KERNEL_LAUNCH_S,
+        tdp_w=device.tdp_w,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.equations.economics.records import DecodePass
+from planner.equations.economics.records import DecodePass, EconomicsDevice
 from planner.specs.request import CONVENTIONS, SolverOptions, Targets
 
 MEMORY_RULES = ("in-flight", "one-microbatch")
@@ -80,11 +80,16 @@ class EconomicsRequest:
     notes: tuple[str, ...] = ()
 
     @property
+    def device(self) -> EconomicsDevice:
+        """The one device of all formats."""
+        return self.served[0].target.device
+
+    @property
     def usd_per_hour(self) -> float:
         """Rent of one device."""
-        return self.served[0].target.device.usd_per_hour
+        return self.device.usd_per_hour
 
     @property
     def hbm_bytes(self) -> float:
         """Memory of one device that a plan may fill."""
-        return self.served[0].target.device.hbm_bytes
+        return self.device.hbm_bytes

@@ -71,12 +71,14 @@ class AskedPool:
         name: of its topology.
         device: name of the device.
         usd_per_hour: rent of one device.
+        tdp_w: power of one device; None where nobody says.
     """
 
     name: str
     device: str
     n_devices: int
     usd_per_hour: float
+    tdp_w: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

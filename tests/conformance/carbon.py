@@ -1,0 +1,51 @@
+"""`plan` with a quantity that the planner does not have: kg of CO₂ an hour.
+
+One row of the table, and the coefficients of one runtime; run as a module, in a process of its
+own, since options are made of the table as it is when the command begins.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from planner import quantities
+
+KG_PER_WH = 0.4e-3
+"""Of a grid with 400 g per kWh; `assumed`."""
+
+CARBON = quantities.Quantity(
+    name="carbon",
+    dimension="1",
+    label="kg CO2/h",
+    program="carbon",
+    option="--max-carbon",
+    metavar="KG",
+    about="Most CO2 of all devices, kg an hour.",
+    reason="the plan of least CO2{within} takes {value} kg an hour on {where}",
+    needs="tdp_w",
+    lack="no TDP is known of {device}",
+    counted=lambda deployment, device: deployment.n_devices * device.tdp_w * KG_PER_WH,
+)
+
+
+def main() -> int:
+    quantities.QUANTITIES[CARBON.name] = CARBON
+    from planner.cli import main as plan
+    from planner.programs import amounts, deployment
+
+    def with_carbon(replica, device, targets, without):
+        fleet = amounts.Fleet.asked(targets, without)
+        each = partial(amounts.devices_of, replica, fleet)
+        per_device = (device.tdp_w or 0.0) * KG_PER_WH
+        return {
+            **amounts.ways_of(replica, device, targets, without),
+            "carbon": partial(amounts.times_devices, each, per_device),
+        }
+
+    deployment.ways_of = with_carbon
+    return plan(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
