@@ -22,7 +22,7 @@ from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
-from planner.ties import ties_of
+from planner.ties import rivals_of, ties_of
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
@@ -187,7 +187,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         wall_s=time.perf_counter() - began_s,
     )
     answer = Plan(
-        request=among.request,
+        request=among.under(served.runtime).request,
         deployment=deployment,
         alternatives=ties.alternatives,
         limits=limit_uses(among.request.targets, deployment, gains(among, aim, found)),
@@ -197,6 +197,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         error_fraction=error,
         n_ties=ties.n_ties,
         given_up_fraction=ties.given_up_fraction,
+        rivals=rivals_of(among, aim, found),
     )
     served.judge(answer)
     return answer

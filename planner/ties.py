@@ -12,7 +12,7 @@ from planner.programs.engine import SIMPLICITY
 from planner.programs.layout import Assignment, ceiling, keeping
 from planner.programs.posed import PosedProgram
 from planner.programs.rows import least_by_group
-from planner.results import Alternative, AnyDeployment
+from planner.results import Alternative, AnyDeployment, Rival
 from planner.runtimes.candidates import Aim, Among
 from planner.search import N_ALTERNATIVES, Found, search
 
@@ -72,6 +72,33 @@ def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) 
         alternatives=alternatives,
         n_ties=n_ties,
         given_up_fraction=given_up,
+    )
+
+
+def rivals_of(among: Among, aim: Aim, found: Found) -> tuple[Rival[AnyDeployment], ...]:
+    """The best of each runtime, where there are several and time to see; see `Rival`."""
+    names = among.runtimes()
+    return tuple(_rival(among, aim, found, name) for name in names) if len(names) > 1 else ()
+
+
+def _rival(among: Among, aim: Aim, found: Found, runtime: str) -> Rival[AnyDeployment]:
+    unknown: Rival[AnyDeployment] = Rival(
+        runtime=runtime, deployment=None, objective=None, loss_fraction=None
+    )
+    if is_over():
+        return unknown
+    alone = among.under(runtime)
+    best = search(alone.source(aim), among.request.options, n_alternatives=0)
+    if best.assignment is None or not best.solution.status.is_final:
+        return unknown
+    value, least = best.solution.objective, found.solution.objective
+    deployment = alone.deployment(best.posed, best.assignment)
+    alone.of(best.posed, best.assignment).checked(deployment)
+    return Rival(
+        runtime=runtime,
+        deployment=deployment,
+        objective=in_si(aim.objective, value),
+        loss_fraction=(value - least) / abs(least) if least else 0.0,
     )
 
 

@@ -35,6 +35,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
+        section("engines side by side", _rival_lines(plan, width)),
         section("next best plans", _alternative_lines(plan, width)),
         section("certificate", certificate_lines(plan.certificate, width)),
         "\n".join(wrapped(f"hint: where its time goes: `{best.command}`", width)),
@@ -95,6 +96,22 @@ def _limit_lines(limits: tuple[LimitUse, ...]) -> list[str]:
             gain = f"binds: {looser} would gain {percent(use.gain_fraction or 0.0)}"
         rows.append((limit_label(use.name), asked, show(use.used, use.dimension), gain))
     return columns(rows, "<<<<")
+
+
+def _rival_lines(plan: EnginePlan, width: int) -> list[str]:
+    """The best of each engine, where several were asked: what it loses, and what it is."""
+    rows = []
+    for rival in plan.rivals:
+        if rival.deployment is None:
+            rows.append((rival.runtime, "", "", "", "nothing of it is known to hold all limits"))
+            continue
+        best, lost = rival.deployment, rival.loss_fraction or 0.0
+        cost, tpot = show(best.usd_per_token, "USD/token"), show(best.planned_tpot_s, "s")
+        label = f"{best.n_devices} × {best.label or 'one'}, batch {best.batch}"
+        rows.append((rival.runtime, percent(lost), tpot, cost, label))
+    if not rows:
+        return []
+    return columns([("", "loses", "TPOT", "output token", ""), *rows], "<>>><")
 
 
 def _alternative_lines(plan: EnginePlan, width: int) -> list[str]:

@@ -26,6 +26,7 @@ from planner.results.plans import (
     LimitUse,
     Obstacle,
     Plan,
+    Rival,
     served_by,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "Obstacle",
     "PhasePlan",
     "Plan",
+    "Rival",
     "StepTime",
     "served_by",
 ]

@@ -16,6 +16,7 @@ class EngineDeployment:
     """A deployment of an engine, and what it does and costs.
 
     Args:
+        engine: that serves it.
         model: which is served, the one that was asked for or a variant of it.
         variant: its name where it is a variant; else empty.
         quality_loss_fraction: what that variant loses of the quality of the model asked for.
@@ -45,6 +46,7 @@ class EngineDeployment:
         further: quantities that are limited and have no field of their own, by name, SI.
     """
 
+    engine: str
     model: str
     variant: str
     quality_loss_fraction: float

@@ -91,6 +91,23 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rival(Generic[_D]):
+    """The best that one runtime has, where several were asked.
+
+    Args:
+        runtime: its name.
+        deployment: its best; `None` where nothing of it satisfies the request, or time ended.
+        objective: SI; `None` likewise.
+        loss_fraction: what it loses of the best objective of all.
+    """
+
+    runtime: str
+    deployment: _D | None
+    objective: float | None
+    loss_fraction: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[_R, _D]):
     """The answer to a request.
 
@@ -106,6 +123,7 @@ class Plan(Generic[_R, _D]):
             plans that lose less of it are ties.
         n_ties: ways to use the pool, the plan's own left out, whose best loses less.
         given_up_fraction: what the plan loses of the best objective for being simpler.
+        rivals: the best of each runtime that was asked, where several were.
     """
 
     request: _R
@@ -118,6 +136,7 @@ class Plan(Generic[_R, _D]):
     error_fraction: float = 0.0
     n_ties: int = 0
     given_up_fraction: float = 0.0
+    rivals: tuple[Rival[_D], ...] = ()
 
     @property
     def n_assumed(self) -> int:

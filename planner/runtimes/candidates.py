@@ -149,6 +149,14 @@ class Among:
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> AnyDeployment:
         return self.of(posed, assignment).deployment(posed, assignment)
 
+    def runtimes(self) -> tuple[str, ...]:
+        """Those of the candidates, each once."""
+        return tuple(dict.fromkeys(one.runtime for one in self.parts))
+
+    def under(self, runtime: str) -> Among:
+        """The candidates of one runtime; the model that is asked for stays the first."""
+        return Among(parts=tuple(one for one in self.parts if one.runtime == runtime))
+
     def with_targets(self, targets: Targets) -> Among:
         return Among(parts=tuple(one.with_targets(targets) for one in self.parts))
 

@@ -61,6 +61,7 @@ def describe_choice(
     rent = answer.n_devices * request.cluster.usd_per_hour
     memory = answer.memory
     found = EngineDeployment(
+        engine=request.engine,
         model=asked.name,
         variant="" if asked == request.model else asked.name,
         quality_loss_fraction=asked.quality_loss_fraction,

@@ -14,6 +14,7 @@ from planner.predicting import Machines
 from planner.programs.engine import pose_engine
 from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, PosedProgram
+from planner.quantities import MEMORY, QUANTITIES
 from planner.results import AnyDeployment, AnyPlan, Considered
 from planner.results.engines import EngineDeployment
 from planner.runtimes.candidates import Aim
@@ -85,10 +86,20 @@ class EngineCandidates:
 
     @cached_property
     def choices(self) -> EngineChoices:
-        return self.scaled(1.0)
+        return self._roomy.within(1.0)
+
+    @cached_property
+    def _roomy(self) -> EngineChoices:
+        """With what a little more memory lets in, which is asked of every plan."""
+        return self._timed(QUANTITIES[MEMORY].relief)
 
     def scaled(self, memory_scale: float) -> EngineChoices:
         """The choices, had a device so many times as much memory."""
+        if memory_scale <= QUANTITIES[MEMORY].relief:
+            return self._roomy.within(memory_scale)
+        return self._timed(memory_scale)
+
+    def _timed(self, memory_scale: float) -> EngineChoices:
         clock = clock_of(self.machines)
         return choices(self.model, clock, self.request, memory_scale=memory_scale)
 

@@ -37,6 +37,7 @@ from planner.results import (
     Mesh,
     PhasePlan,
     Plan,
+    Rival,
     StepTime,
 )
 from planner.results.engines import EngineDeployment
@@ -69,7 +70,8 @@ class Judged:
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request",
-        counted="deployment limits certificate provenance error_fraction n_ties given_up_fraction",
+        counted="deployment limits certificate provenance error_fraction n_ties given_up_fraction "
+        "rivals",
         chosen="alternatives variants",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed",
@@ -117,6 +119,10 @@ FIELDS: Mapping[type, Judged] = {
         how="a deployment like any other, not better than the plan; that it is the best of its way "
         "is proved",
     ),
+    Rival: Judged(
+        proved="runtime deployment objective loss_fraction",
+        how="the best of each runtime that was asked is a search of its own",
+    ),
     LimitUse: Judged(
         counted="name used limit dimension relief",
         proved="gain_fraction",
@@ -159,7 +165,7 @@ FIELDS: Mapping[type, Judged] = {
         "in the order of the replicas; its groups' links are as wide as it counts on",
     ),
     EngineDeployment: Judged(
-        asked="model variant quality_loss_fraction",
+        asked="engine model variant quality_loss_fraction",
         chosen="formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
         "chunk_tokens overlap n_drafted drafter command launch",
         counted="quality tpot_s ttft_s planned_tpot_s planned_ttft_s usd_per_hour usd_per_token "

@@ -73,6 +73,22 @@ class EngineChoices:
     def __len__(self) -> int:
         return len(self.table)
 
+    def within(self, memory_scale: float) -> EngineChoices:
+        """Those that fit so many times what the engine may take of a device."""
+        fits = np.flatnonzero(
+            self.fixed_bytes + self.moving_bytes <= self.limit_bytes * memory_scale
+        )
+        arrays = {
+            field.name: getattr(self, field.name)[fits]
+            for field in fields(EngineChoices)
+            if field.name not in _OF_ALL
+        }
+        return replace(self, table=self.table.take(fits), **arrays)
+
+
+_OF_ALL = ("table", "limit_bytes", "n_considered", "is_cut")
+"""Fields of choices that are not one number each."""
+
 
 def traffic_of(request: EngineRequest) -> Traffic:
     """The requests that come, at random times."""
@@ -216,7 +232,7 @@ def choices_of(
     arrays = {
         field.name: np.concatenate([getattr(each, field.name) for each in found])
         for field in fields(EngineChoices)
-        if field.name not in ("table", "limit_bytes", "n_considered", "is_cut")
+        if field.name not in _OF_ALL
     }
     return EngineChoices(
         table=_joined([each.table for each in found]),
