@@ -9,7 +9,6 @@ from typing import Any
 from planner.certificates import FEASIBLE
 from planner.deadlines import out_of_time, timed
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.estimates.serving.request import EngineRequest
 from planner.planning import decide
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.runtimes.candidates import Among
@@ -18,9 +17,12 @@ from planner.runtimes.engines import EngineCandidates, engine_candidates
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.engine_files import load_engine
+from planner.specs.engine_request import EngineRequest
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.targets import Degrees
+from planner.verifier.engine_plans import judge_engine_audit
+from planner.verifier.findings import refuse
 
 DEFAULT_OPTIONS = SolverOptions()
 OPTIONS = {
@@ -102,7 +104,7 @@ def audit_engine(
     as_fast = _with(free, "cost", Targets(tpot_s=tpot))
     at_speed = _best(as_fast)
     same = Targets(n_devices=predicted.n_devices, min_batch=in_flight)
-    return EngineAudit(
+    audit = EngineAudit(
         request=free.request,
         observed_tpot_s=tpot,
         observed_usd_per_token=cost,
@@ -112,6 +114,8 @@ def audit_engine(
         equal_cost=_best(_with(free, "latency", Targets(usd_per_token=cost))),
         command=command_of(model, _rounded(as_fast.request), {}) if at_speed else "",
     )
+    refuse(judge_engine_audit(audit)[1])
+    return audit
 
 
 def _whole(model: Architecture, degrees: Degrees) -> Degrees:

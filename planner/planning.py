@@ -10,7 +10,6 @@ from planner.certify import certificate, in_si, limit_uses
 from planner.deadlines import out_of_time, timed
 from planner.errors import NoPlanError
 from planner.estimates.economics.request import MEMORY_RULES
-from planner.estimates.serving.request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.explain import explain
 from planner.gains import gains, reliefs_of
 from planner.results import AnyPlan, Plan
@@ -20,6 +19,7 @@ from planner.search import Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
+from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
 from planner.ties import rivals_of, ties_of

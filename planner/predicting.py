@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
@@ -27,13 +27,11 @@ from planner.pass_lines import interval, pass_line, relative_error
 from planner.predictions import (
     BalanceLine,
     FirstTokenPart,
-    Launch,
     MemoryLine,
     PassLine,
     Prediction,
 )
-from planner.report.launch import launch_of
-from planner.report.launch.words import Started
+from planner.report.launch.telling import launched
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
@@ -41,8 +39,9 @@ from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
-from planner.specs.records import DeviceSpec
+from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.served_formats import ServedFormats
+from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +49,7 @@ class Machines:
     """What a deployment runs on: devices under an engine, and what connects them.
 
     Args:
+        cluster: that they are in.
         n_devices: how many there are; None where the device was named and no topology of it.
     """
 
@@ -58,6 +58,7 @@ class Machines:
     engine: EngineSpec
     network: ServingNetwork
     network_name: str
+    cluster: ClusterSpec
     n_devices: int | None = None
 
 
@@ -127,7 +128,10 @@ def predict(
         largest_batch=held.largest_batch,
         drafts=drafts,
     )
-    return _prediction(serving, clock, machines, table, traffic, held, times, drafts)
+    request = _request(serving, machines, table, traffic, speculating, int(n_shared_tokens))
+    return _prediction(
+        serving, clock, machines, table, traffic, held, times, drafts, request=request
+    )
 
 
 def impossible(
@@ -177,6 +181,8 @@ def _prediction(
     held: Holding,
     times: ServingTimes,
     drafts: Drafts | None,
+    *,
+    request: PredictionRequest,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
     for name, one in (("decode", times.decode), ("prefill", times.prefill)):
@@ -198,9 +204,10 @@ def _prediction(
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
     provenance = _provenance(lines, machines)
     return Prediction(
+        request=request,
         model=model.name,
         title=model.title,
-        kind=kind_of(model),
+        model_kind=kind_of(model),
         device=machines.device.name,
         engine=engine.name,
         network=machines.network_name,
@@ -232,43 +239,45 @@ def _prediction(
         balance=_balance(serving, clock, machines, running * n_data, running),
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
-        launch=_launch(serving, machines, table, traffic, drafts),
+        launch=launched(request),
         measured_by=machines.kernels.measured_by,
     )
 
 
-def _launch(
+def _request(
     serving: Serving,
     machines: Machines,
     table: DeploymentTable,
     traffic: Traffic,
-    drafts: Drafts | None,
-) -> Launch | None:
-    """How the engine is started; a diffusion decoder checks blocks without anything drafted."""
-    model, engine = serving.model, machines.engine
-    drafter = drafts.kind if drafts else ""
-    started = Started(
-        model=model.repository or model.name,
-        published=next(iter(model.published_weights), ""),
-        has_experts=has_experts(model),
-        n_context_tokens=model.n_context_tokens,
-        n_per_node=machines.network.n_per_node,
+    speculating: Speculating | None,
+    n_shared_tokens: int,
+) -> PredictionRequest:
+    """What was asked, whole."""
+    return PredictionRequest(
+        records=ServingRecords(
+            models=(serving.model,),
+            cluster=machines.cluster,
+            engine=machines.engine,
+            kernels=replace(machines.kernels, rivals={}),
+        ),
         formats=serving.formats,
         n_tensor=int(table.n_tensor[0]),
         n_data=int(table.n_data[0]),
         n_stages=int(table.n_stages[0]),
         n_expert_parallel=int(table.n_expert_parallel[0]),
+        n_expert_tensor=int(table.n_expert_tensor[0]),
+        exchanges=bool(table.exchanges[0]),
         batch=int(table.batch[0]),
         chunk_tokens=int(table.chunk_tokens[0]),
-        n_tokens=int(traffic.n_tokens),
-        hit_fraction=traffic.hit_fraction,
-        memory_fraction=engine.memory_fraction,
-        exchanges=bool(table.exchanges[0]),
         overlaps=bool(table.overlaps[0]),
-        drafter=drafter,
-        n_drafted=drafts.n_drafted if drafts and drafter else 0,
+        n_input_tokens=int(traffic.n_input_tokens),
+        n_output_tokens=int(traffic.n_output_tokens),
+        hit_fraction=traffic.hit_fraction,
+        n_shared_tokens=n_shared_tokens,
+        drafter=speculating.kind if speculating else "",
+        n_drafted=speculating.n_drafted if speculating else 0,
+        acceptance=speculating.acceptance if speculating else 0.0,
     )
-    return launch_of(engine.name, started)
 
 
 def _first_token(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
+from planner.specs.serving_records import PredictionRequest
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]
 
@@ -173,8 +174,9 @@ class Prediction:
     """A deployment, evaluated.
 
     Args:
+        request: what was asked.
         model, title: of the model.
-        kind: of the model: `dense`, or `mixture` of experts.
+        model_kind: `dense`, or `mixture` of experts.
         device, engine, network: what it runs on, by name.
         degrees: devices by what they are used for: tensor, data, pipeline, expert.
         n_devices: all of them.
@@ -197,9 +199,10 @@ class Prediction:
         measured_by: engines and versions whose measured kernels times are made of.
     """
 
+    request: PredictionRequest
     model: str
     title: str
-    kind: ModelKind
+    model_kind: ModelKind
     device: str
     engine: str
     network: str

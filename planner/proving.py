@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from planner.certificates import OPTIMAL, Certificate, Proof
 from planner.errors import NoPlanError
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
+from planner.predictions import Prediction
 from planner.repair_results import Repair
-from planner.results import AnyPlan, LayoutPlan
+from planner.results import AnyPlan, EnginePlan, LayoutPlan
+from planner.results.engines import EngineAudit, EngineDeployment
 from planner.staging_results import LayerPlacement, StagePlan
 from planner.units import show
 from planner.verifier.findings import Finding, Path
@@ -49,7 +51,13 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
     return prover(answer)
 
 
-def _plan(says: LayoutPlan) -> Again:
+def _plan(says: LayoutPlan | EnginePlan) -> Again:
+    if isinstance(says.deployment, EngineDeployment):
+        return _engine_plan(says)
+    return _layout_plan(says)
+
+
+def _layout_plan(says: LayoutPlan) -> Again:
     from planner.planning import plan
 
     asked = says.request
@@ -224,6 +232,49 @@ def _layers(says: LayerPlacement) -> Again:
     return _again(findings, found.certificate)
 
 
+def _engine_plan(says: EnginePlan) -> Again:
+    from planner.engine_proving import planned_again
+
+    found = planned_again(says.request)
+    if found is None:
+        return _none(("certificate", "status"), says.certificate.status)
+    if says.rivals:  # whose requests are not in the answer
+        is_rate, best = found.certificate.objective_name in RATES, found.certificate.objective
+        beaten = [*_refuted(says.certificate, best, is_rate=is_rate)]
+        told = f"searched again under {says.request.engine} alone, of several engines"
+        return Again(findings=tuple(beaten), proofs=(told,))
+    findings = [
+        *_certificate(says.certificate, found.certificate, says.request.options.time_limit_s),
+        *_gains(cast("AnyPlan", says), found),
+        *_runners_up(cast("AnyPlan", says), found),
+        *_same(says.n_ties, found.n_ties, ("n_ties",)),
+        *_same(says.given_up_fraction, found.given_up_fraction, ("given_up_fraction",)),
+    ]
+    return _again(findings, found.certificate)
+
+
+def _engine_audit(says: EngineAudit) -> Again:
+    """Each deployment beside what runs is as good as the best in what it is best in."""
+    from planner.engine_proving import audited_again
+
+    best_in = {
+        "same_devices": "planned_tpot_s",
+        "equal_speed": "usd_per_token",
+        "equal_cost": "planned_tpot_s",
+    }
+    findings: list[Finding] = []
+    for name, again in audited_again(says).items():
+        mine, of = getattr(says, name), best_in[name]
+        one, other = (getattr(best, of) if best else None for best in (mine, again))
+        findings += _same(one, other, (name, of))
+    told = "searched again: the best on no more devices, at equal speed and at equal cost"
+    return Again(findings=tuple(findings), proofs=(told,))
+
+
+def _prediction(says: Prediction) -> Again:
+    return Again(findings=(), proofs=("nothing to search for: the deployment was given",))
+
+
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": _plan,
     "Placement": _placement,
@@ -231,6 +282,8 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "ExpertPlan": _experts,
     "StagePlan": _stages,
     "LayerPlacement": _layers,
+    "EngineAudit": _engine_audit,
+    "Prediction": _prediction,
 }
 
 
@@ -335,8 +388,10 @@ def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
         fact = f"are {len(says.alternatives)}, and there are {len(found.alternatives)}"
         yield Finding(path=("alternatives",), says=len(says.alternatives), fact=fact)
         return
-    for i, (one, other) in enumerate(zip(says.alternatives, found.alternatives, strict=True)):
-        yield from _same(one.objective, other.objective, ("alternatives", str(i), "objective"))
+    mine = [one.objective for one in says.alternatives]
+    others = [one.objective for one in found.alternatives]
+    for i, (one, other) in enumerate(zip(mine, others, strict=True)):
+        yield from _same(one, other, ("alternatives", str(i), "objective"))
 
 
 def _same(says: object, found: object, path: Path) -> Iterator[Finding]:

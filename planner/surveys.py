@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.certificates import Proof, Screen
-from planner.estimates.serving.request import EngineRequest
 from planner.quantities import axes
 from planner.results import AnyDeployment, AnyPlan
+from planner.specs.engine_request import EngineRequest
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE

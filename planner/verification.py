@@ -10,13 +10,13 @@ from planner.errors import PlannerError, Problem, SpecError
 from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, records_in
 from planner.report.as_json import Json, answer_json, digest_of, versions
 from planner.report.from_json import ReadAnswer, answer_of
+from planner.report.launch.telling import with_commands_of
 from planner.report.saved import load_answer
 from planner.report.summaries import summary_of
-from planner.results import Deployment, Plan
 from planner.specs.ledger import DataFile, is_unchanged
 from planner.verification_results import Falsehood, Verification
 from planner.verifier.findings import Finding, differences
-from planner.verifier.judging import judge_of
+from planner.verifier.judging import judge_for, judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
 
 _SENSELESS = (ArithmeticError, ValueError, LookupError, AssertionError, StopIteration)
@@ -56,12 +56,16 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         RequestError, OutOfTimeError: as `verify`.
     """
     kind, record = read.kind, read.answer
-    judge = judge_of(kind.record)
-    if judge is None or not _is_of_layouts(record):
+    judge = judge_for(record)
+    if judge is None:
         raise SpecError([_unjudged(kind, shown)])
     try:
         truth, found = judge(record)
         falsehoods = {_pointer(kind, one.path): _of_finding(kind, one) for one in found}
+        told = with_commands_of(truth)
+        for finding in differences(truth, told):
+            falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
+        truth = told
         for one in _derived(read.envelope, answer_json(truth)):
             falsehoods.setdefault(one.pointer, one)
         summary = summary_of(truth)
@@ -92,10 +96,6 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         proofs=proofs,
         notes=tuple(_notes(read.envelope)),
     )
-
-
-def _is_of_layouts(record: object) -> bool:
-    return not isinstance(record, Plan) or isinstance(record.deployment, Deployment)
 
 
 def _unjudged(kind: AnswerKind, shown: str) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -151,6 +152,7 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
         engine=engine,
         network=network,
         network_name=cluster.name,
+        cluster=replace(cluster, device=device),
         n_devices=cluster.n_devices if written.topology else None,
     )
 

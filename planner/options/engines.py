@@ -8,17 +8,17 @@ from typing import Any
 from planner.errors import Problem
 from planner.estimates.serving.drafting import KINDS
 from planner.estimates.serving.operations import KNOWN_FORMATS
-from planner.estimates.serving.request import (
+from planner.options.arguments import Arguments
+from planner.options.counts import batches
+from planner.options.reading import Faults, one_of, read, read_pool
+from planner.options.written import WrittenPlan, option
+from planner.specs.engine_request import (
     ACCEPTANCE,
     LOOKAHEADS,
     OVERLAPS,
     PREFERENCES,
     AskedDrafting,
 )
-from planner.options.arguments import Arguments
-from planner.options.counts import batches
-from planner.options.reading import Faults, one_of, read, read_pool
-from planner.options.written import WrittenPlan, option
 from planner.units import UnitError, parse
 
 MEANINGLESS = {

@@ -19,7 +19,6 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, choices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.request import PREFERENCES, EngineRequest
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern, Shape
@@ -33,6 +32,7 @@ from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of
+from planner.specs.engine_request import PREFERENCES, EngineRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve

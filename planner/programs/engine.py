@@ -13,13 +13,13 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.choices import EngineChoices
-from planner.estimates.serving.request import EngineRequest
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, known
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
+from planner.specs.engine_request import EngineRequest
 
 SLOTS = ("serving",)
 SIMPLICITY = "simplicity"

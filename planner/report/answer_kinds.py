@@ -130,7 +130,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(name="comparison", record=Comparison),
     AnswerKind(name="audit", record=Audit, request=("request",)),
     AnswerKind(name="engine-audit", record=EngineAudit, request=("request",)),
-    AnswerKind(name="prediction", record=Prediction),
+    AnswerKind(name="prediction", record=Prediction, request=_REQUEST),
     AnswerKind(name="devices", record=Devices),
     AnswerKind(name="conflict", record=Conflict, request=("request",)),
     AnswerKind(name="placement-conflict", record=PlacementConflict),

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from planner.estimates.serving.request import EngineRequest
+from planner.specs.engine_request import EngineRequest
 from planner.specs.visible import visible
 from planner.surveys import OWN, Curve, Frontier
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from planner.estimates.serving.request import EngineRequest
 from planner.quantities import objective_of
 from planner.report.economics import request_rows
 from planner.report.engine_requests import engine_rows
@@ -18,6 +17,7 @@ from planner.report.times import times_lines
 from planner.report.words import limit_label
 from planner.results import AnyPlan, ErdilPlan
 from planner.results.engines import EngineDeployment
+from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.surveys import Comparison, Row
 from planner.units import show

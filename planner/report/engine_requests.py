@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.estimates.serving.request import OVERLAPS, AskedModel, EngineRequest
 from planner.report.lines import percent
 from planner.report.words import amount, target_texts
+from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
 from planner.specs.spans import span_text
 
 

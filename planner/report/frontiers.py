@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import hypot, log
 
-from planner.estimates.serving.request import EngineRequest
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
@@ -30,6 +29,7 @@ from planner.report.terminal import request_lines
 from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
 from planner.results.engines import EngineDeployment
+from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.specs.spans import span_text
 from planner.surveys import OWN, Curve, Frontier

@@ -15,7 +15,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from planner.audit_results import Audit
 from planner.estimates.economics.request import EconomicsRequest
-from planner.estimates.serving.request import EngineRequest
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement, Served
 from planner.predictions import OperationLine
@@ -31,6 +30,7 @@ from planner.results import (
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.architecture import Experts, FeedForward
+from planner.specs.engine_request import EngineRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.pools import PoolSpec

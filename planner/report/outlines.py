@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from planner.estimates.serving.request import EngineRequest
 from planner.report.words import headline, plural
 from planner.results import AnyDeployment, AnyRequest, Deployment, PhasePlan
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.units import show
 

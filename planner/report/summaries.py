@@ -7,23 +7,29 @@ from typing import Any
 
 from planner.expert_results import ExpertPlan
 from planner.placement_results import Placement
+from planner.predictions import Prediction
 from planner.repair_results import Repair
+from planner.report.engine_audit import engine_audit_line
 from planner.report.experts import experts_line
 from planner.report.layers import layers_line
 from planner.report.placement import placement_line
+from planner.report.plans import line_of
+from planner.report.prediction import prediction_line
 from planner.report.repair import repair_line
 from planner.report.stages import stages_line
-from planner.report.terminal import plan_line
 from planner.results import Plan
+from planner.results.engines import EngineAudit
 from planner.staging_results import LayerPlacement, StagePlan
 
 _LINES: Mapping[type, Callable[[Any], str]] = {
-    Plan: plan_line,
+    Plan: line_of,
     Placement: placement_line,
     Repair: repair_line,
     ExpertPlan: experts_line,
     StagePlan: stages_line,
     LayerPlacement: layers_line,
+    EngineAudit: engine_audit_line,
+    Prediction: prediction_line,
 }
 
 

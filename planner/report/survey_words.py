@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.estimates.serving.request import EngineRequest
 from planner.quantities import axis_of, objective_of
 from planner.report.engine_requests import engine_rows
 from planner.report.lines import percent
 from planner.report.outlines import speed_text
 from planner.report.proof import alone, prover_name
 from planner.report.words import PREFILL_WORDS, plural
+from planner.specs.engine_request import EngineRequest
 from planner.specs.spans import span_text
 from planner.surveys import OWN, Case, Frontier, FrontierPoint, FrontierProof
 from planner.units import show

@@ -89,7 +89,7 @@ def _found(answer: object) -> Iterator[Times]:
     if isinstance(answer, Repair):
         answer = answer.placement
     if isinstance(answer, Prediction):
-        yield _of_engine(answer.engine, answer.device, answer.kind, answer.measured_by)
+        yield _of_engine(answer.engine, answer.device, answer.model_kind, answer.measured_by)
     elif isinstance(answer, (Plan, Audit, EngineAudit, Conflict)):
         yield from _of_request(answer.request)
     elif isinstance(answer, Placement):

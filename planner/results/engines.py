@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.estimates.serving.request import EngineRequest
 from planner.predictions import Interval, Launch
+from planner.specs.engine_request import EngineRequest
 from planner.specs.served_formats import ServedFormats
 from planner.units import show
 

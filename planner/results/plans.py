@@ -12,10 +12,10 @@ from typing import Generic, TypeVar
 
 from planner.certificates import Certificate
 from planner.estimates.economics.request import EconomicsRequest
-from planner.estimates.serving.request import EngineRequest
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import with_variants
 from planner.specs.records import Provenance
 from planner.specs.request import Request

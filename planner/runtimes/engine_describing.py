@@ -7,7 +7,6 @@ errors added up line by line; the arrays that the program was made of have to ag
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -15,21 +14,16 @@ import numpy as np
 from planner.errors import SolverError
 from planner.estimates.serving.choices import EngineChoices, traffic_of
 from planner.estimates.serving.errors import sigmas
-from planner.estimates.serving.request import OVERLAPS, EngineRequest
 from planner.predicting import Machines, Speculating, predict
 from planner.predictions import Interval, Prediction
-from planner.quantities import broken_limits, further_of
+from planner.quantities import further_of
+from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture
+from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import quality_words
 
 TOLERANCE = 1e-9
-
-VERIFIED = (
-    "every constraint of the unscreened program holds",
-    "times, their errors and bytes evaluated again for this deployment alone",
-    "limits hold by that evaluation",
-)
 
 
 def describe_choice(
@@ -87,11 +81,12 @@ def describe_choice(
         weights_bytes=memory.weights_bytes + memory.drafter_bytes,
         used_bytes=_used_bytes(answer),
         capacity_bytes=memory.limit_bytes,
-        command=_command(request, answer, int(table.chunk_tokens[0]), speculating),
-        launch=answer.launch,
+        command="",
+        launch=None,
     )
     limits = request.targets.limits()
-    return replace(found, further=further_of(limits, found, request.cluster))
+    found = replace(found, further=further_of(limits, found, request.cluster))
+    return with_commands(request, found)
 
 
 def _at(times: Interval, beyond: float) -> float:
@@ -126,53 +121,3 @@ def _agree(choices: EngineChoices, column: int, answer: Prediction) -> None:
 
 def _spread(times: Interval) -> float:
     return times.high / times.value
-
-
-def _command(
-    request: EngineRequest, answer: Prediction, chunk: int, speculating: Speculating | None
-) -> str:
-    """`plan predict` of this deployment."""
-    options = {
-        "--model": answer.model,
-        "--topology": request.cluster.name,
-        "--engine": request.engine,
-        "--tp": answer.degrees["tensor"],
-        "--dp": answer.degrees["data"],
-        "--pp": answer.degrees["pipeline"],
-        "--ep": answer.degrees["expert"],
-        "--batch": answer.batch,
-        "--chunk": chunk,
-        "--weights": answer.formats["weights"],
-        "--kv": answer.formats["cache"],
-        "--input": request.workload.n_input_tokens,
-        "--output": request.workload.n_output_tokens,
-    }
-    if request.hit_fraction:
-        options["--hit-rate"] = f"{request.hit_fraction:.12g}"
-    if answer.overlap != OVERLAPS[0]:
-        options["--overlap"] = answer.overlap
-    if speculating:
-        options["--draft"] = speculating.kind
-        options["--lookahead"] = speculating.n_drafted
-        options["--acceptance"] = f"{speculating.acceptance:.12g}"
-    words = [str(word) for pair in options.items() for word in pair]
-    return shlex.join(["plan", "predict", *words])
-
-
-def judge(request: EngineRequest, deployment: EngineDeployment) -> tuple[str, ...]:
-    """Names of the checks that a deployment passed, by its own evaluation.
-
-    Raises:
-        SolverError: it breaks a limit of the request.
-    """
-    held = {
-        "memory": (deployment.used_bytes, deployment.capacity_bytes * (1.0 + 2.0 * TOLERANCE)),
-        "pool": (deployment.n_devices, request.cluster.n_devices),
-    }
-    broken = [
-        f"{name} {used!r} beyond {most!r}" for name, (used, most) in held.items() if used > most
-    ]
-    broken += broken_limits(request.targets.limits(), deployment, tolerance=2.0 * TOLERANCE)
-    if broken:
-        raise SolverError("the evaluation finds limits broken: " + "; ".join(broken))
-    return VERIFIED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
@@ -15,15 +16,6 @@ from planner.estimates.serving.kernels import KernelClock, unmeasured
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.refusals import chunk_problems
-from planner.estimates.serving.request import (
-    CHUNKS,
-    OVERLAPS,
-    PREFERENCES,
-    AskedDrafting,
-    AskedModel,
-    AskedPool,
-    EngineRequest,
-)
 from planner.predicting import Machines
 from planner.programs.engine import KNOWN
 from planner.quantities import QUANTITIES, lacking, objective_of, refused
@@ -39,11 +31,21 @@ from planner.specs.defaults import (
     default_batches,
 )
 from planner.specs.engine_files import load_engine
+from planner.specs.engine_request import (
+    CHUNKS,
+    OVERLAPS,
+    PREFERENCES,
+    AskedDrafting,
+    AskedModel,
+    AskedPool,
+    EngineRequest,
+)
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.quality import among_variants, quality_problems, usual_formats
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
+from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
@@ -88,6 +90,17 @@ def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
         engine=found,
         network=network,
         network_name=cluster.name,
+        cluster=cluster,
+    )
+
+
+def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRecords:
+    """Models, and what serves them."""
+    return ServingRecords(
+        models=tuple(models),
+        cluster=machines.cluster,
+        engine=machines.engine,
+        kernels=replace(machines.kernels, rivals={}),
     )
 
 
@@ -131,6 +144,8 @@ def engine_request(
     asked = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
     weights = dict.fromkeys(name for one in asked for name in one.weights_formats)
     caches = kv_formats or (model.kv_format,)
+    left = {one.name for one in asked}
+    whole = [model, *(one for one in variants if one.name in left)]
     request = EngineRequest(
         model=asked[0],
         cluster=AskedPool(
@@ -159,6 +174,7 @@ def engine_request(
         overlaps=tuple(dict.fromkeys(overlaps or OVERLAPS[:1])),
         drafting=drafting,
         measured_by=machines.kernels.measured_by,
+        records=records_of(whole, machines),
     )
     problems = [
         *_problems(request),

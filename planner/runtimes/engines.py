@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.deadlines import out_of_time
 from planner.estimates.serving.choices import EngineChoices, choices
-from planner.estimates.serving.request import EngineRequest
 from planner.predicting import Machines
 from planner.programs.engine import pose_engine
 from planner.programs.layout import Assignment
@@ -18,13 +17,20 @@ from planner.quantities import MEMORY, QUANTITIES
 from planner.results import AnyDeployment, AnyPlan, Considered
 from planner.results.engines import EngineDeployment
 from planner.runtimes.candidates import Aim
-from planner.runtimes.engine_describing import VERIFIED, describe_choice, judge
+from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, command_of, engine_request, machines_of
 from planner.specs.architecture import Architecture
+from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
 from planner.surveys import CostModel
+from planner.verifier.engine_deployments import CHECKS
+from planner.verifier.engine_plans import checked_engine, judge_engine_plan
+from planner.verifier.findings import refuse
+
+if TYPE_CHECKING:
+    from planner.results import EnginePlan
 
 WITHOUT_ERROR = ("rent", "devices")
 """Objectives of which nothing is predicted."""
@@ -183,13 +189,13 @@ class EngineCandidates:
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, EngineDeployment)
-        return judge(self.request, deployment)
+        return checked_engine(self.request, deployment)
 
     def checks(self) -> tuple[str, ...]:
-        return VERIFIED
+        return CHECKS
 
     def judge(self, plan: AnyPlan) -> None:
-        self.checked(plan.deployment)
+        refuse(judge_engine_plan(cast("EnginePlan", plan))[1])
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         assert isinstance(deployment, EngineDeployment)

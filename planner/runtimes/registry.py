@@ -7,7 +7,6 @@ from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.request import MEMORY_RULES
-from planner.estimates.serving.request import OVERLAPS, PREFERENCES
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.erdil2025 import erdil_candidates
@@ -15,6 +14,7 @@ from planner.runtimes.roofline import roofline_candidates
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
+from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.targets import SolverOptions, Targets

@@ -24,7 +24,16 @@ from planner.placement_results import (
     Replica,
     Served,
 )
-from planner.predictions import Interval, Launch
+from planner.predictions import (
+    BalanceLine,
+    FirstTokenPart,
+    Interval,
+    Launch,
+    MemoryLine,
+    OperationLine,
+    PassLine,
+    Prediction,
+)
 from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results import (
     Alternative,
@@ -40,7 +49,7 @@ from planner.results import (
     Rival,
     StepTime,
 )
-from planner.results.engines import EngineDeployment
+from planner.results.engines import EngineAudit, EngineDeployment
 from planner.specs.provenance import Provenance
 from planner.staging_results import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
 
@@ -70,9 +79,9 @@ class Judged:
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request",
-        counted="deployment limits certificate provenance error_fraction n_ties given_up_fraction "
-        "rivals",
+        counted="deployment limits certificate provenance error_fraction given_up_fraction",
         chosen="alternatives variants",
+        proved="n_ties rivals",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed",
     ),
@@ -164,23 +173,6 @@ FIELDS: Mapping[type, Judged] = {
         how="a deployment on the cluster that devices of its ability make; used by some replica, "
         "in the order of the replicas; its groups' links are as wide as it counts on",
     ),
-    EngineDeployment: Judged(
-        asked="engine model variant quality_loss_fraction",
-        chosen="formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
-        "chunk_tokens overlap n_drafted drafter command launch",
-        counted="quality tpot_s ttft_s planned_tpot_s planned_ttft_s usd_per_hour usd_per_token "
-        "output_tokens_per_s weights_bytes used_bytes capacity_bytes further",
-        how="degrees that cut the model into equal parts, formats and batches among those offered; "
-        "times and bytes kernel by kernel in scalar arithmetic, money and rates from them; what is "
-        "held has to fit",
-    ),
-    Interval: Judged(
-        counted="value low high", how="kernels of a family err together, others apart"
-    ),
-    Launch: Judged(
-        chosen="command version n_nodes n_servers variables remarks",
-        how="flags that the engine has",
-    ),
     Replica: Judged(
         chosen="model recipe",
         counted="name nodes leaves ranks channels",
@@ -271,6 +263,62 @@ FIELDS: Mapping[type, Judged] = {
         counted="type tokens_per_s",
         how="a machine that there is, once, with no more layers than it can hold; no layer is left "
         "to nobody",
+    ),
+    EngineDeployment: Judged(
+        chosen="model formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
+        "chunk_tokens overlap n_drafted drafter command launch",
+        asked="engine",
+        counted="variant quality_loss_fraction quality tpot_s ttft_s planned_tpot_s "
+        "planned_ttft_s usd_per_hour usd_per_token output_tokens_per_s weights_bytes used_bytes "
+        "capacity_bytes further",
+        how="choices that the request offers, degrees that divide the model and fit the pool; "
+        "passes kernel by kernel and message by message, what they hold, and rent; of plans and "
+        "audits the commands are written again",
+    ),
+    EngineAudit: Judged(
+        asked="request observed_tpot_s",
+        counted="observed_usd_per_token",
+        chosen="predicted same_devices equal_speed equal_cost",
+        unverified="command",
+        how="each a deployment that is counted anew, within what it is to be compared at",
+    ),
+    Prediction: Judged(
+        asked="request batch n_input_tokens n_output_tokens hit_fraction",
+        counted="model title model_kind device engine network degrees n_devices n_copies n_running "
+        "formats quality overlap tokens_per_step ttft_s tpot_s itl_s ttft_parts queue_s "
+        "user_tokens_per_s device_tokens_per_s total_tokens_per_s peak_flop_per_s "
+        "hbm_bytes_per_s ridge_flop_per_byte memory passes n_assumed provenance launch "
+        "measured_by",
+        unverified="balance",
+        how="the deployment of the request, kernel by kernel and message by message, in scalars",
+    ),
+    Interval: Judged(
+        counted="value low high", how="errors of forms added up, those of one form together"
+    ),
+    PassLine: Judged(
+        asked="name",
+        counted="total_s host_s hidden_s n_tokens n_microbatches mfu_fraction hbm_fraction "
+        "operations",
+        how="the sum of its kernels and messages, but for what overlap hides",
+    ),
+    OperationLine: Judged(
+        chosen="layer part formula format arguments flop hbm_bytes bound",
+        counted="run_s n_times error constants source flop_per_byte mfu_fraction hbm_fraction "
+        "ridge_flop_per_byte",
+        unverified="name sent_bytes",
+        how="each has to be a kernel or message of a second account, and all of these have to be "
+        "there; shares follow from the work that is said",
+    ),
+    FirstTokenPart: Judged(counted="name seconds source", how="their sum is the time"),
+    MemoryLine: Judged(
+        counted="hbm_bytes limit_bytes weights_bytes drafter_bytes cache_bytes activation_bytes "
+        "workspace_bytes largest_batch longest_context",
+        how="of a device of the fullest stage",
+    ),
+    BalanceLine: Judged(unverified="name balanced present rule"),
+    Launch: Judged(
+        chosen="command version n_nodes n_servers variables remarks",
+        how="flags that the engine has; of plans, audits and predictions written again",
     ),
     RepairPoint: Judged(
         counted="loss_fraction is_chosen",

@@ -23,6 +23,7 @@ def machines(topology: str, engine: str) -> Machines:
         engine=load_engine(engine),
         network=serving_network(cluster.fabric),
         network_name=cluster.name,
+        cluster=cluster,
     )
 
 

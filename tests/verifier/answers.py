@@ -11,8 +11,10 @@ from typing import Any
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
+from planner.engine_audit import audit_engine
 from planner.report.as_json import Json, answer_json
 from planner.specs.architecture import Architecture
+from planner.specs.engine_request import OVERLAPS, AskedDrafting
 from planner.specs.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
@@ -24,11 +26,12 @@ from planner.specs.records import (
     ModelSpec,
     Workload,
 )
-from planner.specs.request import Speculation, Targets
+from planner.specs.request import Degrees, Speculation, Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.staging.asking import cut_stages
 from planner.staging.placing import place_layers
 from planner.topology.pools import pool_graph
+from tests.report.predictions import predicted
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
 FEW = {"workload": WORKLOAD, "batches": (1, 8, 64), "prefill_batches": (1, 4)}
@@ -246,6 +249,47 @@ def _published_layers() -> object:
     return place_layers(load_layers(path))
 
 
+SOME = {"batches": (1, 8, 24), "chunks": (2048, 8192), "workload": WORKLOAD}
+
+
+def _engine_plan() -> object:
+    targets = Targets(tpot_s=0.03, ttft_s=1.0, n_devices=12)
+    model, cluster = load_architecture("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
+    asked: dict[str, Any] = {"confidence": 0.9, "hit_fraction": 0.2}
+    return plan(model, cluster, engine="vllm", targets=targets, **asked, **SOME)
+
+
+def _engine_mixture_plan() -> object:
+    drafting = AskedDrafting(kind="mtp", acceptance=0.7, lookaheads=(1, 2))
+    model, cluster = load_architecture("deepseek-v3"), load_cluster("h200-nvl8-x2")
+    asked: dict[str, Any] = {"overlaps": OVERLAPS, "drafting": drafting, "prefer": "simplest"}
+    targets = Targets(tpot_s=0.05)
+    return plan(model, cluster, engine="sglang", targets=targets, **asked, **SOME)
+
+
+def _engine_variant_plan() -> object:
+    names = ("llama-3.1-minitron-4b-width", "llama-3.1-minitron-4b-depth")
+    model, cluster = load_architecture("llama-3.1-8b"), load_cluster("l40s-x8")
+    variants = [load_architecture(name) for name in names]
+    asked: dict[str, Any] = {"objective": "throughput", "variants": variants}
+    return plan(model, cluster, engine="trtllm", **asked, **SOME)
+
+
+def _engine_audit() -> object:
+    model, cluster = load_architecture("qwen3-8b"), load_cluster("h100-nvl8-x1")
+    degrees = Degrees(tensor=2)
+    return audit_engine(model, cluster, speed_tokens_per_s=60.0, degrees=degrees, batch=8)
+
+
+def _exchanging_prediction() -> object:
+    degrees: dict[str, Any] = {"n_data": 16, "n_expert_parallel": 16, "overlaps": True}
+    return predicted("deepseek-v3", "h200-nvl8-x2", "sglang", batch=16, **degrees)
+
+
+def _staged_prediction() -> object:
+    return predicted("llama-3.1-70b", "h100-nvl8-x2", "vllm", n_tensor=4, n_stages=2, batch=16)
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -268,6 +312,12 @@ MAKERS: dict[str, Callable[[], object]] = {
     "experts in groups": _grouped_experts,
     "experts with shares": _weighted_experts,
     "experts in few slots": _few_slots_experts,
+    "plan of an engine": _engine_plan,
+    "plan of an engine with drafts": _engine_mixture_plan,
+    "plan of an engine among variants": _engine_variant_plan,
+    "audit of an engine": _engine_audit,
+    "prediction with exchanges": _exchanging_prediction,
+    "prediction in stages": _staged_prediction,
 }
 
 

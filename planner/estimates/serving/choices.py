@@ -19,7 +19,6 @@ from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
-from planner.estimates.serving.request import OVERLAPS, EngineRequest
 from planner.estimates.serving.serving import (
     Drafts,
     Serving,
@@ -28,6 +27,7 @@ from planner.estimates.serving.serving import (
     serving_times,
 )
 from planner.specs.architecture import Architecture
+from planner.specs.engine_request import OVERLAPS, EngineRequest
 
 ROWS_AT_ONCE = 1 << 15
 """Rows timed at once: arrays of a pass then fit a processor's cache; found by trying."""

@@ -159,29 +159,35 @@ class Kernels:
         known = arguments_of(form.function)
         arguments = {name: value for name, value in run.arguments.items() if name in known}
         rates = {
-            "peak_flop_per_s": self._peak(run),
+            "peak_flop_per_s": self.peak(run),
             "hbm_bytes_per_s": self.device.hbm_bytes_per_s,
         }
-        return float(form.seconds(arguments, rates, self._constants(run)))
+        return float(form.seconds(arguments, rates, self.constants(run)))
 
     def error(self, run: Run) -> float:
         """Relative error of a run's form, of one without any no less than what is assumed."""
         if run.family == "scores":
-            return max(self._of_scores().fit.relative_error, UNMEASURED)
+            return max(self.of_scores().fit.relative_error, UNMEASURED)
         return self.table.kernel(run.family, self._called(run.format)).fit.relative_error
 
     def roofline_s(self, run: Run) -> float:
         """Of a run without a closed form, at the shares that decode attention attains."""
-        shares = self._of_scores().constants
-        compute = shares.get("compute_fraction", 1.0) * self._peak(run)
+        shares = self.of_scores().constants
+        compute = shares.get("compute_fraction", 1.0) * self.peak(run)
         memory = shares["memory_fraction"] * self.device.hbm_bytes_per_s
         least = max(run.flop / compute, run.hbm_bytes / memory)
         return shares["floor_s"] + least if least > 0 else 0.0
 
-    def _of_scores(self) -> Kernel:
+    def of_scores(self) -> Kernel:
+        """Whose shares a run without a form attains."""
         return self.table.kernel("decode_attention", self._called("bf16"))
 
-    def _constants(self, run: Run) -> dict[str, float]:
+    def source(self, run: Run) -> str:
+        """Where the constants of a run come from."""
+        return self.table.kernel(run.family, self._called(run.format)).fit.source
+
+    def constants(self, run: Run) -> dict[str, float]:
+        """Of the form of a run."""
         constants = dict(self.table.kernel(run.family, self._called(run.format)).constants)
         if run.format.endswith(STATIC) and "quant_fraction" in constants:
             del constants["quant_fraction"]
@@ -201,7 +207,7 @@ class Kernels:
         with_eight = name == "mxfp4" and "mxfp4" in self.device.peak_flop_per_s
         return "mxfp4_mxfp8" if with_eight else name
 
-    def _peak(self, run: Run) -> float:
+    def peak(self, run: Run) -> float:
         """Of what a run multiplies in: products in their format, all else in 16 bits."""
         name = self._called(run.format if run.family.startswith(_PRODUCTS) else "bf16")
         peaks = self.device.peak_flop_per_s

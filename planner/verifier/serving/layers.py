@@ -28,12 +28,14 @@ class Spent:
         part: of the layer.
         form: that errs as one.
         error: relative, of the form.
+        format: of the numbers.
     """
 
     seconds: float
     part: str
     form: str
     error: float
+    format: str = "bf16"
 
 
 def layer_spent(layer: LayerClass, rank: Rank, tokens: Tokens) -> list[Spent]:
@@ -64,7 +66,9 @@ def spent_by(run: Run, rank: Rank) -> Spent:
     is_plain = run.family == "scores"
     seconds = kernels.roofline_s(run) if is_plain else kernels.seconds(run)
     form = "roofline" if is_plain else run.family
-    return Spent(seconds=seconds, part=run.part, form=form, error=kernels.error(run))
+    number_format = "bf16" if run.format == "any" else run.format
+    error = kernels.error(run)
+    return Spent(seconds=seconds, part=run.part, form=form, error=error, format=number_format)
 
 
 def told(one: Message, rank: Rank) -> Spent:
@@ -128,7 +132,7 @@ def head_spent(rank: Rank, rows: float) -> list[Spent]:
     words, cut = rank.model.vocab_size, rank.n_tensor
     n_bytes = rows * words * 2
     gathered = Message(kind="all_gather", part="model", n_bytes=n_bytes, n_devices=cut)
-    drawn = Run(family="sampling", arguments={"batch": rows, "vocab": words})
+    drawn = Run(family="sampling", part="model", arguments={"batch": rows, "vocab": words})
     scored = product("model", rows, words / cut, rank.model.d_model, "bf16")
     return [spent_by(scored, rank), told(gathered, rank), spent_by(drawn, rank)]
 

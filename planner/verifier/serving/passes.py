@@ -26,11 +26,13 @@ class Pass:
         seconds: of devices, messages behind kernels and kernels behind messages once.
         by_form: seconds of whatever is timed by one form times its error.
         listed_s: of all kernels and messages, whether hidden or not.
+        spent: kernels and messages of one micro-batch, by class of layers; `model` outside.
     """
 
     seconds: float
     by_form: Mapping[str, float]
     listed_s: float
+    spent: Mapping[str, list[Spent]]
 
     def error(self, host_s: float) -> float:
         """Relative standard deviation, with what hosts take: forms err apart from each other."""
@@ -68,7 +70,10 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
             seconds += n_layers * hidden
         else:
             seconds += n_layers * 2 * sum(once.values())
-    return Pass(seconds=seconds, by_form=by_form, listed_s=listed)
+    named: dict[str, list[Spent]] = {"model": outside}
+    for layer, (_, spent) in zip(rank.model.layers, of_layers, strict=True):
+        named.setdefault(layer.name, []).extend(spent)
+    return Pass(seconds=seconds, by_form=by_form, listed_s=listed, spent=named)
 
 
 def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:

@@ -6,6 +6,7 @@ A rank serves b sequences at once; while one decodes, each of the others reads a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.specs.kernels import EngineSpec
@@ -82,7 +83,13 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Felt:
-    """Times, in seconds, and their relative standard deviations."""
+    """Times, in seconds, and their relative standard deviations.
+
+    Args:
+        parts: of TTFT, by what they go to.
+        n_chunks: passes that a prompt takes.
+        passes: decode, then prefill.
+    """
 
     tpot_s: float
     ttft_s: float
@@ -92,6 +99,9 @@ class Felt:
     ttft_error: float
     decode_error: float
     n_running: float
+    parts: Mapping[str, float]
+    n_chunks: int
+    passes: tuple[Pass, Pass]
 
 
 def held_by(rank: Rank, served: Served) -> Held:
@@ -128,18 +138,25 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     tpot = between + (running - 1) * added / max(n_out, 1.0)
     errors = decode.error(engine.decode_host_s), prefill.error(engine.prefill_host_s)
     has_experts = any(hasattr(one.ffn, "n_experts") for one in rank.model.layers)
-    ttft = engine.request_s + (engine.expert_request_s if has_experts else 0.0) + itl / 2
-    ttft += n_chunks * (prefill.seconds + engine.prefill_host_s)
-    ttft += n_chunks * (both.seconds - prefill.seconds)
+    parts = {
+        "request": engine.request_s,
+        "experts": engine.expert_request_s if has_experts else 0.0,
+        "step": itl / 2,
+        "reading": n_chunks * (prefill.seconds + engine.prefill_host_s),
+        "decodes": n_chunks * (both.seconds - prefill.seconds),
+    }
     return Felt(
         tpot_s=tpot,
-        ttft_s=ttft,
+        ttft_s=sum(parts.values()),
         itl_s=itl,
         queue_s=max(served.batch / running - 1, 0.0) * (max(n_out, 1.0) * tpot + added),
         tpot_error=math.hypot(errors[0] * between, errors[1] * (tpot - between)) / tpot,
         ttft_error=errors[1],
         decode_error=errors[0],
         n_running=running,
+        parts=parts,
+        n_chunks=int(n_chunks),
+        passes=(decode, prefill),
     )
 
 

@@ -8,6 +8,7 @@ from planner.specs.judged import ModelKind
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
+from planner.specs.serving_records import ServingRecords
 
 PREFERENCES = ("objective", "simplest")
 
@@ -99,6 +100,7 @@ class EngineRequest:
         overlaps: of `OVERLAPS`, to choose from; two batches only where tokens are exchanged.
         drafting: what may be drafted, if anything.
         measured_by: engines and versions whose measured kernels times are made of.
+        records: of all that is named.
     """
 
     model: AskedModel
@@ -114,6 +116,7 @@ class EngineRequest:
     confidence: float
     prefer: str
     options: SolverOptions
+    records: ServingRecords
     variants: tuple[AskedModel, ...] = ()
     overlaps: tuple[str, ...] = OVERLAPS[:1]
     drafting: AskedDrafting | None = None

@@ -1,0 +1,143 @@
+"""Commands of an engine's deployment: what starts it, and what evaluates it by itself."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from planner.predictions import Launch, Prediction
+from planner.report.launch import launch_of
+from planner.report.launch.words import Started
+from planner.results import Plan
+from planner.results.engines import EngineAudit, EngineDeployment
+from planner.specs.architecture import Architecture, Experts
+from planner.specs.engine_request import OVERLAPS, EngineRequest
+from planner.specs.records import NodesFabric
+from planner.specs.serving_records import PredictionRequest, ServingRecords
+
+
+def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeployment:
+    """A deployment with the commands that belong to its figures, unless it is of another engine."""
+    if best.engine != request.engine:
+        return best
+    named = {one.name: one for one in request.records.models}
+    asked = prediction_request(request, named[best.model], best)
+    return replace(best, command=_predict_command(request, best), launch=launched(asked))
+
+
+def with_commands_of(answer: object) -> object:
+    """An answer with the commands that belong to its figures, wherever it has some."""
+    if isinstance(answer, Prediction):
+        return replace(answer, launch=launched(answer.request))
+    if isinstance(answer, Plan) and isinstance(answer.request, EngineRequest):
+        request = answer.request
+        others = tuple(
+            replace(one, deployment=with_commands(request, one.deployment))
+            for one in answer.alternatives
+        )
+        best = with_commands(request, answer.deployment)
+        return replace(answer, deployment=best, alternatives=others)
+    if isinstance(answer, EngineAudit):
+        request = answer.request
+        same, fast, cheap = (
+            best and with_commands(request, best)
+            for best in (answer.same_devices, answer.equal_speed, answer.equal_cost)
+        )
+        predicted = with_commands(request, answer.predicted)
+        return replace(
+            answer, predicted=predicted, same_devices=same, equal_speed=fast, equal_cost=cheap
+        )
+    return answer
+
+
+def prediction_request(
+    request: EngineRequest, model: Architecture, best: EngineDeployment
+) -> PredictionRequest:
+    """What a deployment was chosen for, as a given one."""
+    records, drafting = request.records, request.drafting
+    return PredictionRequest(
+        records=ServingRecords(
+            models=(model,),
+            cluster=records.cluster,
+            engine=records.engine,
+            kernels=records.kernels,
+        ),
+        formats=best.formats,
+        n_tensor=best.n_tensor,
+        n_data=best.n_data,
+        n_stages=best.n_stages,
+        n_expert_parallel=best.n_expert_parallel,
+        n_expert_tensor=best.n_expert_tensor,
+        exchanges=best.n_data > 1 and best.n_expert_parallel > 1,
+        batch=best.batch,
+        chunk_tokens=best.chunk_tokens,
+        overlaps=best.overlap != OVERLAPS[0],
+        n_input_tokens=request.workload.n_input_tokens,
+        n_output_tokens=request.workload.n_output_tokens,
+        hit_fraction=request.hit_fraction,
+        n_shared_tokens=0,
+        drafter=best.drafter,
+        n_drafted=best.n_drafted,
+        acceptance=drafting.acceptance if drafting and best.n_drafted else 0.0,
+    )
+
+
+def launched(asked: PredictionRequest) -> Launch | None:
+    """How the engine is started for a given deployment."""
+    records = asked.records
+    (model,) = records.models
+    fabric, n_per_node = records.cluster.fabric, records.cluster.n_devices
+    if isinstance(fabric, NodesFabric):
+        n_per_node = fabric.n_devices_per_node
+    started = Started(
+        model=model.repository or model.name,
+        published=next(iter(model.published_weights), ""),
+        has_experts=any(isinstance(layer.ffn, Experts) for layer in model.layers),
+        n_context_tokens=model.n_context_tokens,
+        n_per_node=n_per_node,
+        formats=asked.formats,
+        n_tensor=asked.n_tensor,
+        n_data=asked.n_data,
+        n_stages=asked.n_stages,
+        n_expert_parallel=asked.n_expert_parallel,
+        batch=asked.batch,
+        chunk_tokens=asked.chunk_tokens,
+        n_tokens=asked.n_input_tokens + asked.n_output_tokens,
+        hit_fraction=asked.hit_fraction,
+        memory_fraction=records.engine.memory_fraction,
+        exchanges=asked.exchanges,
+        overlaps=asked.overlaps,
+        drafter=asked.drafter,
+        n_drafted=asked.n_drafted,
+    )
+    return launch_of(records.engine.name, started)
+
+
+def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
+    """`plan predict` of a deployment."""
+    drafting = request.drafting
+    options: dict[str, object] = {
+        "--model": best.model,
+        "--topology": request.cluster.name,
+        "--engine": request.engine,
+        "--tp": best.n_tensor,
+        "--dp": best.n_data,
+        "--pp": best.n_stages,
+        "--ep": best.n_expert_parallel,
+        "--batch": best.batch,
+        "--chunk": best.chunk_tokens,
+        "--weights": best.formats.weights,
+        "--kv": best.formats.cache,
+        "--input": request.workload.n_input_tokens,
+        "--output": request.workload.n_output_tokens,
+    }
+    if request.hit_fraction:
+        options["--hit-rate"] = f"{request.hit_fraction:.12g}"
+    if best.overlap != OVERLAPS[0]:
+        options["--overlap"] = best.overlap
+    if best.n_drafted and drafting:
+        options["--draft"] = best.drafter
+        options["--lookahead"] = best.n_drafted
+        options["--acceptance"] = f"{drafting.acceptance:.12g}"
+    words = [str(word) for pair in options.items() for word in pair]
+    return shlex.join(["plan", "predict", *words])

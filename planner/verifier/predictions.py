@@ -1,0 +1,176 @@
+"""A prediction counted anew: times and bytes by a second account, its lines held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
+from planner.specs.architecture import Experts
+from planner.specs.provenance import Provenance
+from planner.specs.quality import quality_words
+from planner.specs.serving_records import PredictionRequest
+from planner.verifier.engine_deployments import interval, rank_of, undivided
+from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differences
+from planner.verifier.pass_lines import counted_pass
+from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.kernels import Run
+from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+
+_FIRST = {
+    "request": ("receiving the request", "steps.request"),
+    "experts": ("further wait of a mixture", "steps.expert_request"),
+    "step": ("rest of a decode round", ""),
+    "reading": ("reading {n_new:.0f} tokens{passes}", ""),
+    "decodes": ("decodes beside them", ""),
+}
+"""What the parts of TTFT are called, and the engine's key where one is a constant."""
+
+
+def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
+    """The prediction that is true of its request, and everything in this one that is not so."""
+    asked = answer.request
+    (model,) = asked.records.models
+    try:
+        rank = replace(rank_of(asked.records, model, asked), exchanges=asked.exchanges)
+        draft = draft_of(model, asked.drafter, asked.n_drafted, asked.acceptance)
+    except Refused as refused:
+        return answer, [refused.at(("request",))]
+    wrong = [replace(one, path=("request", *one.path)) for one in undivided(model, rank)]
+    served = Served(
+        engine=asked.records.engine,
+        hbm_bytes=asked.records.cluster.device.hbm_bytes,
+        batch=asked.batch,
+        chunk_tokens=asked.chunk_tokens,
+        overlaps=asked.overlaps,
+        n_input_tokens=float(asked.n_input_tokens),
+        n_output_tokens=float(asked.n_output_tokens),
+        hit_fraction=asked.hit_fraction,
+        n_shared_tokens=float(asked.n_shared_tokens),
+        draft=draft,
+    )
+    held = held_by(rank, served)
+    if held.largest_batch < 1:
+        fact = "has no room for one sequence"
+        wrong.append(Finding(path=("memory", "limit_bytes"), says=held.limit_bytes, fact=fact))
+    times = felt(rank, served, held.largest_batch)
+    lines, more = _passes(answer, rank, asked, times)
+    wrong += more
+    truth = _truth(answer, rank, served, held, times, lines)
+    return truth, with_differences(wrong, answer, truth)
+
+
+def _passes(
+    answer: Prediction, rank: Rank, asked: PredictionRequest, times: Felt
+) -> tuple[tuple[PassLine, ...], list[Finding]]:
+    """Both passes; as they are said where there are others."""
+    if [one.name for one in answer.passes] != ["decode", "prefill"]:
+        fact = "are not decode and prefill"
+        return answer.passes, [Finding(path=("passes",), says=len(answer.passes), fact=fact)]
+    engine, found, wrong = asked.records.engine, [], []
+    hosts = (engine.decode_host_s, engine.prefill_host_s)
+    for i, (says, timed, host_s) in enumerate(zip(answer.passes, times.passes, hosts, strict=True)):
+        line, more = counted_pass(says, timed, rank, host_s=host_s, overlaps=asked.overlaps)
+        found.append(line)
+        wrong += [replace(one, path=("passes", str(i), *one.path)) for one in more]
+    return tuple(found), wrong
+
+
+def _truth(
+    answer: Prediction,
+    rank: Rank,
+    served: Served,
+    held: Held,
+    times: Felt,
+    lines: tuple[PassLine, ...],
+) -> Prediction:
+    asked, records, device = answer.request, answer.request.records, rank.kernels.device
+    mixes = any(isinstance(one.ffn, Experts) for one in rank.model.layers)
+    n_devices = rank.n_group * rank.n_stages
+    request_s = times.ttft_s + (asked.n_output_tokens - 1) * times.tpot_s
+    total = times.n_running * rank.n_data * asked.n_output_tokens / request_s
+    provenance = _provenance(lines, records.engine.provenance)
+    peak = rank.kernels.peak(Run(family="gemm", format=rank.formats.weights))
+    return replace(
+        answer,
+        model=rank.model.name,
+        title=rank.model.title,
+        model_kind="mixture" if mixes else "dense",
+        device=device.name,
+        engine=records.engine.name,
+        network=records.cluster.name,
+        degrees={
+            "tensor": rank.n_tensor,
+            "data": rank.n_data,
+            "pipeline": rank.n_stages,
+            "expert": rank.n_expert_parallel,
+        },
+        n_devices=n_devices,
+        n_copies=1 if mixes else rank.n_data,
+        batch=asked.batch,
+        n_running=int(times.n_running),
+        formats={name: getattr(rank.formats, name) for name in ("weights", "experts", "cache")},
+        quality=quality_words(rank.model, rank.formats.weights, rank.formats.cache),
+        n_input_tokens=asked.n_input_tokens,
+        n_output_tokens=asked.n_output_tokens,
+        hit_fraction=asked.hit_fraction,
+        overlap="two-batch" if asked.overlaps else "none",
+        tokens_per_step=served.n_yielded,
+        ttft_s=interval(times.ttft_s, times.ttft_error),
+        tpot_s=interval(times.tpot_s, times.tpot_error),
+        itl_s=interval(times.itl_s, times.decode_error),
+        ttft_parts=tuple(_first_token(asked, served, times)),
+        queue_s=times.queue_s,
+        user_tokens_per_s=1 / times.tpot_s,
+        device_tokens_per_s=total / n_devices,
+        total_tokens_per_s=total,
+        peak_flop_per_s=dict(device.peak_flop_per_s),
+        hbm_bytes_per_s=device.hbm_bytes_per_s,
+        ridge_flop_per_byte=peak / device.hbm_bytes_per_s,
+        memory=_memory(answer, held, device.hbm_bytes, asked, times.n_running),
+        passes=lines,
+        n_assumed=sum(one.source.startswith("assumed") for one in provenance),
+        provenance=provenance,
+        measured_by=records.kernels.measured_by,
+    )
+
+
+def _first_token(asked: PredictionRequest, served: Served, times: Felt) -> Iterator[FirstTokenPart]:
+    sources = {one.key: one.source for one in asked.records.engine.provenance}
+    passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""
+    for name, (words, key) in _FIRST.items():
+        if times.parts[name]:
+            said = words.format(n_new=served.n_new_tokens, passes=passes)
+            source = sources.get(key, "")
+            yield FirstTokenPart(name=said, seconds=times.parts[name], source=source)
+
+
+def _memory(
+    answer: Prediction, held: Held, hbm_bytes: float, asked: PredictionRequest, running: float
+) -> MemoryLine:
+    """Of the fullest device; the last whole token of a context may fall either way."""
+    n_tokens, each = asked.n_input_tokens + asked.n_output_tokens, held.sequence_bytes
+    fits = held.room_bytes / running * n_tokens / each if each else 0.0
+    says = answer.memory.longest_context
+    is_rounding = abs(says - fits) < 1 and abs(round(fits) - fits) < TOLERANCE * fits
+    longest = says if is_rounding else int(fits)
+    return MemoryLine(
+        hbm_bytes=hbm_bytes,
+        limit_bytes=held.limit_bytes,
+        weights_bytes=held.weights_bytes,
+        drafter_bytes=held.drafter_bytes,
+        cache_bytes=running * each + held.shared_bytes,
+        activation_bytes=held.activation_bytes,
+        workspace_bytes=held.workspace_bytes,
+        largest_batch=held.largest_batch,
+        longest_context=longest,
+    )
+
+
+def _provenance(
+    lines: tuple[PassLine, ...], engine: tuple[Provenance, ...]
+) -> tuple[Provenance, ...]:
+    """Sources of the forms of all lines, each once, and of the engine's constants."""
+    found = {f"{one.formula}.{one.format}": one.source for two in lines for one in two.operations}
+    return (*(Provenance(key=key, source=found[key]) for key in sorted(found)), *engine)
