@@ -149,7 +149,7 @@ def _best(candidates: EngineCandidates) -> EngineDeployment | None:
         OutOfTimeError: time ended before either was known.
     """
     try:
-        found = decide(Among(parts=(candidates,)))
+        found = decide(Among(parts=(candidates,)), prefer="objective")
     except NoPlanError:
         return None
     if found.certificate.status == FEASIBLE:

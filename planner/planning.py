@@ -80,7 +80,7 @@ def plan(
             `device-throughput` too.
         confidence: plan an engine against the upper end of the interval that holds this share of
             all cases; 0 plans against what is predicted.
-        prefer: `objective`, or `simplest`: of all plans that lose less of the objective than its
+        prefer: `simplest`, or `objective`: of all plans that lose less of the objective than its
             error, the one with fewest devices, then stages, ranks and groups of experts.
         memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.
         speculation: a draft model that decode may use; none without it.

@@ -198,8 +198,8 @@ class WrittenPlan(Written):
         _text(
             _SEARCH,
             "WHAT",
-            "objective, or simplest: of an engine's plans closer than their error, the one with "
-            "fewest devices.",
+            "simplest: of an engine's plans closer than their error, the one with fewest devices; "
+            "or objective, to the last percent. [simplest]",
         ),
     ] = None
 

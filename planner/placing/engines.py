@@ -32,7 +32,7 @@ from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of
-from planner.specs.engine_request import PREFERENCES, EngineRequest
+from planner.specs.engine_request import EngineRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
@@ -145,7 +145,7 @@ def _asked(
         chunks=None,
         objective="latency" if request.objective == "latency" else "throughput",
         confidence=0.0,
-        prefer=PREFERENCES[0],
+        prefer="objective",
         options=request.options,
     )
 

@@ -138,7 +138,10 @@ class Posing:
             limits=(
                 further(quantities, PREFILLED, room * GIB),
                 *target_limits(targets, quantities, self._without),
-                *(further(quantities, name, at_most) for name, at_most in self._at_most),
+                *(
+                    further(quantities, name, most, row=f"also {name}")
+                    for name, most in self._at_most
+                ),
             ),
         )
         breaker = self._tie_breaker

@@ -79,7 +79,7 @@ def pose_economics(
         capacity_bytes=np.full(len(first), request.hbm_bytes * memory_scale * GIB),
         limits=(
             *target_limits(request.targets, quantities, without),
-            *(further(quantities, name, most) for name, most in at_most),
+            *(further(quantities, name, most, row=f"also {name}") for name, most in at_most),
         ),
     )
     return PosedProgram(

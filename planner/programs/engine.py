@@ -96,7 +96,7 @@ def pose_engine(
         capacity_bytes=np.full(len(first), capacity),
         limits=(
             *target_limits(request.targets, quantities, without),
-            *(further(quantities, name, most) for name, most in at_most),
+            *(further(quantities, name, most, row=f"also {name}") for name, most in at_most),
         ),
     )
     return PosedProgram(

@@ -39,7 +39,9 @@ def target_limits(
     )
 
 
-def further(quantities: Mapping[str, Coefficients], name: str, at_most: float) -> Limit:
-    """A limit on a quantity that no target is on."""
+def further(
+    quantities: Mapping[str, Coefficients], name: str, at_most: float, *, row: str = ""
+) -> Limit:
+    """A limit on a quantity besides those of targets; its row is named like it, or otherwise."""
     context, column = quantities[name]
-    return Limit(name=name, context=context, column=column, at_most=at_most)
+    return Limit(name=row or name, context=context, column=column, at_most=at_most)

@@ -10,7 +10,7 @@ from planner.specs.request import SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
 from planner.specs.serving_records import ServingRecords
 
-PREFERENCES = ("objective", "simplest")
+PREFERENCES = ("simplest", "objective")
 
 CHUNKS = (2048, 4096, 8192, 16384)
 """Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""

@@ -42,7 +42,9 @@ model, cluster = cache(load_architecture), cache(load_cluster)
 
 
 def planned(name: str, pool: str, engine: str, **asked: object) -> EnginePlan:
-    return plan(model(name), cluster(pool), engine, workload=WORK, **asked)
+    return plan(
+        model(name), cluster(pool), engine, workload=WORK, **{"prefer": "objective", **asked}
+    )
 
 
 def by_loops(served: Architecture, pool: str, engine: str, tpot_s: float) -> float:

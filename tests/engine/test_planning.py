@@ -46,7 +46,9 @@ model, cluster = cache(load_architecture), cache(load_cluster)
 def planned(
     name: str, pool: str, engine: str = "vllm", workload: Workload = WORK, **asked: object
 ) -> EnginePlan:
-    return plan(model(name), cluster(pool), engine, workload=workload, **asked)
+    return plan(
+        model(name), cluster(pool), engine, workload=workload, **{"prefer": "objective", **asked}
+    )
 
 
 def value_of(plan: EnginePlan) -> float:
