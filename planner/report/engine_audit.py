@@ -49,7 +49,7 @@ def engine_audit_text(audit: EngineAudit, width: int) -> str:
         section("what the pool could do, formats unchanged", _best_lines(audit, width)),
         section("what to look at", wrapped(_advice(audit), width - 2)),
         "\n".join(wrapped(hint, width)),
-        launch_text(best.launch if best else None, width, of="the plan at this speed is"),
+        launch_text(best.launch, width, of="the plan at this speed is") if best else "",
     )
     return "\n\n".join(filter(None, sections))
 

@@ -62,6 +62,13 @@ def predicted(engine: str, model: str, *, drawn: random.Random) -> Prediction | 
         return None
 
 
+def startable(engine: str, one: Prediction) -> bool:
+    """Whether an engine has flags for a deployment."""
+    asked = one.request
+    cuts_ranks = one.model_kind == "mixture" and asked.n_data > 1 and asked.n_tensor > 1
+    return engine != "trtllm" or not (cuts_ranks or asked.overlaps)
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_command_is_one_that_the_engine_reads(engine, model):
@@ -70,7 +77,9 @@ def test_every_command_is_one_that_the_engine_reads(engine, model):
     checked = 0
     for one in filter(None, found):
         launch = one.launch
-        assert launch is not None
+        if launch is None:
+            assert not startable(engine, one)
+            continue
         assert n_devices_of(engine, launch) == one.n_devices
         assert "\n" not in launch.command
         checked += 1
@@ -101,6 +110,7 @@ PLAIN = Started(
     n_drafted=0,
 )
 MIXTURE = replace(PLAIN, has_experts=True, n_tensor=2, n_data=4, n_expert_parallel=8)
+SINGLES = replace(MIXTURE, n_tensor=1, n_data=8)
 
 
 def launched(engine: str, started: Started) -> Launch:
@@ -177,7 +187,7 @@ def test_several_nodes_are_joined(engine):
     assert wide.n_nodes == 2
     assert "each of 2 nodes" in launch_text(wide, 80)
     assert launched(engine, replace(PLAIN, n_tensor=4, n_stages=2)).n_nodes == 1
-    ranks = launched(engine, replace(MIXTURE, n_data=8, n_expert_parallel=16))
+    ranks = launched(engine, replace(MIXTURE, n_tensor=1, n_data=16, n_expert_parallel=16))
     assert ranks.n_nodes == 2
     if engine == "vllm":
         found = flags(engine, replace(MIXTURE, n_data=8, n_expert_parallel=16))
@@ -200,14 +210,29 @@ def test_a_prefix_cache_is_asked_for_where_it_is_planned_with():
 
 
 def test_the_command_is_the_last_line_and_is_never_wrapped():
-    text = launch_text(launched("trtllm", replace(MIXTURE, drafter="mtp", n_drafted=2)), 60)
+    text = launch_text(launched("trtllm", replace(SINGLES, drafter="mtp", n_drafted=2)), 60)
     *above, last = text.splitlines()
     assert last.startswith('echo "{speculative_config: {decoding_type: MTP, max_draft_len: 2}}"')
     assert all(len(line) <= 60 for line in above)
     assert len(last) > 100
 
 
+def test_what_an_engine_has_no_flags_for_has_no_command():
+    medusa = replace(PLAIN, drafter="medusa", n_drafted=2)
+    assert launch_of("vllm", medusa) is None
+    assert launch_of("sglang", medusa) is None
+    assert "decoding_type: Medusa" in launched("trtllm", medusa).command
+    assert launch_of("trtllm", MIXTURE) is None
+    assert launch_of("trtllm", replace(MIXTURE, n_tensor=1, overlaps=True)) is None
+    assert launch_of("trtllm", replace(MIXTURE, n_tensor=1, n_data=8)) is not None
+
+
 def test_an_engine_of_a_users_file_has_no_command():
     assert launch_of("own", PLAIN) is None
     int8 = replace(PLAIN, formats=ServedFormats(weights="bf16", experts="bf16", cache="int8"))
     assert launch_of("vllm", int8) is None
+
+
+def test_a_report_says_where_there_is_no_command():
+    assert launch_text(None, 80) == "started by no command that is known"
+    assert launch_text(None, 80, of="the best is").startswith("the best is started by no command")

@@ -20,9 +20,11 @@ ENGINES: Mapping[str, ModuleType] = {"vllm": vllm, "sglang": sglang, "trtllm": t
 
 
 def launch_of(engine: str, started: Started) -> Launch | None:
-    """How an engine is started; None if it is one of a user's file, or has no such cache."""
+    """How an engine is started; None if it is one of a user's file, or has no flags for this."""
     module = ENGINES.get(engine)
     if module is None or started.formats.cache not in module.CACHES:
+        return None
+    if started.drafter not in module.DRAFTERS or not module.can_start(started):
         return None
     launch: Launch = module.launch(started)
     return launch

@@ -37,6 +37,14 @@ the longest request is one shorter than the context."""
 _PORT = 5000
 """Where nodes meet, as the documentation's example has it."""
 
+DRAFTERS = ("", "mtp", "eagle")
+"""Of `--speculative-algorithm`."""
+
+
+def can_start(_: Started) -> bool:
+    """Whether there are flags for all of it."""
+    return True
+
 
 def launch(started: Started) -> Launch:
     """`sglang.launch_server`: with attention data parallel, batch and chunk are of all ranks.

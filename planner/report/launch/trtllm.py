@@ -27,6 +27,19 @@ CACHES: Mapping[str, str] = {
 }
 """`--kv_cache_dtype` by format. It has no word for 16 bits: `auto` is what the checkpoint says."""
 
+DRAFTERS = ("", "mtp", "eagle", "medusa")
+"""Of `speculative_config.decoding_type`."""
+
+
+def can_start(started: Started) -> bool:
+    """Whether there are flags for all of it.
+
+    Attention data parallel is of single devices (`enable_attention_dp` cuts no heads), and nothing
+    overlaps two micro-batches.
+    """
+    cuts_ranks = started.has_experts and started.n_data > 1 and started.n_tensor > 1
+    return not (cuts_ranks or started.overlaps)
+
 
 def launch(started: Started) -> Launch:
     """`trtllm-serve`: batch and chunk are of one rank; experts' devices are those of a stage.

@@ -25,6 +25,14 @@ CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8"
 _RPC_PORT = 13345
 """Of data parallelism over nodes, as the documentation's example has it."""
 
+DRAFTERS = ("", "mtp", "eagle")
+"""Of `--spec-method`; Medusa is no longer one."""
+
+
+def can_start(_: Started) -> bool:
+    """Whether there are flags for all of it."""
+    return True
+
 
 def launch(started: Started) -> Launch:
     """`vllm serve`: its batch and its chunk are of one attention rank."""
