@@ -29,9 +29,10 @@ def judge_engine_plan(plan: EnginePlan) -> tuple[EnginePlan, list[Finding]]:
     request = plan.request
     best, wrong = counted_engine(request, plan.deployment, ("deployment",))
     found: list[EngineDeployment] = []
+    asked_too = {one.runtime for one in plan.rivals} - {request.engine}
     for i, other in enumerate(plan.alternatives):
         here = ("alternatives", str(i), "deployment")
-        if other.deployment.engine != request.engine:  # which has a request of its own
+        if other.deployment.engine in asked_too:  # which has a request of its own
             found.append(other.deployment)
             continue
         one, more = counted_engine(request, other.deployment, here)
