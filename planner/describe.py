@@ -45,7 +45,7 @@ def describe(
     decode = point(DECODE, scored)
     token_s = decode.pass_s if draft is None else draft.token_s(decode.pass_s)
     mesh = _mesh(machine, int(table.arms.mesh[arms[DECODE]]))
-    n_replicas, demand = _replicas(posed, request, assignment)
+    n_replicas, demand = posed.fleet(REPLICAS, assignment, request.targets)
     usd_per_hour = n_replicas * mesh.n_devices * request.cluster.usd_per_hour
     n_output = request.workload.n_output_tokens
     prefill_s = prefill.pass_s / prefill.batch
@@ -73,17 +73,6 @@ def describe(
         sliced_axes=decode.axes("sliced"),
         further=posed.further(request.targets.limits(), assignment),
     )
-
-
-def _replicas(
-    posed: PosedProgram, request: Request, assignment: Assignment
-) -> tuple[int, float | None]:
-    """How many replicas the program chose, and for which demand; one where it had none."""
-    if len(assignment.columns) <= REPLICAS:
-        return 1, None
-    is_served = any(limit.name == "demand" for limit in posed.program.limits)
-    demand = request.targets.demand_tokens_per_s if is_served else None
-    return int(posed.batch[assignment.columns[REPLICAS]]), demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -307,8 +307,8 @@ def _unit_for(text: str, number: float, dimension: str) -> str:
     if dimension == "s":
         as_ms = number if abs(number) >= 1 else number * 1e3
         return _write(f"{as_ms:.6g}ms", f"{as_ms / 1e3:.6g}s")
-    if dimension == "token/s":
-        return _write(f"{text.strip()}tok/s")
+    if dimension in ("token/s", "request/s"):
+        return _write(f"{text.strip()}{'tok/s' if dimension == 'token/s' else 'req/s'}")
     units = _LIKELY_UNITS.get(dimension, (dimension,))
     if dimension[0] in "BF" and abs(number) >= 1e6:
         units = (dimension,)  # so large a number was meant in base units

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MEANINGLESS = (
     *(one.argument for one in limited()),
+    "rate",
     "max_quality_loss",
     "tp",
     "pp",

@@ -27,7 +27,6 @@ MEANINGLESS = {
     "layout": "engines have one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`",
     "prefill": "engines read prompts between decode passes: `--chunk` says how much at once",
     "prefill_batch": "engines read prompts between decode passes: `--chunk` says how much at once",
-    "demand": "plans of an engine are of one deployment",
     "allow_formats": "name them with `--weights` and `--kv`",
 }
 """Options that an engine's plan cannot take, and why."""

@@ -11,7 +11,7 @@ from planner.estimates.economics.request import MEMORY_RULES
 from planner.options.counts import batches, capped, count
 from planner.options.layouts import layouts_of
 from planner.options.written import Written
-from planner.quantities import Quantity, limited
+from planner.quantities import QUANTITIES, Quantity, limited
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
     CONVENTIONS,
@@ -204,6 +204,9 @@ def _workload(written: Written, faults: Faults) -> Workload:
 
 def _targets(written: Written, faults: Faults) -> Targets:
     asked = {one: _limit(one, written, faults) for one in limited()}
+    rate = _demanded(written, faults)
+    if rate is not None:
+        asked[QUANTITIES["demand"]] = rate
     fields: dict[str, Any] = {one.target: value for one, value in asked.items() if one.target}
     return Targets(
         **fields,
@@ -228,6 +231,20 @@ def _limit(quantity: Quantity, written: Written, faults: Faults) -> float | None
         return count(text) if quantity.is_count else parse(text, quantity.dimension)
 
     return faults.read(quantity.option, getattr(written, quantity.argument), reader)
+
+
+def _demanded(written: Written, faults: Faults) -> float | None:
+    """The demand that a rate of requests is: of all replicas together, on average [token/s]."""
+    rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
+    if rate is None:
+        return None
+    if getattr(written, QUANTITIES["demand"].argument) is not None:
+        fact, remedy = "and `--demand` say the same", "leave one of them out"
+        faults.problems.append(
+            Problem(where="--rate", value=str(written.rate), fact=fact, remedy=remedy)
+        )
+    n_output = Faults().read("--output", written.output, count)  # its faults are told elsewhere
+    return None if n_output is None else rate * n_output
 
 
 def _solver_options(written: Written, faults: Faults) -> SolverOptions:

@@ -49,6 +49,15 @@ class Written(Limits):
         str | None, _text(_SERVE, "PRICE", "Rent of one device, like '$2.10/h'; default: its file.")
     ] = None
 
+    rate: Annotated[
+        str | None,
+        _text(
+            _TARGETS,
+            "RATE",
+            "Requests that replicas serve together on average, like 8req/s: a `--demand` of so "
+            "many times `--output`.",
+        ),
+    ] = None
     max_quality_loss: Annotated[
         str | None,
         _text(_TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
@@ -306,6 +315,7 @@ class WrittenAudit(_WithoutLimits):
     overlap: Annotated[tuple[str, ...], Parameter(show=False)] = ()
     confidence: Annotated[str | None, Parameter(show=False)] = None
     prefer: Annotated[str | None, Parameter(show=False)] = None
+    rate: Annotated[str | None, Parameter(show=False)] = None
     max_quality_loss: Annotated[str | None, Parameter(show=False)] = None
     objective: Annotated[str, Parameter(show=False)] = "cost"
     prefill: Annotated[str | None, Parameter(show=False)] = None

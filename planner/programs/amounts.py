@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.quantities import Coefficients, Facts, Ways
-from planner.quantities import KW, MS, USD_PER_MTOKEN
+from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
 from planner.specs.request import Targets
 
 REPLICA_SLOT = "replicas"
@@ -118,6 +120,57 @@ def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collect
         most = _most_devices(device, targets, without)
         ways["capacity"] = partial(_capacity, replica, fleet, most)
     return ways
+
+
+def timed_replica(*delays: str, own: Mapping[str, Way]) -> Replica:
+    """A replica whose columns say by themselves what it does: programs of one slot.
+
+    Args:
+        delays: quantities that columns have, like `latency`, in seconds.
+    """
+
+    def column(name: str) -> Callable[[Facts], FloatArray]:
+        return lambda facts: facts.of_column[name]
+
+    def memory(facts: Facts) -> Coefficients:
+        return facts.of_context["fixed_bytes"] * GIB, facts.of_column["held_bytes"] * GIB
+
+    return Replica(
+        token_s=column("token_s"),
+        delays_s={name: column(name) for name in delays},
+        n_sequences=column("n_sequences"),
+        memory=memory,
+        slot=1,
+        own=own,
+    )
+
+
+def timed_facts(
+    fleet: Fleet,
+    *,
+    context: IntArray,
+    of_context: Mapping[str, npt.NDArray[Any]],
+    of_column: Mapping[str, npt.NDArray[Any]],
+    model: int,
+    variant: int,
+) -> Facts:
+    """Facts of a program of one slot, where column j is choice j; and numbers of replicas.
+
+    Args:
+        model: number of the candidates among those that are chosen among.
+        variant: which of their lists of choices these are.
+    """
+    n_contexts = len(of_context["n_devices"])
+    numbers = {"model": np.full(n_contexts, model), "number": np.arange(n_contexts)}
+    columns = {
+        "arm": np.arange(len(context)),
+        "slot": np.zeros(len(context), dtype=np.int64),
+        "variant": np.full(len(context), variant, dtype=np.int64),
+    }
+    facts = Facts(
+        context=context, of_context={**numbers, **of_context}, of_column={**columns, **of_column}
+    )
+    return with_replicas(facts, fleet, 1) if fleet.is_chosen else facts
 
 
 def n_replicas(facts: Facts, slot: int) -> FloatArray:

@@ -1,8 +1,8 @@
 """The layout program of a decode request under the reference model.
 
-One slot, `decode`. A context is a number format and a split of devices into stages; a column
-is a batch in it, with the fastest layout that fits. Units as in `programs.deployment`:
-milliseconds, GiB, US dollars per million tokens.
+A slot `decode`, and one of numbers of replicas where these are chosen. A context is a number
+format and a split of devices into stages; a column is a batch in it, with the fastest layout that
+fits. Units as in `programs.deployment`: milliseconds, GiB, US dollars per million tokens.
 """
 
 from __future__ import annotations
@@ -11,22 +11,32 @@ from collections.abc import Collection
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
 from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.request import EconomicsRequest
+from planner.programs.amounts import (
+    REPLICA_SLOT,
+    Fleet,
+    Priced,
+    timed_facts,
+    timed_replica,
+    ways_of,
+)
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Coefficients, known
+from planner.programs.quantities import Quantities
 from planner.programs.targets import further, target_limits
-from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
+from planner.quantities import GIB
+from planner.topology.packing import n_node_places
 
 SLOTS = ("decode",)
 KNOWN = frozenset(
     {"cost", "latency", "throughput", "device-throughput", "rent", "devices", "power"}
-    | {"batch", "memory"}
+    | {"batch", "demand", "replicas", "memory"}
 )
 """Quantities that programs of the reference model count."""
+REPLICA = timed_replica("latency", own={})
+"""What the facts of a choice say of one replica: [Erdil2025] Eqs. 2 and 4 for the cost."""
 MOST_STAGES = 1 << 20  # of the key that numbers contexts
 
 
@@ -52,27 +62,42 @@ def pose_economics(
         memory_scale: factor on the memory of a device; infinite is no limit.
         at_most: further limits: a quantity, and how much of it there may be.
         tie_breaker: the quantity that decides between optima.
-        model, variant: see `known`.
+        model, variant: see `timed_facts`.
     """
     ways = choices.ways
     key = (choices.served * MOST_STAGES + ways.n_stages) * MOST_STAGES + ways.n_tensor
     _, first, context = np.unique(key, return_index=True, return_inverse=True)
-    n_devices = ways.n_devices[first].astype(float)
-    quantities = known(
-        _quantities(choices, request, n_devices, ways.n_devices.astype(float)),
+    n_devices = ways.n_devices[first]
+    device = request.device
+    fleet = Fleet.asked(request.targets, without)
+    sizes = choices.batch.astype(float)
+    facts = timed_facts(
+        fleet,
         context=context,
-        batch=choices.batch,
+        of_context={
+            "n_devices": n_devices,
+            "n_rooms": n_node_places(request.n_devices, device.n_devices_per_node, n_devices),
+            "fixed_bytes": np.zeros(len(first)),
+        },
+        of_column={
+            "batch": choices.batch,
+            "token_s": choices.token_s / sizes,
+            "latency": choices.token_s,
+            "n_sequences": sizes,
+            "held_bytes": choices.held_bytes,
+        },
         model=model,
         variant=variant,
     )
+    priced = Priced(usd_per_hour=request.usd_per_hour, tdp_w=device.tdp_w)
+    quantities = Quantities(ways_of(REPLICA, priced, request.targets, without), facts)
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
-    n_columns = len(choices.batch)
     program = LayoutProgram(
-        slots=SLOTS,
+        slots=(*SLOTS, REPLICA_SLOT) if fleet.is_chosen else SLOTS,
         context_objective=context_objective,
-        column_context=context,
-        column_slot=np.zeros(n_columns, dtype=np.int64),
+        column_context=facts.context,
+        column_slot=facts.of_column["slot"],
         column_objective=column_objective,
         context_bytes=weights,
         column_bytes=held,
@@ -88,30 +113,3 @@ def pose_economics(
         tie_breaker=None if objective == tie_breaker else tie_breaker,
         n_unfit=0,
     )
-
-
-def _quantities(
-    choices: Choices,
-    request: EconomicsRequest,
-    context_devices: FloatArray,
-    column_devices: FloatArray,
-) -> dict[str, Coefficients]:
-    """All that may be limited or minimised, each linear in contexts and columns.
-
-    Source: [Erdil2025] Eqs. 2 and 4 for the cost.
-    """
-    nothing, none = np.zeros(len(context_devices)), np.zeros(len(choices.batch))
-    rent, tdp_w = request.usd_per_hour, request.device.tdp_w
-    milliseconds, sizes = choices.token_s * MS, choices.batch.astype(float)
-    usd = choices.token_s / sizes * column_devices * (rent / 3600.0)
-    return {
-        "cost": (nothing, usd * USD_PER_MTOKEN),
-        "latency": (nothing, milliseconds),
-        "throughput": (nothing, milliseconds / sizes),
-        "device-throughput": (nothing, milliseconds / sizes * column_devices),
-        "rent": (context_devices * rent, none),
-        "devices": (context_devices, none),
-        **({} if tdp_w is None else {"power": (context_devices * (tdp_w / KW), none)}),
-        "batch": (nothing, -sizes),
-        "memory": (nothing, choices.held_bytes * GIB),
-    }

@@ -1,7 +1,8 @@
 """The layout program of an engine's deployments.
 
-One slot, `serving`. A context is a model, a choice of formats and a way to cut the model; a
-column is a batch and a chunk in it, with or without drafts and overlap. Units as in
+A slot `serving`, and one of numbers of replicas where these are chosen. A context is a model, a
+choice of formats and a way to cut the model; a column is a batch and a chunk in it, with or
+without drafts and overlap. Units as in
 `programs.deployment`: milliseconds, GiB, US dollars per million tokens.
 """
 
@@ -11,15 +12,24 @@ from collections.abc import Collection
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
+from planner.programs.amounts import (
+    REPLICA_SLOT,
+    Fleet,
+    Priced,
+    timed_facts,
+    timed_replica,
+    ways_of,
+)
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Coefficients, known
+from planner.programs.quantities import Coefficients, Facts, Quantities
 from planner.programs.targets import further, target_limits
-from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
+from planner.quantities import GIB
 from planner.specs.engine_request import EngineRequest
+from planner.topology.packing import n_node_places
 
 SLOTS = ("serving",)
 SIMPLICITY = "simplicity"
@@ -34,6 +44,8 @@ KNOWN = frozenset(
         "devices",
         "power",
         "batch",
+        "demand",
+        "replicas",
         "memory",
     }
 )
@@ -60,7 +72,7 @@ def pose_engine(
         at_most: further limits: a quantity, and how much of it there may be.
         tie_breaker: the quantity that decides between optima.
         memory_scale: factor on what the engine may take of a device.
-        model, variant: see `known`.
+        model, variant: see `timed_facts`.
     """
     table = choices.table
     keys = (
@@ -74,22 +86,18 @@ def pose_engine(
     _, first, context = np.unique(
         np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True
     )
-    context = context.ravel()
-    quantities = known(
-        _quantities(choices, request, first),
-        context=context,
-        batch=table.batch.astype(np.int64),
-        model=model,
-        variant=variant,
-    )
+    facts = _facts(choices, request, first, context.ravel(), without, model, variant)
+    fleet = Fleet.asked(request.targets, without)
+    device = Priced(usd_per_hour=request.cluster.usd_per_hour, tdp_w=request.cluster.tdp_w)
+    quantities = Quantities(ways_of(REPLICA, device, request.targets, without), facts)
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
     capacity = np.inf if "hbm" in without else choices.limit_bytes * memory_scale * GIB
     program = LayoutProgram(
-        slots=SLOTS,
+        slots=(*SLOTS, REPLICA_SLOT) if fleet.is_chosen else SLOTS,
         context_objective=context_objective,
-        column_context=context,
-        column_slot=np.zeros(len(table), dtype=np.int64),
+        column_context=facts.context,
+        column_slot=facts.of_column["slot"],
         column_objective=column_objective,
         context_bytes=weights,
         column_bytes=held,
@@ -108,34 +116,53 @@ def pose_engine(
     )
 
 
-def _quantities(
-    choices: EngineChoices, request: EngineRequest, first: np.ndarray
-) -> dict[str, Coefficients]:
-    """All that may be limited or minimised, each linear in contexts and columns.
+def _facts(
+    choices: EngineChoices,
+    request: EngineRequest,
+    first: IntArray,
+    context: IntArray,
+    without: Collection[str],
+    model: int,
+    variant: int,
+) -> Facts:
+    """What is known of contexts and columns.
 
     Args:
         first: a column of each context (K,).
+        context: of each column (J,).
     """
-    table, rent = choices.table, request.cluster.usd_per_hour
-    tdp_w = request.cluster.tdp_w
-    nothing, none = np.zeros(len(first)), np.zeros(len(table))
-    devices = table.n_devices[first].astype(float)
-    in_flight = table.batch * table.n_data
-    milliseconds = choices.tpot_high_s * MS
-    usd = choices.tpot_high_s / in_flight * table.n_devices * (rent / 3600.0)
-    return {
-        "cost": (nothing, usd * USD_PER_MTOKEN),
-        "latency": (nothing, milliseconds),
-        "ttft": (nothing, choices.ttft_high_s * MS),
-        "throughput": (nothing, milliseconds / in_flight),
-        "device-throughput": (nothing, milliseconds / in_flight * table.n_devices),
-        "rent": (devices * rent, none),
-        "devices": (devices, none),
-        **({} if tdp_w is None else {"power": (devices * (tdp_w / KW), none)}),
-        "batch": (nothing, -in_flight),
-        "memory": (choices.fixed_bytes[first] * GIB, choices.moving_bytes * GIB),
-        SIMPLICITY: (_complexity(choices, first), none),
-    }
+    table, pool = choices.table, request.cluster
+    n_devices = table.n_devices[first]
+    in_flight = (table.batch * table.n_data).astype(float)
+    rooms = n_node_places(pool.n_devices, pool.n_devices_per_node, n_devices)
+    return timed_facts(
+        Fleet.asked(request.targets, without),
+        context=context,
+        of_context={
+            "n_devices": n_devices,
+            "n_rooms": rooms,
+            "fixed_bytes": choices.fixed_bytes[first],
+            SIMPLICITY: _complexity(choices, first),
+        },
+        of_column={
+            "batch": table.batch.astype(np.int64),
+            "token_s": choices.tpot_high_s / in_flight,
+            "latency": choices.tpot_high_s,
+            "ttft": choices.ttft_high_s,
+            "n_sequences": in_flight,
+            "held_bytes": choices.moving_bytes,
+        },
+        model=model,
+        variant=variant,
+    )
+
+
+def _simplicity(facts: Facts) -> Coefficients:
+    return facts.of_context[SIMPLICITY], np.zeros(len(facts.context))
+
+
+REPLICA = timed_replica("latency", "ttft", own={SIMPLICITY: _simplicity})
+"""What these facts say of one replica."""
 
 
 def _complexity(choices: EngineChoices, first: np.ndarray) -> FloatArray:

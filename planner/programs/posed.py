@@ -17,6 +17,7 @@ from planner.equations.arrays import IntArray
 from planner.programs.layout import Assignment, LayoutProgram, concatenated, restrict
 from planner.programs.quantities import Facts, Quantities
 from planner.quantities import QUANTITIES
+from planner.specs.targets import Targets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,6 +80,16 @@ class PosedProgram:
             for one in rows
             if one.counted is not None
         }
+
+    def fleet(
+        self, slot: int, assignment: Assignment, targets: Targets
+    ) -> tuple[int, float | None]:
+        """Replicas that an assignment has, and the demand that they serve; one without a slot."""
+        if len(assignment.columns) <= slot:
+            return 1, None
+        is_served = any(limit.name == "demand" for limit in self.program.limits)
+        demand = targets.demand_tokens_per_s if is_served else None
+        return int(self.batch[assignment.columns[slot]]), demand
 
     def take(self, *, contexts: IntArray, columns: IntArray) -> PosedProgram:
         """Some contexts and columns, without the arrays of the others."""

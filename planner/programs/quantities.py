@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,35 +89,3 @@ class Quantities(Mapping[str, Coefficients]):
     def take(self, *, contexts: IntArray, columns: IntArray) -> Quantities:
         """Those of some contexts and columns."""
         return Quantities(self.ways, self.facts.take(contexts=contexts, columns=columns))
-
-
-def known(
-    coefficients: Mapping[str, Coefficients],
-    *,
-    context: IntArray,
-    batch: IntArray,
-    model: int = 0,
-    variant: int = 0,
-) -> Quantities:
-    """Quantities that are known already, where column j is choice j.
-
-    Args:
-        context, batch: of each column, (J,).
-        model: number of the candidates among those that are chosen among.
-        variant: which of their lists of choices these are.
-    """
-    of_context: dict[str, npt.NDArray[Any]] = {}
-    of_column: dict[str, npt.NDArray[Any]] = {"batch": batch, "arm": np.arange(len(context))}
-    of_column["variant"] = np.full(len(context), variant, dtype=np.int64)
-    for name, (k, j) in coefficients.items():
-        of_context[_KNOWN + name], of_column[_KNOWN + name] = k, j
-        of_context["model"], of_context["number"] = np.full(len(k), model), np.arange(len(k))
-    facts = Facts(context=context, of_context=of_context, of_column=of_column)
-    return Quantities({name: partial(_read, name) for name in coefficients}, facts)
-
-
-_KNOWN = "known "
-
-
-def _read(name: str, facts: Facts) -> Coefficients:
-    return facts.of_context[_KNOWN + name], facts.of_column[_KNOWN + name]

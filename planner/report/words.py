@@ -41,7 +41,11 @@ def target_texts(targets: Targets) -> list[str]:
     degrees = targets.degrees.fixed().items()
     return [
         *limits,
-        *(() if demand is None else (f"demand {show(demand, 'token/s')}",)),
+        *(
+            ()
+            if demand is None
+            else (f"demand {show(demand, 'token/s')} on average, without a queue",)
+        ),
         *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
         *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
         *(f"{phase} {_layout_text(one)}" for phase, one in targets.layouts.fixed().items()),

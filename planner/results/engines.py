@@ -36,13 +36,17 @@ class EngineDeployment:
         planned_tpot_s, planned_ttft_s: what was planned against: the upper end of the interval
             that the confidence asks for, or what is predicted.
         usd_per_hour: rent of all devices.
-        usd_per_token: rent over output tokens, at the planned times.
-        output_tokens_per_s: of all sequences, at the planned times.
+        usd_per_token: rent over output tokens, at the planned times; with a demand, over the
+            tokens that are asked for.
+        output_tokens_per_s: of all sequences of all replicas, at the planned times.
         weights_bytes: of the fullest device, a drafter's too.
         used_bytes: all that the engine holds there.
         capacity_bytes: what the engine may take of it.
         command: evaluates this deployment, operation by operation.
         launch: how the engine is started; None of an engine that a user's file describes.
+        n_replicas: copies of all this, each on devices of its own.
+        demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
+            them.
         further: quantities that are limited and have no field of their own, by name, SI.
     """
 
@@ -74,16 +78,35 @@ class EngineDeployment:
     capacity_bytes: float
     command: str
     launch: Launch | None
+    n_replicas: int = 1
+    demand_tokens_per_s: float | None = None
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def n_devices(self) -> int:
+        """Devices of all replicas."""
+        return self.n_replicas * self.n_replica_devices
+
+    @property
+    def n_replica_devices(self) -> int:
+        """Devices of one replica."""
         return self.n_tensor * self.n_data * self.n_stages
 
     @property
+    def _copies(self) -> str:
+        """`3 replicas of `; nothing of one."""
+        return f"{self.n_replicas} replicas of " if self.n_replicas > 1 else ""
+
+    @property
     def served_tokens_per_s(self) -> float:
-        """Output tokens that the plan is credited with."""
-        return self.output_tokens_per_s
+        """Output tokens that the plan is credited with: those, but no more than are asked for."""
+        most = self.output_tokens_per_s
+        return most if self.demand_tokens_per_s is None else min(most, self.demand_tokens_per_s)
+
+    @property
+    def utilization_fraction(self) -> float:
+        """Share of the time in which the devices have something to do."""
+        return self.served_tokens_per_s / self.output_tokens_per_s
 
     @property
     def device_text(self) -> str:
@@ -100,8 +123,9 @@ class EngineDeployment:
     def where(self) -> str:
         """`8 devices TP 8 at batch 16`."""
         label = f" {self.label}" if self.label else ""
-        plural = "s" * (self.n_devices > 1)
-        return f"{self.n_devices} device{plural}{label} at batch {self.batch}"
+        n_devices = self.n_replica_devices
+        plural = "s" * (n_devices > 1)
+        return f"{self._copies}{n_devices} device{plural}{label} at batch {self.batch}"
 
     @property
     def label(self) -> str:
@@ -142,15 +166,16 @@ class EngineDeployment:
     @property
     def summary(self) -> str:
         """The deployment in one line; a variant is named."""
-        plural = "s" * (self.n_devices > 1)
+        n_devices = self.n_replica_devices
+        plural = "s" * (n_devices > 1)
         label = f" {self.label}" if self.label else ""
         ranks = " a rank" if self.n_data > 1 else ""
         variant = f"{self.variant}: " if self.variant else ""
         modes = f", {self.modes}" if self.modes else ""
         return (
-            f"{variant}{self.n_devices} device{plural}{label}, {self.formats.weights} weights, "
-            f"{self.formats.cache} KV cache, batch {self.batch}{ranks}, chunks of "
-            f"{self.chunk_tokens}{modes}"
+            f"{variant}{self._copies}{n_devices} device{plural}{label}, "
+            f"{self.formats.weights} weights, {self.formats.cache} KV cache, "
+            f"batch {self.batch}{ranks}, chunks of {self.chunk_tokens}{modes}"
         )
 
 

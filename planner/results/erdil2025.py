@@ -48,6 +48,9 @@ class EconomicsDeployment:
         used_bytes: what has to fit the busiest device, a draft included.
         capacity_bytes: memory of a device that may be filled.
         draft: the draft model, `None` without one.
+        n_replicas: copies of all this, each on devices of its own.
+        demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
+            them.
         further: quantities that are limited and have no field of their own, by name, SI.
     """
 
@@ -63,16 +66,30 @@ class EconomicsDeployment:
     used_bytes: float
     capacity_bytes: float
     draft: EconomicsDraft | None = None
+    n_replicas: int = 1
+    demand_tokens_per_s: float | None = None
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def n_devices(self) -> int:
-        return self.layout.n_devices
+        """Devices of all replicas."""
+        return self.n_replicas * self.layout.n_devices
+
+    @property
+    def _copies(self) -> str:
+        """`3 replicas of `; nothing of one."""
+        return f"{self.n_replicas} replicas of " if self.n_replicas > 1 else ""
 
     @property
     def served_tokens_per_s(self) -> float:
-        """Output tokens that the plan is credited with."""
-        return self.output_tokens_per_s
+        """Output tokens that the plan is credited with: those, but no more than are asked for."""
+        most = self.output_tokens_per_s
+        return most if self.demand_tokens_per_s is None else min(most, self.demand_tokens_per_s)
+
+    @property
+    def utilization_fraction(self) -> float:
+        """Share of the time in which the devices have something to do."""
+        return self.served_tokens_per_s / self.output_tokens_per_s
 
     @property
     def planned_tpot_s(self) -> float:
@@ -82,7 +99,9 @@ class EconomicsDeployment:
     @property
     def where(self) -> str:
         """`24 devices TP 24 × PP 1`."""
-        return f"{self.n_devices} device{'s' * (self.n_devices > 1)} {self.layout.label}"
+        n_devices = self.layout.n_devices
+        plural = "s" * (n_devices > 1)
+        return f"{self._copies}{n_devices} device{plural} {self.layout.label}"
 
     def fastest(self, name: str, within: str) -> str:
         """The fact that this is the fastest token within some limits."""
@@ -93,8 +112,8 @@ class EconomicsDeployment:
 
     @property
     def output_tokens_per_s(self) -> float:
-        """Of all requests together."""
-        return self.batch / self.tpot_s
+        """Of all requests of all replicas together."""
+        return self.n_replicas * self.batch / self.tpot_s
 
     @property
     def device_tokens_per_s(self) -> float:
@@ -110,7 +129,7 @@ class EconomicsDeployment:
     def summary(self) -> str:
         """The deployment in one line."""
         words = [
-            f"{self.n_devices} device{'s' * (self.n_devices > 1)} {self.layout.label}",
+            self.where,
             f"{self.weights_format} weights",
             f"batch {self.batch}",
         ]

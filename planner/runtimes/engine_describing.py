@@ -84,6 +84,23 @@ def describe_choice(
         command="",
         launch=None,
     )
+    return found
+
+
+def as_fleet(
+    request: EngineRequest, one: EngineDeployment, *, n_replicas: int, demand: float | None
+) -> EngineDeployment:
+    """So many replicas of a deployment, for a demand if there is one; money is of all of them."""
+    rent = n_replicas * one.usd_per_hour
+    output = n_replicas * one.output_tokens_per_s
+    found = replace(
+        one,
+        n_replicas=n_replicas,
+        demand_tokens_per_s=demand,
+        usd_per_hour=rent,
+        output_tokens_per_s=output,
+        usd_per_token=one.usd_per_token if demand is None else rent / 3600.0 / demand,
+    )
     limits = request.targets.limits()
     found = replace(found, further=further_of(limits, found, request.cluster))
     return with_commands(request, found)

@@ -21,6 +21,7 @@ from planner.programs.engine import KNOWN
 from planner.quantities import QUANTITIES, lacking, objective_of, refused
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
+from planner.specs.checking import demand_problems
 from planner.specs.commands import limit_options
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import (
@@ -49,9 +50,6 @@ from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
-
-REFUSED = {"demand": "plans of an engine are of one deployment"}
-"""Why an engine's plans cannot be held to a limit, where more can be said than that."""
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 
@@ -148,13 +146,7 @@ def engine_request(
     whole = [model, *(one for one in variants if one.name in left)]
     request = EngineRequest(
         model=asked[0],
-        cluster=AskedPool(
-            name=cluster.name,
-            device=cluster.device.name,
-            n_devices=cluster.n_devices,
-            usd_per_hour=cluster.usd_per_hour,
-            tdp_w=cluster.device.tdp_w,
-        ),
+        cluster=asked_pool(cluster, machines),
         engine=machines.engine.name,
         workload=workload,
         hit_fraction=hit_fraction,
@@ -179,6 +171,7 @@ def engine_request(
     problems = [
         *_problems(request),
         *lacking(request.targets.limits(), cluster.device),
+        *demand_problems(request.targets, request.objective),
         *_chunk_problems(served, request, machines.engine),
         *_variant_problems(model, variants),
         *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),
@@ -190,6 +183,18 @@ def engine_request(
     heed(problems)
     heed(_degree_problems(served, request))
     return request
+
+
+def asked_pool(cluster: ClusterSpec, machines: Machines) -> AskedPool:
+    """What a request says of a pool."""
+    return AskedPool(
+        name=cluster.name,
+        device=cluster.device.name,
+        n_devices=cluster.n_devices,
+        n_devices_per_node=machines.network.n_per_node,
+        usd_per_hour=cluster.usd_per_hour,
+        tdp_w=cluster.device.tdp_w,
+    )
 
 
 def _record_problems(
@@ -307,7 +312,7 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         value = request.targets.layouts.text
         yield Problem(where="--layout", value=value, fact=fact, remedy="leave it out")
     asked = request.targets.limits()
-    yield from refused(asked, KNOWN, request.engine, REFUSED)
+    yield from refused(asked, KNOWN, request.engine, {})
     for name, limit in asked.items():
         if not limit > 0.0:
             option = QUANTITIES[name].option

@@ -17,8 +17,15 @@ from planner.quantities import MEMORY, QUANTITIES
 from planner.results import AnyDeployment, AnyPlan, Considered
 from planner.results.engines import EngineDeployment
 from planner.runtimes.candidates import Aim
-from planner.runtimes.engine_describing import describe_choice
-from planner.runtimes.engine_requests import clock_of, command_of, engine_request, machines_of
+from planner.runtimes.engine_describing import as_fleet, describe_choice
+from planner.runtimes.engine_requests import (
+    asked_pool,
+    clock_of,
+    command_of,
+    engine_request,
+    machines_of,
+)
+from planner.shortfall import larger_pools
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
@@ -174,7 +181,9 @@ class EngineCandidates:
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EngineDeployment:
         column = assignment.columns[0]
         found = self._lists[int(posed.variant[column])]
-        return self.described(found, int(posed.arm[column]))
+        one = self.described(found, int(posed.arm[column]))
+        n_replicas, demand = posed.fleet(1, assignment, self.request.targets)
+        return as_fleet(self.request, one, n_replicas=n_replicas, demand=demand)
 
     def described(self, found: EngineChoices, choice: int) -> EngineDeployment:
         """The deployment of one of some choices, those that do not fit among them."""
@@ -211,7 +220,17 @@ class EngineCandidates:
         yield from ()
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:
-        yield from ()
+        demand = self.request.targets.demand_tokens_per_s
+        assert demand is not None
+        for cluster in larger_pools(
+            self.cluster, demand_tokens_per_s=demand, served_tokens_per_s=served_tokens_per_s
+        ):
+            machines = machines_of(cluster, self.request.engine)
+            records = replace(self.request.records, cluster=cluster)
+            pool = asked_pool(cluster, machines)
+            request = replace(self.request, cluster=pool, records=records)
+            larger = replace(self, request=request, machines=machines, cluster=cluster)
+            yield "--topology", cluster.name, larger
 
     def command(self, changes: Mapping[str, str]) -> str:
         return command_of(self.asked, self.request, changes)

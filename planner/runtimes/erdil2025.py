@@ -14,11 +14,14 @@ from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
 from planner.programs.posed import InMemory, PosedProgram
+from planner.quantities import GIB
 from planner.results import AnyDeployment, AnyPlan
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.runtimes.candidates import Aim
-from planner.runtimes.erdil_describing import VERIFIED, describe_choice, judge
+from planner.runtimes.erdil_describing import VERIFIED, as_fleet, describe_choice, judge
 from planner.runtimes.erdil_requests import economics_request
+from planner.search import optimum
+from planner.solvers.solution import Status
 from planner.specs.provenance import Provenance
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ERDIL2025
@@ -107,17 +110,24 @@ class ErdilCandidates:
             return InMemory(best)
         # with less memory other layouts are the fastest that fit: those of the last memory in
         # which anything keeps the limits hold the one that needs least
-        while (kept := keeping(best.program)).any():
-            least = float(self._lists[-1].held_bytes[kept].min())
+        while (least := self._least_bytes(best)) is not None:
             scale = float(np.nextafter(least / self.request.hbm_bytes, 0.0)) * CLOSER
             found = choices(self.request, self.tables, memory_scale=scale)
             if not len(found.batch):
                 break
             less = posed(found)
-            if not keeping(less.program).any():
+            if self._least_bytes(less) is None:
                 break
             best = less
         return InMemory(best)
+
+    def _least_bytes(self, posed: PosedProgram) -> float | None:
+        """What the plan that needs least memory holds; None where nothing keeps the limits."""
+        if len(posed.program.slots) > 1:
+            least = optimum(InMemory(posed), self.request.options)
+            return None if least.status is Status.INFEASIBLE else least.objective / GIB
+        kept = keeping(posed.program)
+        return float(self._lists[-1].held_bytes[kept].min()) if kept.any() else None
 
     def heavier(self, aim: Aim, relief: float) -> Iterator[InMemory]:
         """Nothing: what more memory lets in is known of every context."""
@@ -130,7 +140,9 @@ class ErdilCandidates:
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EconomicsDeployment:
         column = assignment.columns[0]
         found = self._lists[int(posed.variant[column])]
-        return describe_choice(found, self.request, int(posed.arm[column]))
+        one = describe_choice(found, self.request, int(posed.arm[column]))
+        n_replicas, demand = posed.fleet(1, assignment, self.request.targets)
+        return as_fleet(self.request, one, n_replicas=n_replicas, demand=demand)
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, EconomicsDeployment)

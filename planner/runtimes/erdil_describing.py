@@ -75,8 +75,23 @@ def describe_choice(
         draft=draft,
     )
     _agree(choices, column, deployment)
+    return deployment
+
+
+def as_fleet(
+    request: EconomicsRequest, one: EconomicsDeployment, *, n_replicas: int, demand: float | None
+) -> EconomicsDeployment:
+    """So many replicas of a deployment, for a demand if there is one; money is of all of them."""
+    rent = n_replicas * one.usd_per_hour
+    found = replace(
+        one,
+        n_replicas=n_replicas,
+        demand_tokens_per_s=demand,
+        usd_per_hour=rent,
+        usd_per_token=one.usd_per_token if demand is None else rent / 3600.0 / demand,
+    )
     limits = request.targets.limits()
-    return replace(deployment, further=further_of(limits, deployment, request.device))
+    return replace(found, further=further_of(limits, found, request.device))
 
 
 def _way(ways: Ways, column: int) -> Way:

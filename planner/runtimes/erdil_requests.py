@@ -20,7 +20,6 @@ from planner.specs.targets import DEGREE_OPTIONS
 
 REFUSED = {
     "ttft": "the reference model has no time to first token",
-    "demand": "the reference model plans one instance, and chooses its degrees",
 }
 """Why its plans cannot be held to a limit."""
 

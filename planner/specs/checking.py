@@ -53,7 +53,7 @@ def request_problems(request: Request) -> list[Problem]:
         *_vocabulary_problems(request),
         *_degree_problems(request),
         *_layout_problems(request),
-        *_demand_problems(request),
+        *demand_problems(request.targets, request.objective),
         *_price_problems(request.cluster),
         *_context_problems(request),
         *_decoding_problems(request),
@@ -122,9 +122,10 @@ def _layout_problems(request: Request) -> Iterator[Problem]:
             yield Problem(where="--layout", value=str(asked.attention), fact=fact, remedy=remedy)
 
 
-def _demand_problems(request: Request) -> Iterator[Problem]:
-    demand = request.targets.demand_tokens_per_s
-    is_rate = request.objective in OBJECTIVES and objective_of(request.objective).is_rate
+def demand_problems(targets: Targets, objective: str) -> Iterator[Problem]:
+    """A demand beside an objective that it leaves nothing of."""
+    demand = targets.demand_tokens_per_s
+    is_rate = objective in OBJECTIVES and objective_of(objective).is_rate
     if demand is not None and is_rate:
         fact = "is all that a plan is credited with, so throughput cannot be the objective"
         remedy = "leave one of them out"

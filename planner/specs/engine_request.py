@@ -71,6 +71,7 @@ class AskedPool:
     Args:
         name: of its topology.
         device: name of the device.
+        n_devices_per_node: of them in a node.
         usd_per_hour: rent of one device.
         tdp_w: power of one device; None where nobody says.
     """
@@ -78,6 +79,7 @@ class AskedPool:
     name: str
     device: str
     n_devices: int
+    n_devices_per_node: int
     usd_per_hour: float
     tdp_w: float | None = None
 

@@ -52,5 +52,18 @@ def _in_nodes(fabric: NodesFabric, meshes: MeshTable) -> IntArray:
     return np.asarray(np.where(n_nodes == 1, inside, of_whole_nodes))
 
 
+def n_node_places(n_devices: int, n_per_node: int, sizes: IntArray) -> IntArray:
+    """Groups of each size that so many devices hold, node after node, int[K].
+
+    A group that fits a node stays in it; a larger one begins with a node of its own. One that
+    the devices are enough for has a place whatever the nodes are.
+    """
+    whole, left = divmod(n_devices, n_per_node)
+    inside = whole * (n_per_node // sizes) + left // sizes
+    across = whole // -(-sizes // n_per_node)
+    found = np.where(sizes <= n_per_node, inside, across)
+    return np.asarray(np.maximum(found, sizes <= n_devices), dtype=np.int64)
+
+
 def _n_devices(fabric: LinkedFabric) -> int:
     return fabric.n_devices

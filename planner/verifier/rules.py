@@ -266,8 +266,8 @@ FIELDS: Mapping[type, Judged] = {
     ),
     EngineDeployment: Judged(
         chosen="model formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
-        "chunk_tokens overlap n_drafted drafter command launch",
-        asked="engine",
+        "chunk_tokens overlap n_drafted drafter command launch n_replicas",
+        asked="engine demand_tokens_per_s",
         counted="variant quality_loss_fraction quality tpot_s ttft_s planned_tpot_s "
         "planned_ttft_s usd_per_hour usd_per_token output_tokens_per_s weights_bytes used_bytes "
         "capacity_bytes further",

@@ -223,11 +223,12 @@ def test_limits_that_conflict_only_together_are_named_together():
 
 def test_a_request_in_our_own_records_is_planned_at_its_mean_context():
     workload = Workload(n_input_tokens=1000, n_output_tokens=201)
-    request = plan(LLAMA, POOL, "erdil2025", workload=workload, batches=BATCHES).request
+    found = plan(LLAMA, POOL, "erdil2025", workload=workload, batches=BATCHES)
+    request = found.request
     assert request.served[0].target.n_context_tokens == 1101.0
     assert request.n_cached_tokens == 1201.0
     assert [served.weights_format for served in request.served] == ["bf16"]
-    assert plan.deployment.n_devices <= POOL.n_devices
+    assert found.deployment.n_devices <= POOL.n_devices
 
 
 def test_a_conflict_comes_back_in_our_records_with_a_command_that_works():

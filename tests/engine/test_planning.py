@@ -319,7 +319,6 @@ def test_every_problem_is_said_at_once():
             confidence=1.0,
             weights_formats=("fp8",),
             batches=(0,),
-            targets=Targets(demand_tokens_per_s=5.0),
         )
     where = {problem.where for problem in caught.value.problems}
     assert where == {
@@ -328,7 +327,6 @@ def test_every_problem_is_said_at_once():
         "--confidence",
         "--weights",
         "--batch",
-        "--demand",
     }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from hypothesis import strategies as st
 
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import InMemory, PosedProgram, joined
-from planner.programs.quantities import known
+from planner.programs.quantities import Facts, Quantities
 
 INFINITE = float("inf")
 
@@ -165,3 +167,25 @@ def knapsack(n_slots, n_columns_each, *, seed=0):
             Limit(name="cost", context=np.zeros(1), column=weight[2], at_most=at_most),
         ),
     )
+
+
+_KNOWN = "known "
+
+
+def known(coefficients, *, context, batch):
+    """Quantities that are known already, where column j is choice j."""
+    of_context = {}
+    of_column = {"batch": batch, "arm": np.arange(len(context))}
+    of_column["variant"] = np.zeros(len(context), dtype=np.int64)
+    for name, (k, j) in coefficients.items():
+        of_context[_KNOWN + name], of_column[_KNOWN + name] = k, j
+        of_context["model"], of_context["number"] = (
+            np.zeros(len(k), dtype=np.int64),
+            np.arange(len(k)),
+        )
+    facts = Facts(context=context, of_context=of_context, of_column=of_column)
+    return Quantities({name: partial(_read, name) for name in coefficients}, facts)
+
+
+def _read(name, facts):
+    return facts.of_context[_KNOWN + name], facts.of_column[_KNOWN + name]
