@@ -173,8 +173,9 @@ def allowed_formats(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Formats of weights and cache, of those that are allowed, that a model may take."""
     weights, caches = among_formats(model, allowed)
-    good = usual_formats(model, targets)
-    weights = tuple(name for name in weights if name in good) or weights
+    if targets.quality_loss_fraction is not None:
+        good = usual_formats(model, targets)
+        weights = tuple(name for name in weights if name in good) or weights
     keeps_usual = engine == ERDIL2025.name  # it has no format of the cache
     return weights, (model.kv_format,) if keeps_usual else caches
 

@@ -39,7 +39,7 @@ def batches_up_to(most: int) -> tuple[int, ...]:
     """The usual batches that are no larger than a cap, and the cap itself.
 
     >>> batches_up_to(4), batches_up_to(130)[-3:], batches_up_to(1100)[-4:]
-    ((1, 2, 3, 4), (127, 128, 130), (1016, 1024, 1041, 1100))
+    ((1, 2, 3, 4), (127, 128, 130), (1058, 1075, 1092, 1100))
     """
     usual = (n for n in DEFAULT_BATCHES if n < most)
     larger = range(DEFAULT_BATCHES[-1], most, max(1, most // N_LARGER_BATCHES))

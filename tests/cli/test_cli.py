@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from importlib.metadata import version
 
@@ -121,7 +122,8 @@ class TestFailures:
 )
 def test_a_hint_names_a_file_by_its_path(plan, folder, answer, line, pool, said, told):
     """A name is looked up in other folders than a path: it would not find the file."""
-    (folder / "box.toml").write_text(LINKED, encoding="utf-8")
+    box = re.sub(r'name = "[^"]+"', f'name = "{pool}"', LINKED, count=1)
+    (folder / "box.toml").write_text(box, encoding="utf-8")
     request = replace(CONFLICT.request, cluster=replace(CONFLICT.request.cluster, name=pool))
     answer(NoPlanError(replace(CONFLICT, request=request, command=said)))
     command = json.loads(plan(f"{line} --json").out)["answer"]["command"]

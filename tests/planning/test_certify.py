@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner import SolverError, plan, planning
+from planner import SolverError, plan
+from planner.runtimes import roofline
 from planner.verifier import phases
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -42,8 +43,8 @@ def test_the_objective_is_what_the_deployment_comes_to(objective):
     ],
 )
 def test_a_deployment_that_is_not_so_never_goes_out(monkeypatch, change, said):
-    describe = planning.describe
-    monkeypatch.setattr(planning, "describe", lambda *args: change(describe(*args)))
+    describe = roofline.describe
+    monkeypatch.setattr(roofline, "describe", lambda *args: change(describe(*args)))
     with pytest.raises(SolverError, match=said):
         solve()
 

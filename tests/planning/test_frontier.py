@@ -67,14 +67,18 @@ def enumerated(name):
                 ).T
                 for phase, sizes in (("decode", BATCHES), ("prefill", PREFILL_BATCHES))
             )
-            decode = decode[:, decode[1] + decode[2] + decode[3] <= usable]
-            held = (decode[1] + decode[2])[:, None] + prefill[2] + prefill[3]
-            request_s = (31 * decode[0] / decode[4])[:, None] + prefill[0] / prefill[4]
+            decode_s, n_decode, weights, cache, written, _ = decode = decode[
+                :, decode[2] + decode[3] + decode[5] <= usable
+            ]
+            prefill_s, n_prefill, _, kv, _, working = prefill
+            held_kv = np.maximum(cache[:, None], kv + written[:, None])
+            held = weights[:, None] + held_kv + working
+            request_s = (31 * decode_s / n_decode)[:, None] + prefill_s / n_prefill
             rent = n_devices * cluster.usd_per_hour
             rate = 32 / request_s
             figures = np.broadcast_arrays(
-                decode[0][:, None],
-                prefill[0],
+                decode_s[:, None],
+                prefill_s,
                 request_s * rent / 3600 / 32,
                 rent,
                 rate,

@@ -191,8 +191,8 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
     monkeypatch.setattr(choices, "ROWS_AT_ONCE", 8)
     asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
     small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
-    whole = plan(*asked, **small, options=limited(ENOUGH))
-    cut = plan(*asked, **small, options=limited(5))
+    whole = plan(*asked, "vllm", **small, options=limited(ENOUGH))
+    cut = plan(*asked, "vllm", **small, options=limited(5))
     assert whole.certificate.status == "optimal"
     assert cut.certificate.status == "feasible"
     assert cut.certificate.objective >= whole.certificate.objective
@@ -200,7 +200,7 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
     assert {use.gain_fraction for use in cut.limits} == {None}
     assert cut.alternatives == ()
     with pytest.raises(OutOfTimeError):
-        plan(*asked, **small, targets=Targets(tpot_s=1e-5), options=limited(5))
+        plan(*asked, "vllm", **small, targets=Targets(tpot_s=1e-5), options=limited(5))
 
 
 def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatch):
@@ -209,8 +209,8 @@ def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatc
     asked = load_architecture("llama-3.1-70b"), cluster("h100-nvl8-x1")
     small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
     with pytest.raises(OutOfTimeError):
-        frontier(*asked, **small, options=limited(2))
-    assert frontier(*asked, **small, options=limited(ENOUGH)).points
+        frontier(*asked, "vllm", **small, options=limited(2))
+    assert frontier(*asked, "vllm", **small, options=limited(ENOUGH)).points
 
 
 def test_stages_without_time_to_write_their_program_are_exit_3(monkeypatch):

@@ -14,7 +14,7 @@ from planner.estimates.requested import table_of
 from planner.planning import plan
 from planner.programs.deployment import Posing
 from planner.programs.posed import Several, joined
-from planner.results import Plan
+from planner.results import Plan, served_by
 from planner.search import search
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets, make_request
@@ -47,7 +47,7 @@ def test_the_plan_is_the_best_of_the_plans_of_each(objective, solver):
     assert both.certificate.n_candidates == sum(one.certificate.n_candidates for one in each)
     assert both.certificate.status == "optimal"
     served = each[values.index(best(values))].request.model.name
-    assert both.served.model.name == served
+    assert served_by(both.request, both.deployment).model.name == served
     assert both.deployment.variant == ("" if served == "llama-3.1-8b" else served)
     assert both.request.model.name == "llama-3.1-8b"
     assert [one.name for one in both.variants] == [WIDTH, DEPTH]

@@ -118,7 +118,7 @@ def test_formats_of_the_cache_are_said_where_there_is_a_choice():
     assert re.search(r"KV cache +bf16 or int8\n", text)
     assert re.search(r"weights +KV +prefill", text)
     plain = frontiers_text([CURVE], 110, show_all=False)
-    assert not re.search(r"KV cache|weights +KV", plain)
+    assert not re.search(r"KV cache  |weights +KV", plain)
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@"])

@@ -153,7 +153,7 @@ def test_heads_experts_and_layers_that_come_out_uneven_are_named_by_phase():
 
 
 def test_the_columns_of_the_phases_do_not_touch_where_lines_are_narrowest():
-    phases = plan_text(PLAN, 60).partition("phases\n")[2].partition("  overlap")[0]
+    phases = plan_text(PLAN, 60).partition("\nphases\n")[2].partition("  overlap")[0]
     assert [line for line in phases.splitlines()[:5] if not re.match(r".{37} \S", line)] == []
 
 

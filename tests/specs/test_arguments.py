@@ -95,7 +95,10 @@ def test_names_in_place_of_records_say_what_makes_records_of_them():
     with pytest.raises(RequestError) as caught:
         plan("palm-540b", "tpu-v4-4x8x8")
     remedies = [problem.remedy for problem in caught.value.problems]
-    assert remedies == ["`load_model` makes one of a name", "`load_cluster` makes one of a name"]
+    assert remedies == [
+        "`load_model` or `load_architecture` makes one",
+        "`load_cluster` makes one of a name",
+    ]
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers():
