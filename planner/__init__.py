@@ -18,9 +18,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.certificates import Certificate
-    from planner.comparing import compare, frontiers
-    from planner.engine_audit import audit_engine
     from planner.errors import (
         NoPlanError,
         OutOfTimeError,
@@ -29,18 +26,27 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
-    from planner.expert_placing import place_experts
-    from planner.expert_results import ExpertPlan
-    from planner.pareto import frontier
-    from planner.placement_results import Placement, PlacementConflict
+    from planner.placing.expert_placing import place_experts
     from planner.placing.planning import place
     from planner.placing.repairing import repair
-    from planner.planning import plan
-    from planner.repair_results import Repair
+    from planner.placing.staging.asking import cut_stages
+    from planner.placing.staging.placing import place_layers
+    from planner.planning.comparing import compare, frontiers
+    from planner.planning.engine_audit import audit_engine
+    from planner.planning.pareto import frontier
+    from planner.planning.plans import plan
+    from planner.planning.verification import verify
     from planner.report.as_json import answer_json
     from planner.report.saved import load_placement
     from planner.results import Conflict, Deployment, Plan
     from planner.results.engines import EngineAudit
+    from planner.results.experts import ExpertPlan
+    from planner.results.placements import Placement, PlacementConflict
+    from planner.results.repairs import Repair
+    from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
+    from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
+    from planner.results.verifications import Verification
+    from planner.specs.certificates import Certificate
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
@@ -49,32 +55,26 @@ if TYPE_CHECKING:
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
     from planner.specs.state import State, load_state
-    from planner.staging.asking import cut_stages
-    from planner.staging.placing import place_layers
-    from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
-    from planner.surveys import Comparison, Curve, Frontier, FrontierPoint
-    from planner.verification import verify
-    from planner.verification_results import Verification
 
 _HOMES = {
-    "plan": "planner.planning",
-    "audit_engine": "planner.engine_audit",
+    "plan": "planner.planning.plans",
+    "audit_engine": "planner.planning.engine_audit",
     "EngineAudit": "planner.results.engines",
-    "place_experts": "planner.expert_placing",
-    "ExpertPlan": "planner.expert_results",
+    "place_experts": "planner.placing.expert_placing",
+    "ExpertPlan": "planner.results.experts",
     "place": "planner.placing.planning",
     "repair": "planner.placing.repairing",
-    "Repair": "planner.repair_results",
+    "Repair": "planner.results.repairs",
     "Serve": "planner.specs.placement_request",
-    "Placement": "planner.placement_results",
-    "PlacementConflict": "planner.placement_results",
+    "Placement": "planner.results.placements",
+    "PlacementConflict": "planner.results.placements",
     "PoolSpec": "planner.specs.pools",
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",
     "load_state": "planner.specs.state",
-    "frontier": "planner.pareto",
-    "frontiers": "planner.comparing",
-    "compare": "planner.comparing",
+    "frontier": "planner.planning.pareto",
+    "frontiers": "planner.planning.comparing",
+    "compare": "planner.planning.comparing",
     "load_model": "planner.specs.reading",
     "load_architecture": "planner.specs.reading",
     "load_cluster": "planner.specs.reading",
@@ -88,19 +88,19 @@ _HOMES = {
     "Targets": "planner.specs.request",
     "Plan": "planner.results",
     "Deployment": "planner.results",
-    "Certificate": "planner.certificates",
+    "Certificate": "planner.specs.certificates",
     "Conflict": "planner.results",
-    "Frontier": "planner.surveys",
-    "FrontierPoint": "planner.surveys",
-    "Curve": "planner.surveys",
-    "Comparison": "planner.surveys",
-    "cut_stages": "planner.staging.asking",
-    "place_layers": "planner.staging.placing",
+    "Frontier": "planner.results.surveys",
+    "FrontierPoint": "planner.results.surveys",
+    "Curve": "planner.results.surveys",
+    "Comparison": "planner.results.surveys",
+    "cut_stages": "planner.placing.staging.asking",
+    "place_layers": "planner.placing.staging.placing",
     "load_layers": "planner.specs.layer_files",
     "LayersSpec": "planner.specs.layer_files",
-    "StagePlan": "planner.staging_results",
-    "LayerPlacement": "planner.staging_results",
-    "StagingConflict": "planner.staging_results",
+    "StagePlan": "planner.results.staging",
+    "LayerPlacement": "planner.results.staging",
+    "StagingConflict": "planner.results.staging",
     "PlannerError": "planner.errors",
     "RequestError": "planner.errors",
     "SpecError": "planner.errors",
@@ -109,8 +109,8 @@ _HOMES = {
     "SolverError": "planner.errors",
     "answer_json": "planner.report.as_json",
     "load_placement": "planner.report.saved",
-    "verify": "planner.verification",
-    "Verification": "planner.verification_results",
+    "verify": "planner.planning.verification",
+    "Verification": "planner.results.verifications",
 }
 _ALIASES = {"load_topology": "load_cluster"}
 

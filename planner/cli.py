@@ -25,6 +25,8 @@ from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
 from planner.commands.kept import Kept
+from planner.commands.options.arguments import STANDING, Arguments, tidy
+from planner.commands.options.written import OUTPUTS, WrittenPlan, option
 from planner.commands.placements import place
 from planner.commands.plan import plan
 from planner.commands.predict import predict
@@ -32,8 +34,6 @@ from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
 from planner.commands.verify import verify
-from planner.deadlines import counted_from
-from planner.endings import cause_of, check_room, was_heard
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -42,20 +42,20 @@ from planner.errors import (
     RequestError,
     SolverError,
 )
-from planner.options.arguments import STANDING, Arguments, tidy
-from planner.options.written import OUTPUTS, WrittenPlan, option
 from planner.report.delivery import EXHAUSTED, Answer, deliver
 from planner.report.files import STDOUT, unwritable
 from planner.report.helptext import HelpText
 from planner.report.paint import open_closed_streams, unlogged, width
+from planner.running.deadlines import counted_from
+from planner.running.endings import cause_of, check_room, was_heard
 from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
-    from planner.options.reading import Asked
-    from planner.placement_results import PlacementConflict
+    from planner.commands.options.reading import Asked
     from planner.results import Conflict
+    from planner.results.placements import PlacementConflict
+    from planner.results.staging import StagingConflict
     from planner.specs.records import ClusterSpec, ModelSpec
-    from planner.staging_results import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict
 
@@ -253,10 +253,10 @@ def _conflict(error: BaseException) -> AnyConflict | None:
 
 
 def _conflict_text(conflict: AnyConflict) -> str:
-    from planner.placement_results import PlacementConflict
     from planner.report.conflict import conflict_text
     from planner.report.placement import placement_conflict_text
-    from planner.staging_results import StagingConflict
+    from planner.results.placements import PlacementConflict
+    from planner.results.staging import StagingConflict
 
     if isinstance(conflict, StagingConflict):
         from planner.report.stages import staging_conflict_text

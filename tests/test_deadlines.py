@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from planner.deadlines import (
+from planner.errors import OutOfTimeError
+from planner.running.deadlines import (
     LEAST_TIME_S,
     check,
     counted_from,
@@ -20,7 +21,6 @@ from planner.deadlines import (
     timed,
     within,
 )
-from planner.errors import OutOfTimeError
 
 
 def test_without_a_limit_there_is_all_the_time_in_the_world():

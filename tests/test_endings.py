@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.endings import ENDINGS, cause_of, held
+from planner.running.endings import ENDINGS, cause_of, held
 
 ROOT = Path(__file__).parents[1]
 
@@ -105,7 +105,7 @@ def test_what_a_library_made_of_an_ending_is_seen_through(error, cause):
 
 _IN_A_DESTRUCTOR = """\
 import signal, sys, time
-from planner.endings import listen, was_heard
+from planner.running.endings import listen, was_heard
 listen()
 class Gone:
     def __del__(self):
@@ -119,7 +119,7 @@ except KeyboardInterrupt:
 """
 _AFTER_THE_ANSWER = """\
 import signal, time
-from planner.endings import deafen, listen
+from planner.running.endings import deafen, listen
 listen()
 deafen()
 signal.raise_signal(signal.SIGINT)
@@ -128,7 +128,7 @@ print("whole")
 _IN_THE_BACKGROUND = """\
 import signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from planner.endings import deafen, listen
+from planner.running.endings import deafen, listen
 listen()
 signal.raise_signal(signal.SIGINT)
 deafen()

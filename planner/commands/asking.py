@@ -8,9 +8,9 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import WrittenPareto, WrittenPlan, WrittenSurvey
 from planner.errors import Problem, RequestError
-from planner.options.arguments import Arguments
-from planner.options.written import WrittenPareto, WrittenPlan, WrittenSurvey
 
 if TYPE_CHECKING:
     from planner.specs.architecture import Architecture
@@ -46,9 +46,9 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.options.reading import read_runtimes
-    from planner.options.several import names_of
-    from planner.options.variants import loaded, named
+    from planner.commands.options.reading import read_runtimes
+    from planner.commands.options.several import names_of
+    from planner.commands.options.variants import loaded, named
     from planner.specs.reading import load_architecture, load_cluster, load_model
     from planner.specs.request import repriced
     from planner.specs.runtimes import LAYOUT_RUNTIMES
@@ -93,10 +93,10 @@ def _layouts(
     written: WrittenPlan, runtimes: Sequence[str], found: Arguments
 ) -> tuple[float | None, dict[str, Any]]:
     """Rent of a device, if it is asked for, and arguments of plans of layouts."""
-    from planner.options.drafts import drafted
-    from planner.options.misplaced import without_engine
-    from planner.options.reading import read, read_drafting, read_memory, read_pool
-    from planner.options.several import read_axes
+    from planner.commands.options.drafts import drafted
+    from planner.commands.options.misplaced import without_engine
+    from planner.commands.options.reading import read, read_drafting, read_memory, read_pool
+    from planner.commands.options.several import read_axes
 
     found.problems += without_engine(written)
     asked, problems = read(written)
@@ -119,8 +119,8 @@ def _engines(
     written: WrittenPlan, runtimes: Sequence[str], found: Arguments
 ) -> tuple[float | None, dict[str, Any]]:
     """Rent of a device, if it is asked for, and arguments of plans of engines."""
-    from planner.options.engines import read_engine, unfit
-    from planner.options.several import read_axes
+    from planner.commands.options.engines import read_engine, unfit
+    from planner.commands.options.several import read_axes
     from planner.specs.engine_files import load_engine
 
     found.problems += unfit(written)
@@ -144,7 +144,7 @@ def _layout_problems(
     is_survey: bool,
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
-    from planner.comparing import OF_ONE_MODEL
+    from planner.planning.comparing import OF_ONE_MODEL
     from planner.specs.quality import variant_problems
     from planner.specs.request import make_request
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import Written, WrittenAudit
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written import Written, WrittenAudit
 from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 
 if TYPE_CHECKING:
-    from planner.audit_results import Audit
+    from planner.results.audits import Audit
 
 MEANINGLESS = (
     *(one.argument for one in limited()),
@@ -49,11 +49,11 @@ def audit(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Say how far a running deployment is from what its pool could do, and what would help."""
-    from planner.audit import audit as find
-    from planner.options.drafts import drafted
-    from planner.options.misplaced import without_engine
-    from planner.options.paths import with_paths
-    from planner.options.reading import read, read_drafting, read_pool
+    from planner.commands.options.drafts import drafted
+    from planner.commands.options.misplaced import without_engine
+    from planner.commands.options.paths import with_paths
+    from planner.commands.options.reading import read, read_drafting, read_pool
+    from planner.planning.audit import audit as find
     from planner.report.audit import audit_line, audit_text
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
@@ -116,7 +116,7 @@ def audit(
 
 def _files(written: WrittenAudit, answer: Audit) -> Iterator[tuple[str, str]]:
     if written.html is not None:
-        from planner.audit_curves import audit_curves
+        from planner.planning.audit_curves import audit_curves
         from planner.report.audit_page import audit_page
 
         yield written.html, audit_page(answer, audit_curves(answer))
@@ -144,8 +144,8 @@ def _misplaced(written: WrittenAudit) -> list[Problem]:
 
 def _seen(written: WrittenAudit) -> tuple[dict[str, Any], list[Problem]]:
     """What runs: speed, batch or utilization, devices."""
-    from planner.options.counts import count
-    from planner.options.reading import Faults
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults
     from planner.units import parse
 
     faults = Faults()

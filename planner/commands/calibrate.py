@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import WrittenCalibration
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written import WrittenCalibration
 from planner.report.delivery import Answer
 from planner.report.paint import width
 
 if TYPE_CHECKING:
-    from planner.calibration.calibrating import Calibration
+    from planner.estimates.calibration.calibrating import Calibration
     from planner.specs.records import DeviceSpec
 
 _NOTHING_ASKED = WrittenCalibration()
@@ -28,7 +28,7 @@ def calibrate(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Fit the closed forms of kernels to measured times, and say how far to trust them."""
-    from planner.calibration.calibrating import calibrate as fit
+    from planner.estimates.calibration.calibrating import calibrate as fit
     from planner.report.calibration import calibration_text
     from planner.report.progress import ProgressLine
     from planner.specs.reading import load_device
@@ -72,8 +72,8 @@ def _n_sms(
     written: WrittenCalibration, device: DeviceSpec | None, found: Arguments
 ) -> tuple[int, str]:
     """Multiprocessors of the device, and who says so: the option, or its other kernel files."""
-    from planner.options.counts import count
-    from planner.options.reading import Faults
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults
 
     faults = Faults()
     given = faults.read("--sms", written.sms, count)
@@ -82,7 +82,7 @@ def _n_sms(
         return int(given), "as given to `plan calibrate`"
     if device is None:
         return 0, ""
-    from planner.calibration.kernel_files import sms_of
+    from planner.estimates.calibration.kernel_files import sms_of
 
     name = device.name
     return found.collect(lambda: sms_of(name)) or (0, "")
@@ -92,7 +92,7 @@ def _files(
     written: WrittenCalibration, answer: Calibration, n_sms_source: str
 ) -> Iterator[tuple[str, str]]:
     if written.output is not None:
-        from planner.calibration.writing import kernel_file
+        from planner.estimates.calibration.writing import kernel_file
 
         name = Path(written.output).stem
         yield written.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
 from planner.errors import Problem, RequestError
-from planner.options.arguments import Arguments
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 from planner.specs.ledger import remark, used_if_read

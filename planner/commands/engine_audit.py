@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import WrittenAudit
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written import WrittenAudit
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -21,9 +21,9 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.engine_audit import audit_engine as find
-    from planner.options.engines import read_engine
-    from planner.options.paths import with_paths
+    from planner.commands.options.engines import read_engine
+    from planner.commands.options.paths import with_paths
+    from planner.planning.engine_audit import audit_engine as find
     from planner.runtimes.engine_requests import machines_of
     from planner.specs.reading import load_architecture, load_cluster
     from planner.specs.request import repriced

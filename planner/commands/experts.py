@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written_experts import WrittenExperts
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written_experts import WrittenExperts
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
-    from planner.expert_results import ExpertPlan
+    from planner.results.experts import ExpertPlan
     from planner.specs.architecture import Architecture, Experts
     from planner.specs.experts_request import ExpertWeights
 
@@ -31,7 +31,7 @@ def experts(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Place and replicate experts on ranks: least load of the fullest, with its bound."""
-    from planner.expert_placing import place_experts
+    from planner.placing.expert_placing import place_experts
     from planner.specs.expert_loads import load_coactivation, load_placement
     from planner.specs.reading import load_architecture
 
@@ -93,8 +93,8 @@ def _files(written: WrittenExperts, plan: ExpertPlan) -> Iterator[tuple[str, str
 
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
     """Counts, fractions and words; None where nothing is said or it cannot be read."""
-    from planner.options.counts import count
-    from planner.options.reading import LARGEST_SEED, Faults, one_of, proof_of
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import LARGEST_SEED, Faults, one_of, proof_of
     from planner.programs.experts import SPLITS
     from planner.specs.expert_loads import MOST_EXPERTS
     from planner.units import parse

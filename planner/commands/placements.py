@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import Written
+from planner.commands.options.written_placements import WrittenPlacement
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written import Written
-from planner.options.written_placements import WrittenPlacement
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
-    from planner.floorplans import FloorPlan
-    from planner.options.reading import Faults
-    from planner.placement_results import Placement
+    from planner.commands.options.reading import Faults
+    from planner.results.floorplans import FloorPlan
+    from planner.results.placements import Placement
     from planner.specs.placement_request import AnyModel, Serve
 
 DEFAULT_SITE = "h100-fat-tree-x64"
@@ -102,8 +102,8 @@ def read_placement(
     written: WrittenPlacement, found: Arguments
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
-    from planner.options.counts import count
-    from planner.options.reading import Faults, one_of, read
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults, one_of, read
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
@@ -168,8 +168,8 @@ def read_engines(listed: Sequence[str]) -> tuple[str, ...] | None:
 
 def _formats(name: str, listed: Sequence[str], faults: Faults) -> tuple[str, ...] | None:
     """Formats of an engine's kernels: more than those that layouts know."""
+    from planner.commands.options.reading import one_of
     from planner.estimates.serving.operations import KNOWN_FORMATS
-    from planner.options.reading import one_of
 
     known = one_of("number format", KNOWN_FORMATS)
     words = (word.strip() for text in listed for word in text.split(","))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import WrittenPlan
 from planner.errors import NoPlanError
-from planner.options.arguments import Arguments
-from planner.options.written import WrittenPlan
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -33,7 +33,7 @@ def plan(
         said: problems of the words that are no options.
     """
     from planner.commands.asking import wanted
-    from planner.options.paths import with_paths
+    from planner.commands.options.paths import with_paths
 
     asked = wanted(written, said)
     try:
@@ -53,7 +53,7 @@ def plan(
 
 
 def _find(asked: Wanted) -> AnyPlan:
-    from planner.planning import plan as find
+    from planner.planning.plans import plan as find
     from planner.report.progress import ProgressLine
 
     keywords = dict(asked.keywords)
@@ -71,7 +71,7 @@ def _find(asked: Wanted) -> AnyPlan:
 
 def _among(model: Any, allowed: tuple[str, ...], asked: Wanted) -> dict[str, Any]:  # noqa: ANN401
     """Formats of a list that a model may take."""
-    from planner.comparing import allowed_formats
+    from planner.planning.comparing import allowed_formats
 
     runtime = asked.runtimes[0] if asked.runtimes else ""
     weights, caches = allowed_formats(model, allowed, asked.keywords["targets"], runtime)
@@ -80,7 +80,7 @@ def _among(model: Any, allowed: tuple[str, ...], asked: Wanted) -> dict[str, Any
 
 def _as_written(best: AnyPlan, asked: Wanted) -> AnyPlan:
     """The plan, with files in its commands named by their paths, as the request did."""
-    from planner.options.paths import with_paths
+    from planner.commands.options.paths import with_paths
     from planner.results.engines import EngineDeployment
 
     deployment = best.deployment

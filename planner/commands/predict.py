@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import WrittenPrediction
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written import WrittenPrediction
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
     from planner.estimates.serving.serving import Traffic
-    from planner.predicting import Machines, Speculating
-    from planner.predictions import Prediction
+    from planner.results.predictions import Prediction
+    from planner.runtimes.predicting import Machines, Speculating
     from planner.specs.architecture import Architecture
 
 USUAL_LOOKAHEAD, USUAL_ACCEPTANCE = "1", "0.8"
@@ -30,7 +30,7 @@ def predict(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Evaluate a deployment as given: times, work and bounds of every operation, memory."""
-    from planner.predicting import predict as evaluate
+    from planner.runtimes.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
@@ -72,8 +72,8 @@ def _answer(written: WrittenPrediction, answer: Prediction) -> Answer:
 
 def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
     """Counts and fractions; what cannot be read is 1, and a problem."""
-    from planner.options.counts import count
-    from planner.options.reading import Faults
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults
     from planner.units import parse
 
     faults = Faults()
@@ -109,9 +109,9 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
 
 
 def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
-    from planner.calibration.kernel_files import kernel_table
+    from planner.estimates.calibration.kernel_files import kernel_table
     from planner.estimates.serving.networks import serving_network
-    from planner.predicting import Machines
+    from planner.runtimes.predicting import Machines
     from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_cluster, load_device
 
@@ -231,7 +231,7 @@ def _impossible(
     speculating: Speculating | None,
 ) -> list[Problem]:
     """What cannot be about a deployment whose options can be read."""
-    from planner.predicting import drafts_for, impossible
+    from planner.runtimes.predicting import drafts_for, impossible
 
     if model is None or machines is None or table is None:
         return []
@@ -258,10 +258,10 @@ def _traffic(numbers: dict[str, float]) -> Traffic:
 def _speculating(
     written: WrittenPrediction, model: Architecture | None, found: Arguments
 ) -> Speculating | None:
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults
     from planner.estimates.serving.drafting import KINDS, drafter_of
-    from planner.options.counts import count
-    from planner.options.reading import Faults
-    from planner.predicting import Speculating
+    from planner.runtimes.predicting import Speculating
     from planner.units import parse
 
     faults = Faults()

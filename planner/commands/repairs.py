@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written_placements import WrittenRepair
 from planner.commands.placements import OF_A_REPLICA, drawings, loader, read_placement, wishes_for
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written_placements import WrittenRepair
 from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
-    from planner.placement_results import Placement
+    from planner.results.placements import Placement
     from planner.specs.placement_request import PlacementRequest, Serve
 
 _NOTHING_STANDS = WrittenRepair()
@@ -116,7 +116,7 @@ def _standing(written: WrittenRepair, found: Arguments) -> Placement | None:
 
 
 def _loss(written: WrittenRepair, found: Arguments) -> float:
-    from planner.options.reading import Faults
+    from planner.commands.options.reading import Faults
 
     faults = Faults()
     loss = faults.read("--loss", written.loss, _share)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written_stages import WrittenLayers, WrittenStages
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written_stages import WrittenLayers, WrittenStages
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
 if TYPE_CHECKING:
-    from planner.staging_results import LayerPlacement, StagePlan
+    from planner.results.staging import LayerPlacement, StagePlan
 
 _NO_STAGES, _NO_LAYERS = WrittenStages(), WrittenLayers()
 _GROUPS = "write `--groups h100-sxm:tp8x2,a100-80gb:tp4x3`"
@@ -25,9 +25,9 @@ def stages(
     written: Annotated[WrittenStages, Parameter(name="*")] = _NO_STAGES, *, said: _Said
 ) -> Answer:
     """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
+    from planner.placing.staging.asking import cut_stages, read_groups, word_problems
     from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_architecture
-    from planner.staging.asking import cut_stages, read_groups, word_problems
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
     asked = _asked(written, found)
@@ -53,9 +53,9 @@ def layers(
     written: Annotated[WrittenLayers, Parameter(name="*")] = _NO_LAYERS, *, said: _Said
 ) -> Answer:
     """Place layers on mixed machines for the most tokens a second, with a bound on any way."""
-    from planner.options.reading import Faults, proof_of
+    from planner.commands.options.reading import Faults, proof_of
+    from planner.placing.staging.placing import place_layers
     from planner.specs.layer_files import load_layers
-    from planner.staging.placing import place_layers
     from planner.units import parse
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
@@ -80,8 +80,8 @@ def layers(
 
 def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
     """Arguments of `cut_stages`; what cannot be read is a problem."""
-    from planner.options.counts import count
-    from planner.options.reading import Faults, proof_of
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults, proof_of
     from planner.specs.records import Workload
     from planner.units import parse
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written import WrittenPareto, WrittenSurvey
 from planner.errors import NoPlanError
-from planner.options.arguments import Arguments
-from planner.options.written import WrittenPareto, WrittenSurvey
 from planner.report.delivery import FOUND, Answer, answered
 from planner.report.files import STDOUT
 from planner.report.paint import width
 
 if TYPE_CHECKING:
+    from planner.results.surveys import Curve
     from planner.specs.architecture import Architecture
     from planner.specs.records import ClusterSpec, ModelSpec
-    from planner.surveys import Curve
 
 NOTHING_FOUND = NoPlanError.exit_code
 
@@ -34,7 +34,7 @@ def pareto(
 ) -> Answer:
     """Find every deployment that is the best for some worth of speed: the exact frontier."""
     from planner.commands.asking import wanted
-    from planner.comparing import frontiers
+    from planner.planning.comparing import frontiers
     from planner.report.progress import SurveyLine
 
     line = SurveyLine(sys.stderr)
@@ -87,7 +87,7 @@ def compare(
 ) -> Answer:
     """Set the best plans of several models, pools or weights formats side by side."""
     from planner.commands.asking import wanted
-    from planner.comparing import compare as find
+    from planner.planning.comparing import compare as find
     from planner.report.progress import SurveyLine
 
     line = SurveyLine(sys.stderr)

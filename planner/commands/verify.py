@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written_verifications import WrittenVerification
 from planner.errors import Problem
-from planner.options.arguments import Arguments
-from planner.options.written_verifications import WrittenVerification
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -22,7 +22,7 @@ def verify(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Count a saved answer anew, from the request that is in it: is every figure so?"""
-    from planner.verification import verify as find
+    from planner.planning.verification import verify as find
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
     path = written.answer

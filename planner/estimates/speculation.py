@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.deadlines import check
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.phases import (
@@ -30,6 +29,7 @@ from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import all_layouts
 from planner.layouts.table import LayoutTable
+from planner.running.deadlines import check
 from planner.specs.records import FORMAT_BYTES, ModelSpec, Workload
 from planner.specs.request import Speculation
 

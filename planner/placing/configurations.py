@@ -12,8 +12,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from planner.placement_results import AnyDeployment
 from planner.placing.standing import Sharding
+from planner.results.placements import AnyDeployment
 
 
 class Pattern(Protocol):

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from planner.errors import OutOfTimeError
-from planner.explain import UNEXPLAINED
-from planner.placement_results import PlacementConflict
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.searching import Asked, Search, solved
 from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.results import Obstacle
+from planner.results.placements import PlacementConflict
+from planner.results.plans import UNEXPLAINED
 from planner.solvers.placement.answers import PlacementSolution
 from planner.solvers.solution import Status
 from planner.specs.placement_request import Serve

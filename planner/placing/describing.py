@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from planner.certificates import Certificate
-from planner.certify import certified, screens_of
-from planner.placement_results import Placement, Recipe, Replica, Served
 from planner.placing.searching import Asked, Search
 from planner.placing.sites import Considered, Located
 from planner.placing.totals import UNITS, in_si
+from planner.results.placements import Placement, Recipe, Replica, Served
+from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
+from planner.specs.certificates import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

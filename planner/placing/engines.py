@@ -25,11 +25,11 @@ from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, Nod
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import Offered
-from planner.predicting import Machines
 from planner.programs.layout import ceiling
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
+from planner.runtimes.predicting import Machines
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of
 from planner.specs.engine_request import EngineRequest

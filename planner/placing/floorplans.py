@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.floorplans import Box, FloorPlan, Spot
+from planner.results.floorplans import Box, FloorPlan, Spot
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.records import ClusterSpec, TorusFabric

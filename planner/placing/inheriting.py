@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import Problem, RequestError
-from planner.placement_results import Placement
 from planner.placing.asking import has_slices, placement_request
-from planner.repair_results import RepairRequest
+from planner.results.placements import Placement
+from planner.results.repairs import RepairRequest
 from planner.specs.placement_request import PlacementRequest, inherited_and_changed
 from planner.specs.records import DeviceSpec
 from planner.specs.state import State

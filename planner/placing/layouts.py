@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from planner.describe import describe
 from planner.equations.arrays import IntArray
 from planner.estimates.candidates import CandidateTable
 from planner.placing.standing import Sharding, layout_sharding
@@ -20,6 +19,7 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment
+from planner.runtimes.describe import describe
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
 

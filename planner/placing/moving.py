@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from planner.placement_results import Placement, Replica
 from planner.placing.standing import Sharding, Standing, sharding_of
-from planner.repair_results import Change, Move
+from planner.results.placements import Placement, Replica
+from planner.results.repairs import Change, Move
 
 
 def changes_of(

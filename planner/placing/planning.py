@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.deadlines import out_of_time, timed
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.placement_results import Placement
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import chosen_of, placement_of
@@ -17,6 +15,8 @@ from planner.placing.engines import serving_engine
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.searching import Asked, Search, chosen_first, searched, unsettled
 from planner.placing.sites import Site
+from planner.results.placements import Placement
+from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
 from planner.specs.graphs import GraphSpec

@@ -8,11 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from planner.certificates import LEAST_MOVED, UNCONFIRMED
-from planner.certify import proofs_in_si
-from planner.deadlines import out_of_time, timed
 from planner.errors import Problem, RequestError, SolverError
-from planner.placement_results import Placement
 from planner.placing.describing import Chosen, placement_of
 from planner.placing.inheriting import costs_of, repair_request
 from planner.placing.moving import changes_of, load_s
@@ -23,10 +19,14 @@ from planner.placing.standing import standing_of
 from planner.placing.totals import UNITS, in_si
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
-from planner.repair_results import Repair, RepairPoint, RepairRequest
+from planner.results.placements import Placement
+from planner.results.repairs import Repair, RepairPoint, RepairRequest
+from planner.running.deadlines import out_of_time, timed
+from planner.solvers.certify import proofs_in_si
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
 from planner.specs.arguments import arguments_checked
+from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED
 from planner.specs.placement_request import AnyModel, Serve, SiteSpec, inherited_and_changed
 from planner.specs.records import DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets

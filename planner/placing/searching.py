@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.deadlines import out_of_time, share
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import Aim, Wanted, is_nothing
 from planner.placing.runtimes import Runtime
@@ -14,6 +13,7 @@ from planner.placing.sites import Offered, Posed, Served, Site, Sort, sort_of
 from planner.placing.totals import in_si
 from planner.programs.placement import PlacementProgram
 from planner.programs.proofs import Vouched
+from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.equations.arrays import FloatArray
-from planner.placement_results import Channel, KindUse, Rank
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import Aim, Columns
 from planner.placing.runtimes import Runtime
 from planner.placing.standing import Standing
 from planner.programs.placement import Counts, PlacementProgram
+from planner.results.placements import Channel, KindUse, Rank
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.topology.inventory import Kind

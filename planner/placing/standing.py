@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.placement_results import Placement, Recipe
 from planner.results import Deployment
+from planner.results.placements import Placement, Recipe
 from planner.specs.served_formats import ServedFormats
 
 

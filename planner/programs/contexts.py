@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.programs.amounts import PREFILLED
 from planner.programs.deployment import DECODE, PREFILL
 from planner.programs.layout import (
@@ -19,6 +18,7 @@ from planner.programs.layout import (
 )
 from planner.programs.posed import PosedProgram, Source, joined
 from planner.programs.rows import first_least, least_by_group, rows_of
+from planner.running.deadlines import is_over
 
 SHARED = ("hbm", PREFILLED)
 """Rows that both slots share."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.programs.layout import FloatArray, IntArray, LayoutProgram
 from planner.programs.posed import PosedProgram, Source, joined
 from planner.programs.rows import Row, rows_of
@@ -32,6 +31,7 @@ from planner.programs.tradeoff import (
     reject_dominated,
     tradeoff_of,
 )
+from planner.running.deadlines import is_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.certificates import Proof
+from planner.specs.certificates import Proof
 
 ROUNDING = 1e-7
 """Share of a value by which a solver's sums may be off: a bound beyond a value in hand by less

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.programs.amounts import PREFILLED
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
 from planner.programs.posed import PosedProgram, Source, joined
 from planner.programs.screens import Field, Screening, Sieve, screen
+from planner.running.deadlines import is_over
 
 NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
 

@@ -9,19 +9,19 @@ from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from planner.audit_results import Audit
 from planner.errors import Problem
-from planner.expert_results import ExpertPlan
-from planner.placement_results import Placement, PlacementConflict
-from planner.predictions import Prediction
-from planner.repair_results import Repair
 from planner.report.json_records import UNVERIFIED, record_hints
 from planner.results import Conflict, Plan
+from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
+from planner.results.experts import ExpertPlan
+from planner.results.placements import Placement, PlacementConflict
+from planner.results.predictions import Prediction
+from planner.results.repairs import Repair
+from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
+from planner.results.surveys import Comparison, Curve
+from planner.results.verifications import Verification
 from planner.specs.records import DeviceSpec
-from planner.staging_results import LayerPlacement, StagePlan, StagingConflict
-from planner.surveys import Comparison, Curve
-from planner.verification_results import Verification
 
 Path = tuple[str, ...]
 

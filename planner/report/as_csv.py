@@ -7,9 +7,9 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from planner.results.surveys import OWN, Curve, Frontier
 from planner.specs.engine_request import EngineRequest
 from planner.specs.visible import visible
-from planner.surveys import OWN, Curve, Frontier
 
 _Columns = tuple[tuple[str, Callable[[Any], object]], ...]
 

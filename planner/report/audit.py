@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.audit_results import Audit
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Deployment
+from planner.results.audits import Audit
 from planner.units import show
 
 _BAR = 20

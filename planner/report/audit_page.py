@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.audit_results import Audit
 from planner.report.audit import audit_line, audit_text
 from planner.report.chart import Line, Mark, chart, swatch
 from planner.report.markup import escape
 from planner.report.page import document, radio_charts
 from planner.report.survey_words import end_text, proof_text
-from planner.surveys import Curve
+from planner.results.audits import Audit
+from planner.results.surveys import Curve
 from planner.units import show
 
 _WIDTH = 110

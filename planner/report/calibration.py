@@ -11,9 +11,9 @@ from planner.report.words import plural
 from planner.units import show
 
 if TYPE_CHECKING:
-    from planner.calibration.calibrating import Calibration
-    from planner.calibration.fitting import Errors, Fitted
-    from planner.calibration.tables import Refused
+    from planner.estimates.calibration.calibrating import Calibration
+    from planner.estimates.calibration.fitting import Errors, Fitted
+    from planner.estimates.calibration.tables import Refused
 
 _MOST_NAMED = 8
 _UNITS = {

@@ -22,7 +22,7 @@ from planner.report.survey_words import (
     preferred_text,
 )
 from planner.report.words import plural
-from planner.surveys import Frontier
+from planner.results.surveys import Frontier
 from planner.units import show
 
 WIDTH, HEIGHT = 960, 560

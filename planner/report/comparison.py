@@ -17,9 +17,9 @@ from planner.report.times import times_lines
 from planner.report.words import limit_label
 from planner.results import AnyPlan, ErdilPlan
 from planner.results.engines import EngineDeployment
+from planner.results.surveys import Comparison, Row
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.surveys import Comparison, Row
 from planner.units import show
 
 _DOES = ("TPOT", "TTFT", "cost", "tokens/s")

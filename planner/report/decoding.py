@@ -2,7 +2,7 @@
 
 A key too many or too few, a value of another type, a number that is not finite: each is a
 problem with its JSON pointer. What a record computes from its fields has to be there too; it is
-not read, so whoever believes the answer compares it (`planner.verification`).
+not read, so whoever believes the answer compares it (`planner.planning.verification`).
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from planner.endings import CTRL_C, deafen, held
 from planner.errors import OutOfTimeError
 from planner.report.files import replace_file
 from planner.report.paint import drop_unwritten, write, write_data
+from planner.running.endings import CTRL_C, deafen, held
 
 FOUND, EXHAUSTED = 0, OutOfTimeError.exit_code
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from planner.certificates import UNCONFIRMED
-from planner.expert_results import ExpertPlan, ExpertRank
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import prover_rows
 from planner.report.proof import status_text as proof_status
 from planner.report.words import plural
+from planner.results.experts import ExpertPlan, ExpertRank
+from planner.specs.certificates import UNCONFIRMED
 from planner.units import show
 
 _BAR = 20

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.expert_results import ExpertPlan, ExpertRank
 from planner.report.experts import experts_line, status_text
 from planner.report.lines import percent
 from planner.report.markup import escape
+from planner.results.experts import ExpertPlan, ExpertRank
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 880, 96, 16, 8
 _BARS, _LETTERS = 200, 14

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from planner.endings import ENDINGS, held
 from planner.errors import Problem
+from planner.running.endings import ENDINGS, held
 
 STDOUT = "-"
 _NEW_MODE = 0o666  # less what the user's umask takes

@@ -11,8 +11,8 @@ from planner.report.markup import escape
 from planner.units import show
 
 if TYPE_CHECKING:
-    from planner.calibration.calibrating import Calibration
-    from planner.calibration.fitting import Fitted
+    from planner.estimates.calibration.calibrating import Calibration
+    from planner.estimates.calibration.fitting import Fitted
 
 PANEL, GAP, LEFT, TOP = 230, 56, 52, 56
 N_COLUMNS = 3

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, sqrt
 
-from planner.floorplans import Box, FloorPlan, Spot
-from planner.placement_results import Placement, Rank, Replica
 from planner.report.markup import escape
 from planner.report.words import plural
+from planner.results.floorplans import Box, FloorPlan, Spot
+from planner.results.placements import Placement, Rank, Replica
 from planner.units import show
 
 WIDTH = 960.0

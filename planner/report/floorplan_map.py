@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from string import ascii_letters
 
-from planner.floorplans import Box, FloorPlan, Spot
-from planner.placement_results import Placement
 from planner.report.floorplan_drawing import Seat, seats_of
+from planner.results.floorplans import Box, FloorPlan, Spot
+from planner.results.placements import Placement
 
 MOST_LETTERS = 1024
 """Devices of a torus, one by one; of a larger one cubes."""

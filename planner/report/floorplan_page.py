@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.floorplans import FloorPlan
-from planner.placement_results import Placement, Replica
 from planner.report.floorplan_drawing import drawing
 from planner.report.markup import escape
 from planner.report.page import document
 from planner.report.placement import placement_line
 from planner.report.proof import certificate_lines
 from planner.report.words import plural
+from planner.results.floorplans import FloorPlan
+from planner.results.placements import Placement, Replica
 from planner.units import show
 
 PROOF_WIDTH = 110

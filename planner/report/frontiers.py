@@ -29,10 +29,10 @@ from planner.report.terminal import request_lines
 from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
 from planner.results.engines import EngineDeployment
+from planner.results.surveys import OWN, Curve, Frontier
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.specs.spans import span_text
-from planner.surveys import OWN, Curve, Frontier
 
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many

@@ -13,12 +13,7 @@ from functools import cache, reduce
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.audit_results import Audit
 from planner.estimates.economics.request import EconomicsRequest
-from planner.expert_results import ExpertPlan
-from planner.placement_results import Placement, Served
-from planner.predictions import OperationLine
-from planner.repair_results import Repair
 from planner.results import (
     Deployment,
     Division,
@@ -27,8 +22,16 @@ from planner.results import (
     Plan,
     StepTime,
 )
+from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.experts import ExpertPlan
+from planner.results.placements import Placement, Served
+from planner.results.predictions import OperationLine
+from planner.results.repairs import Repair
+from planner.results.staging import LayerPlacement, StageLine, StagePlan
+from planner.results.surveys import Frontier, FrontierProof
+from planner.results.verifications import Verification
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.engine_request import EngineRequest
 from planner.specs.graphs import GraphSpec
@@ -42,9 +45,6 @@ from planner.specs.records import (
     TorusFabric,
 )
 from planner.specs.request import Request
-from planner.staging_results import LayerPlacement, StageLine, StagePlan
-from planner.surveys import Frontier, FrontierProof
-from planner.verification_results import Verification
 from planner.verifier.rules import FIELDS
 
 DERIVED: Mapping[type, tuple[str, ...]] = {

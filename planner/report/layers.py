@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from planner.certificates import UNCONFIRMED
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import alone, prover_rows, status_text
 from planner.report.stages import gap_text
 from planner.report.words import plural
-from planner.staging_results import LayerPlacement, MachineLine
+from planner.results.staging import LayerPlacement, MachineLine
+from planner.specs.certificates import UNCONFIRMED
 
 _BAR = 16
 

@@ -24,7 +24,7 @@ from planner.report.survey_words import (
     survey_title,
 )
 from planner.report.words import plural
-from planner.surveys import Curve
+from planner.results.surveys import Curve
 
 _STYLE = """\
 :root{color-scheme:light dark}

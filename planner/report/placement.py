@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.floorplans import FloorPlan
-from planner.placement_results import (
-    Channel,
-    Placement,
-    PlacementConflict,
-    Recipe,
-    Replica,
-)
 from planner.report.floorplan_map import placement_map
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Obstacle
+from planner.results.floorplans import FloorPlan
+from planner.results.placements import (
+    Channel,
+    Placement,
+    PlacementConflict,
+    Recipe,
+    Replica,
+)
 from planner.specs.quality import Formatted, quality_words
 from planner.specs.runtimes import ROOFLINE, runtime_of
 from planner.units import show

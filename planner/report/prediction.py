@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from planner.predictions import Interval, OperationLine, PassLine, Prediction
 from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.times import times_lines
 from planner.report.words import plural
+from planner.results.predictions import Interval, OperationLine, PassLine, Prediction
 from planner.units import show
 
 _BAR = 16

@@ -12,8 +12,8 @@ from planner.report.words import objective_dimension
 from planner.units import show
 
 if TYPE_CHECKING:
+    from planner.results.surveys import Case
     from planner.solvers.solution import Progress
-    from planner.surveys import Case
 
 _PATIENCE_S = 1.0  # no news before this
 _EVERY_S = 0.1

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from planner.certificates import LEAST_MOVED, UNCONFIRMED, Certificate, Proof
 from planner.report.lines import labelled, percent, wrapped
 from planner.report.words import limit_label, plural
 from planner.results import AnyPlan
+from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED, Certificate, Proof
 from planner.units import show
 
 _NO_GAP = 1e-9

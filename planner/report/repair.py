@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from planner.floorplans import FloorPlan
-from planner.repair_results import Change, Move, Repair
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.placement import placement_text
 from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
+from planner.results.floorplans import FloorPlan
+from planner.results.repairs import Change, Move, Repair
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.spans import span_text

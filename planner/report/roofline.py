@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from planner.predictions import OperationLine, PassLine, Prediction
 from planner.report.lines import percent
 from planner.report.markup import escape
 from planner.report.prediction import BOUND_WORDS, between, prediction_line
+from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.units import show
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 880, 440, 88, 48, 18, 16

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import cast
 
 from planner.errors import Problem, SpecError
-from planner.placement_results import Placement
-from planner.repair_results import Repair
 from planner.report.as_json import Json
 from planner.report.from_json import ReadAnswer, answer_of
+from planner.results.placements import Placement
+from planner.results.repairs import Repair
 from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal

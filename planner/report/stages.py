@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.certificates import OPTIMAL, Certificate
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import prover_rows, status_text
 from planner.report.words import plural
+from planner.results.staging import StageLine, StagePlan, StagingConflict
+from planner.specs.certificates import OPTIMAL, Certificate
 from planner.specs.quality import quality_words
-from planner.staging_results import StageLine, StagePlan, StagingConflict
 from planner.units import show
 
 _BAR = 16

@@ -22,7 +22,7 @@ from planner.report.markup import escape
 from planner.report.proof import prover_line
 from planner.report.stages import gap_text, holds, stages_line
 from planner.report.words import plural
-from planner.staging_results import LayerPlacement, StagePlan
+from planner.results.staging import LayerPlacement, StagePlan
 from planner.units import show
 
 _WIDTH, _LEFT, _RIGHT, _HIGH, _TOP = 960, 64, 16, 180, 34

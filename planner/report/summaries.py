@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.expert_results import ExpertPlan
-from planner.placement_results import Placement
-from planner.predictions import Prediction
-from planner.repair_results import Repair
 from planner.report.engine_audit import engine_audit_line
 from planner.report.experts import experts_line
 from planner.report.layers import layers_line
@@ -19,7 +15,11 @@ from planner.report.repair import repair_line
 from planner.report.stages import stages_line
 from planner.results import Plan
 from planner.results.engines import EngineAudit
-from planner.staging_results import LayerPlacement, StagePlan
+from planner.results.experts import ExpertPlan
+from planner.results.placements import Placement
+from planner.results.predictions import Prediction
+from planner.results.repairs import Repair
+from planner.results.staging import LayerPlacement, StagePlan
 
 _LINES: Mapping[type, Callable[[Any], str]] = {
     Plan: line_of,

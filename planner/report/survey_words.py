@@ -10,9 +10,9 @@ from planner.report.lines import percent
 from planner.report.outlines import speed_text
 from planner.report.proof import alone, prover_name
 from planner.report.words import PREFILL_WORDS, plural
+from planner.results.surveys import OWN, Case, Frontier, FrontierPoint, FrontierProof
 from planner.specs.engine_request import EngineRequest
 from planner.specs.spans import span_text
-from planner.surveys import OWN, Case, Frontier, FrontierPoint, FrontierProof
 from planner.units import show
 
 

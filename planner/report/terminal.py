@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection
 from math import prod
 
-from planner.certificates import UNCONFIRMED
 from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.phases import memory_lines, memory_title, phase_lines
@@ -26,6 +25,7 @@ from planner.report.words import (
     target_texts,
 )
 from planner.results import Deployment, LayoutPlan, LimitUse, Mesh, served_by
+from planner.specs.certificates import UNCONFIRMED
 from planner.specs.quality import quality_words
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches

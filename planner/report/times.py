@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from planner.audit_results import Audit
 from planner.estimates.economics.request import EconomicsRequest
-from planner.placement_results import Placement
-from planner.predictions import Prediction
-from planner.repair_results import Repair
 from planner.report.lines import percent, wrapped
 from planner.report.words import plural
 from planner.results import AnyRequest, Conflict, Plan
+from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
+from planner.results.placements import Placement
+from planner.results.predictions import Prediction
+from planner.results.repairs import Repair
+from planner.results.surveys import Comparison, Curve, Frontier
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.placement_request import AnyModel
 from planner.specs.request import Request
 from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
-from planner.surveys import Comparison, Curve, Frontier
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 

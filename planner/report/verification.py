@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.report.lines import labelled, wrapped
 from planner.report.problems import shown
 from planner.report.words import plural
-from planner.verification_results import Falsehood, Verification
+from planner.results.verifications import Falsehood, Verification
 
 MOST_LISTED = 40
 

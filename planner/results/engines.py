@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.predictions import Interval, Launch
+from planner.results.predictions import Interval, Launch
 from planner.specs.engine_request import EngineRequest
 from planner.specs.served_formats import ServedFormats
 from planner.units import show

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from planner.certificates import Certificate
 from planner.estimates.economics.request import EconomicsRequest
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.certificates import Certificate
 from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import with_variants
 from planner.specs.records import Provenance
@@ -194,6 +194,14 @@ class Obstacle:
     reachable: float
     dimension: str
     reason: str
+
+
+EXPLAINED = (
+    "each limit of a conflict was left out in turn, and the others of it could be met",
+    "what is reachable is proved optimal",
+)
+UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
+"""How a conflict was checked, or why it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

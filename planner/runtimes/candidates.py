@@ -15,9 +15,9 @@ from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram, Several, Source
 from planner.quantities import MEMORY
 from planner.results import AnyDeployment, AnyPlan, AnyRequest, Considered
+from planner.results.surveys import CostModel
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
-from planner.surveys import CostModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A choice as a deployment, evaluated again by `planner.predicting`.
+"""A choice as a deployment, evaluated again by `planner.runtimes.predicting`.
 
 The figures of a deployment are those of that evaluation, of one deployment by itself and with
 errors added up line by line; the arrays that the program was made of have to agree with it.
@@ -14,11 +14,11 @@ import numpy as np
 from planner.errors import SolverError
 from planner.estimates.serving.choices import EngineChoices, traffic_of
 from planner.estimates.serving.errors import sigmas
-from planner.predicting import Machines, Speculating, predict
-from planner.predictions import Interval, Prediction
 from planner.quantities import further_of
 from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment
+from planner.results.predictions import Interval, Prediction
+from planner.runtimes.predicting import Machines, Speculating, predict
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import quality_words

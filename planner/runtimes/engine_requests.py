@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from planner.calibration.kernel_files import kernel_table
 from planner.errors import Problem, RequestError
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
@@ -16,9 +16,9 @@ from planner.estimates.serving.kernels import KernelClock, unmeasured
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.refusals import chunk_problems
-from planner.predicting import Machines
 from planner.programs.engine import KNOWN
 from planner.quantities import QUANTITIES, lacking, objective_of, refused
+from planner.runtimes.predicting import Machines
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import demand_problems

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.deadlines import out_of_time
 from planner.estimates.serving.choices import EngineChoices, choices
-from planner.predicting import Machines
 from planner.programs.engine import pose_engine
 from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, PosedProgram
 from planner.quantities import MEMORY, QUANTITIES
 from planner.results import AnyDeployment, AnyPlan, Considered
 from planner.results.engines import EngineDeployment
+from planner.results.surveys import CostModel
+from planner.running.deadlines import out_of_time
 from planner.runtimes.candidates import Aim
 from planner.runtimes.engine_describing import as_fleet, describe_choice
 from planner.runtimes.engine_requests import (
@@ -25,13 +25,13 @@ from planner.runtimes.engine_requests import (
     engine_request,
     machines_of,
 )
-from planner.shortfall import larger_pools
+from planner.runtimes.predicting import Machines
+from planner.runtimes.shortfall import larger_pools
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
-from planner.surveys import CostModel
 from planner.verifier.engine_deployments import CHECKS
 from planner.verifier.engine_plans import checked_engine, judge_engine_plan
 from planner.verifier.findings import refuse

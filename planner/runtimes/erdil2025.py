@@ -17,16 +17,16 @@ from planner.programs.posed import InMemory, PosedProgram
 from planner.quantities import GIB
 from planner.results import AnyDeployment, AnyPlan
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.surveys import CostModel
 from planner.runtimes.candidates import Aim
 from planner.runtimes.erdil_describing import VERIFIED, as_fleet, describe_choice, judge
 from planner.runtimes.erdil_requests import economics_request
-from planner.search import optimum
+from planner.solvers.search import optimum
 from planner.solvers.solution import Status
 from planner.specs.provenance import Provenance
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import Targets
-from planner.surveys import CostModel
 
 MEMORY = "memory"
 CLOSER = 1.0 - 1e-12

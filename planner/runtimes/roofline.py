@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-from planner.describe import describe
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.degrees import check_degrees, degree_problems
@@ -18,8 +17,10 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import AnyDeployment, AnyPlan, Considered, Deployment, LayoutPlan
+from planner.results.surveys import OWN as OWN_MODEL
 from planner.runtimes.candidates import Aim
-from planner.shortfall import larger_pools
+from planner.runtimes.describe import describe
+from planner.runtimes.shortfall import larger_pools
 from planner.specs.provenance import Provenance
 from planner.specs.quality import variant_problems, weights_losses, with_variants
 from planner.specs.reading import cluster_examples
@@ -27,7 +28,6 @@ from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.targets import Targets
-from planner.surveys import OWN as OWN_MODEL
 from planner.verifier.findings import refuse
 from planner.verifier.plans import checked, judge_plan, plan_checks
 

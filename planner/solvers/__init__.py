@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 
-from planner.certificates import Proof
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram, lower_bounds, objective
 from planner.programs.mixed import MixedProgram
 from planner.solvers.kept import Rows
 from planner.solvers.proving import Proved, Prover, Word, prove
 from planner.solvers.solution import Effort, Progress
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 SOLVERS = {

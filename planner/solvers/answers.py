@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from planner.endings import check_room
 from planner.programs.layout import (
     Assignment,
     BoolArray,
@@ -22,6 +21,7 @@ from planner.programs.layout import (
     violations,
 )
 from planner.programs.proofs import refusal
+from planner.running.endings import check_room
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Progress
 

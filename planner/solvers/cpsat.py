@@ -24,7 +24,6 @@ from importlib.metadata import version
 import numpy as np
 from ortools.sat.python import cp_model
 
-from planner.certificates import Outcome, Proof
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram, ceiling
@@ -32,6 +31,7 @@ from planner.programs.proofs import refusal
 from planner.solvers.answers import Clock, Listener, judged, run_interruptibly
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Stop
+from planner.specs.certificates import Outcome, Proof
 
 ROW_BITS = 40
 OBJECTIVE_BITS = 52  # of the sum of all coefficients: int64, and exact as a float

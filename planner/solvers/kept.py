@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from planner.certificates import Proof
 from planner.programs.mixed import MixedProgram, as_mps
+from planner.specs.certificates import Proof
 
 Rows = Callable[[], MixedProgram]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from planner.certificates import Proof
-from planner.deadlines import is_over, is_set, out_of_time
 from planner.errors import SolverError, UnsettledError
 from planner.programs.proofs import Vouched, is_closed, vouched
+from planner.running.deadlines import is_over, is_set, out_of_time
 from planner.solvers.kept import Rows, tell
 from planner.solvers.solution import Effort, Status, Stop, relative_gap
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 Answer = TypeVar("Answer")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from planner.deadlines import solver_limit_s
+from planner.running.deadlines import solver_limit_s
 from planner.specs.targets import SolverOptions
 
 Stop = Literal["", "time limit", "interrupt"]

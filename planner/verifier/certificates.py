@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.quantities import MEMORY, QUANTITIES
+from planner.specs.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.verifier.findings import TOLERANCE, Finding, Path
 
 CLOSE = 1e-8

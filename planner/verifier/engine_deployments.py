@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import NormalDist
 
-from planner.predictions import Interval
 from planner.quantities import broken_limits, further_of
 from planner.results.engines import EngineDeployment
+from planner.results.predictions import Interval
 from planner.specs.architecture import Architecture, Experts, FeedForward
 from planner.specs.engine_request import AskedModel, AskedPool, EngineRequest
 from planner.specs.mixers import GroupedAttention

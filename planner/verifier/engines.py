@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.placement_results import Recipe
-from planner.predictions import Interval
 from planner.results.engines import EngineDeployment
+from planner.results.placements import Recipe
+from planner.results.predictions import Interval
 from planner.specs.architecture import Architecture, Experts, FeedForward
 from planner.specs.correspondence import architecture_of
 from planner.specs.kernels import EngineTables

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
+from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
 from planner.specs.experts_request import ExpertsRequest
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.expert_copies import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from planner.placement_results import Channel, KindUse, Rank, Recipe, Replica
+from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
 from planner.specs.placement_request import GroupCost, PlacementRequest, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.records import (

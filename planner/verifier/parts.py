@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from planner.placement_results import Recipe, Replica
 from planner.results import Deployment
+from planner.results.placements import Recipe, Replica
 from planner.verifier.findings import Refused
 from planner.verifier.meshes import in_nodes
 from planner.verifier.widths import Group

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from planner.predictions import Interval, OperationLine, PassLine
+from planner.results.predictions import Interval, OperationLine, PassLine
 from planner.verifier.findings import TOLERANCE, Finding
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import Spent

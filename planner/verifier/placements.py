@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from planner.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
-from planner.placement_results import KindUse, Placement, Recipe, Replica, Served
 from planner.results.engines import EngineDeployment
+from planner.results.placements import KindUse, Placement, Recipe, Replica, Served
+from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
 from planner.specs.runtimes import ROOFLINE

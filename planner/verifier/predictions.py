@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
+from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
 from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from planner.placement_results import Placement, Recipe
-from planner.repair_results import Change, Move, Repair, RepairPoint
 from planner.results import Deployment
+from planner.results.placements import Placement, Recipe
+from planner.results.repairs import Change, Move, Repair, RepairPoint
 from planner.specs.placement_request import inherited_and_changed
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.placements import (

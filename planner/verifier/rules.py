@@ -13,28 +13,6 @@ import dataclasses
 from collections.abc import Mapping
 from functools import cache
 
-from planner.certificates import Certificate, Proof, Screen
-from planner.expert_results import ExpertBalance, ExpertPlan, ExpertRank
-from planner.placement_results import (
-    Channel,
-    KindUse,
-    Placement,
-    Rank,
-    Recipe,
-    Replica,
-    Served,
-)
-from planner.predictions import (
-    BalanceLine,
-    FirstTokenPart,
-    Interval,
-    Launch,
-    MemoryLine,
-    OperationLine,
-    PassLine,
-    Prediction,
-)
-from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results import (
     Alternative,
     Considered,
@@ -50,8 +28,30 @@ from planner.results import (
     StepTime,
 )
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
+from planner.results.placements import (
+    Channel,
+    KindUse,
+    Placement,
+    Rank,
+    Recipe,
+    Replica,
+    Served,
+)
+from planner.results.predictions import (
+    BalanceLine,
+    FirstTokenPart,
+    Interval,
+    Launch,
+    MemoryLine,
+    OperationLine,
+    PassLine,
+    Prediction,
+)
+from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
+from planner.results.staging import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
+from planner.specs.certificates import Certificate, Proof, Screen
 from planner.specs.provenance import Provenance
-from planner.staging_results import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)

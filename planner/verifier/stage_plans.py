@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
+from planner.results.staging import GroupUse, StageLine, StagePlan
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.mixers import GroupedAttention
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest
-from planner.staging_results import GroupUse, StageLine, StagePlan
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.serving.holding import (

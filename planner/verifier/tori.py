@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, prod
 
-from planner.placement_results import Channel, KindUse, Rank, Recipe, Replica
 from planner.results import Deployment, Mesh
+from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, Provenance, TorusFabric
 from planner.specs.state import FREE

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.expert_placing import place_experts
+from planner.placing.expert_placing import place_experts
 from planner.specs.expert_loads import zipf_loads
 
 TIME_LIMIT_S = 60.0

@@ -44,7 +44,7 @@ COMMANDS = (
 
 _CHILD = """\
 import os, sys
-from planner.command import main
+from planner.commands.entry import main
 os.write({ready}, b".")
 sys.exit(main())
 """

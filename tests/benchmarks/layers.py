@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from planner.placing.staging.placing import pool_of
 from planner.programs.machines import Held, Pool, violations
 from planner.programs.replay import replayed_rate
 from planner.solvers.machines import PlacementSolution, place
@@ -30,7 +31,6 @@ from planner.solvers.machines.known import Tries
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.specs.layer_files import load_layers
-from planner.staging.placing import pool_of
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 
 LINKS = ("wide", "narrow", "missing", "regional", "mixed")

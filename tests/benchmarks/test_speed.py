@@ -20,7 +20,7 @@ from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
 from planner.layouts.table import ATTENTION_NAMES
 from planner.programs.deployment import Posing
-from planner.search import search
+from planner.solvers.search import search
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import (
     DEFAULT_BATCHES,

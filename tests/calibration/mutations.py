@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.kernel_files import load_kernels
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import RANGES
 from planner.errors import SpecError
+from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs.places import Kind, files
 
 DELETED, RENAMED = "deleted", "renamed"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from planner.calibration import calibrating
-from planner.calibration.fitting import Errors, fit
-from planner.calibration.kernel_files import load_kernels
 from planner.cli import main
+from planner.estimates.calibration import calibrating
+from planner.estimates.calibration.fitting import Errors, fit
+from planner.estimates.calibration.kernel_files import load_kernels
 
 
 def run(capsys, *words):

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.calibration.calibrating import calibrate
-from planner.calibration.fitting import fit
-from planner.calibration.gate import admit
-from planner.calibration.kernel_files import load_kernels
-from planner.calibration.plain import read_plain
-from planner.calibration.tables import Reading
-from planner.calibration.writing import kernel_file
 from planner.errors import RequestError
+from planner.estimates.calibration.calibrating import calibrate
+from planner.estimates.calibration.fitting import fit
+from planner.estimates.calibration.gate import admit
+from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.calibration.plain import read_plain
+from planner.estimates.calibration.tables import Reading
+from planner.estimates.calibration.writing import kernel_file
 from planner.specs.reading import load_device
 from tests.calibration.conftest import RATES, TRUE
 

@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from planner.calibration.kernel_files import NEEDED, kernel_table, list_kernels, load_kernels
 from planner.equations.kernels import FAMILIES
 from planner.errors import SpecError
+from planner.estimates.calibration.kernel_files import (
+    NEEDED,
+    kernel_table,
+    list_kernels,
+    load_kernels,
+)
 from planner.specs.ledger import recording
 from planner.specs.reading import load_device
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from planner.calibration.infersim import is_infersim, read_infersim
-from planner.calibration.plain import read_plain
-from planner.calibration.silicon import read_silicon
 from planner.equations.kernels import FAMILIES
 from planner.errors import SpecError
+from planner.estimates.calibration.infersim import is_infersim, read_infersim
+from planner.estimates.calibration.plain import read_plain
+from planner.estimates.calibration.silicon import read_silicon
 
 PEAKS = {"bf16": 148e12, "fp8": 296e12}
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
-import planner.planning
+import planner.planning.plans
 from planner.cli import main
 from planner.errors import NoPlanError, OutOfTimeError, SolverError
 from tests.cli.files import LINKED
@@ -26,7 +26,7 @@ def answer(monkeypatch):
                 raise outcome
             return outcome
 
-        monkeypatch.setattr(planner.planning, "plan", fake)
+        monkeypatch.setattr(planner.planning.plans, "plan", fake)
 
     return give
 
@@ -51,7 +51,7 @@ def test_every_option_reaches_the_library_in_si_units(plan, monkeypatch):
         asked.update(keywords, model=model.name, cluster=cluster.name)
         return PLAN
 
-    monkeypatch.setattr(planner.planning, "plan", fake)
+    monkeypatch.setattr(planner.planning.plans, "plan", fake)
     plan("--model palm-8b --topology tpu-v4-2x2x2 --latency-target 30ms --max-cost '$2/Mtoken'")
     assert (asked["model"], asked["cluster"]) == ("palm-8b", "tpu-v4-2x2x2")
     assert asked["targets"].tpot_s == 0.030

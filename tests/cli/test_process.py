@@ -83,12 +83,12 @@ def slow(name, *rest, **more):
         _thread.interrupt_main()
     return real(name, *rest, **more)
 builtins.__import__ = slow
-from planner.command import main
+from planner.commands.entry import main
 sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["planner.cli", "cyclopts", "planner.planning", "pyomo"])
+@pytest.mark.parametrize("module", ["planner.cli", "cyclopts", "planner.planning.plans", "pyomo"])
 def test_ctrl_c_while_modules_are_imported_ends_in_one_line(module):
     """As it does when it falls into the first tenth of a second."""
     ran = spawn("--topology", "tpu-v4-4x4x4", code=_INTERRUPTED.format(module=module))
@@ -104,11 +104,11 @@ class Named:
     def __set_name__(self, owner, name):
         signal.raise_signal(signal.SIGINT)
 def slow(name, *rest, **more):
-    if name == "planner.options.arguments":
+    if name == "planner.commands.options.arguments":
         type("Owner", (), {"field": Named()})
     return real(name, *rest, **more)
 builtins.__import__ = slow
-from planner.command import main
+from planner.commands.entry import main
 sys.exit(main())
 """
 
@@ -122,12 +122,12 @@ def test_ctrl_c_while_a_class_is_made_ends_in_one_line():
 
 _STARVED_TWICE = """\
 import sys
-import planner.endings
-from planner.command import main
+import planner.running.endings
+from planner.commands.entry import main
 def starved(*rest):
     raise MemoryError
 import planner.cli
-planner.cli.main = planner.endings.cause_of = starved
+planner.cli.main = planner.running.endings.cause_of = starved
 sys.exit(main())
 """
 
@@ -142,7 +142,7 @@ _INTERRUPTED_IN_A_MODEL = """\
 import signal, sys
 from pyomo.core.expr import numeric_expr
 numeric_expr.LinearExpression = lambda *rest, **more: signal.raise_signal(signal.SIGINT)
-from planner.command import main
+from planner.commands.entry import main
 sys.exit(main())
 """
 
@@ -157,7 +157,7 @@ def test_what_a_library_logs_of_ctrl_c_is_not_printed():
 
 def test_the_installed_command_is_the_guarded_one():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'plan = "planner.command:main"' in text
+    assert 'plan = "planner.commands.entry:main"' in text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from planner import NoPlanError, RequestError, frontier
 from planner.equations.speculation import expected_tokens
 from planner.estimates.economics.choices import tables_of
 from planner.estimates.economics.recount import Way, count_bytes, count_pass
-from planner.planning import plan
+from planner.planning.plans import plan
 from planner.report.as_csv import frontiers_csv
 from planner.report.comparison import comparison_text
 from planner.report.frontiers import frontiers_text

@@ -10,7 +10,7 @@ import pytest
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.economics.choices import choices, tables_of
 from planner.estimates.economics.request import Drafting, EconomicsRequest, Served
-from planner.planning import decide, plan
+from planner.planning.plans import decide, plan
 from planner.results import Conflict, ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from planner import RequestError, Targets, load_architecture, load_cluster, plan
+from planner.commands.options.reading import read
+from planner.commands.options.written import WrittenPlan
 from planner.errors import NoPlanError
-from planner.options.reading import read
-from planner.options.written import WrittenPlan
 from planner.programs.engine import pose_engine
 from planner.runtimes.registry import candidates_of
 from planner.specs.records import Workload

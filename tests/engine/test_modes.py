@@ -17,11 +17,11 @@ from planner.errors import NoPlanError, RequestError
 from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.serving import Traffic
-from planner.planning import plan
-from planner.predicting import Speculating, predict
+from planner.planning.plans import plan
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import clock_of, machines_of
 from planner.runtimes.engines import engine_candidates
+from planner.runtimes.predicting import Speculating, predict
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import AskedDrafting
 from planner.specs.quality import as_published

@@ -19,10 +19,10 @@ from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.serving import Serving, Traffic, serving_times
-from planner.planning import plan
-from planner.predicting import predict
+from planner.planning.plans import plan
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
+from planner.runtimes.predicting import predict
 from planner.specs.defaults import DEFAULT_BATCHES
 from planner.specs.engine_request import CHUNKS, AskedDrafting
 from planner.specs.quality import as_published

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from planner.cli import main
-from planner.comparing import compare, frontiers
-from planner.engine_audit import audit_engine
 from planner.errors import NoPlanError, RequestError
-from planner.pareto import frontier
-from planner.planning import plan
+from planner.planning.comparing import compare, frontiers
+from planner.planning.engine_audit import audit_engine
+from planner.planning.pareto import frontier
+from planner.planning.plans import plan
 from planner.programs.engine import pose_engine
 from planner.results.engines import EngineAudit
 from planner.runtimes.engines import engine_candidates

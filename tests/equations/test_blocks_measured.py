@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.calibration.kernel_files import kernel_table
 from planner.equations.kernels import FAMILIES
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.specs.reading import load_device
 
 ROWS = Path(__file__).parents[1] / "data" / "blocks.csv"

@@ -12,8 +12,8 @@ from planner.errors import NoPlanError
 from planner.estimates import candidates, speculation
 from planner.estimates.candidates import machine_of, spread
 from planner.estimates.requested import table_of
-from planner.pareto import frontier
-from planner.planning import plan
+from planner.planning.pareto import frontier
+from planner.planning.plans import plan
 from planner.programs import reduction
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import SolverOptions, Speculation, Targets, Workload, make_request

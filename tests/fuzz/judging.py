@@ -74,7 +74,7 @@ def _sums(node: object, where: str = "") -> Iterator[str]:
 
 _PARTS = {
     "used_bytes": (
-        *("weights_bytes", "decode_kv_bytes", "prefill_kv_bytes", "activation_bytes"),
+        *("weights_bytes", "kv_bytes", "activation_bytes"),
         *("gather_bytes", "reserve_bytes", "draft_bytes"),
     ),
     "capacity_bytes": ("used_bytes", "free_bytes"),

@@ -76,7 +76,7 @@ def in_a_fresh_process(line: list[str], files: Files, environment: Mapping[str, 
         began_s = _cpu_of_children_s()
         try:
             ran = subprocess.run(
-                [sys.executable, "-m", "planner.command", *line],
+                [sys.executable, "-m", "planner.commands.entry", *line],
                 capture_output=True,
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **environment},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.options.arguments import tidy
+from planner.commands.options.arguments import tidy
 
 
 def faults(*argv: str) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.options.counts import MOST_BATCHES, batches, count
+from planner.commands.options.counts import MOST_BATCHES, batches, count
 from planner.specs.request import MOST_SEQUENCES
 from planner.specs.spans import span_text
 from planner.units import UnitError

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from planner.options.reading import read
-from planner.options.written import FLAGS, VALUED, Written, option
+from planner.commands.options.reading import read
+from planner.commands.options.written import FLAGS, VALUED, Written, option
 from planner.specs.request import (
     DEFAULT_BATCHES,
     DEFAULT_WORKLOAD,

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.calibrating import joined
-from planner.calibration.fitting import fit
-from planner.calibration.gate import admit, peak_of
-from planner.calibration.kernel_files import load_kernels
-from planner.calibration.silicon import read_silicon
-from planner.calibration.silicon_blocks import READERS
-from planner.calibration.tables import Measured, Reading
 from planner.equations.kernels import FAMILIES
+from planner.estimates.calibration.calibrating import joined
+from planner.estimates.calibration.fitting import fit
+from planner.estimates.calibration.gate import admit, peak_of
+from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.calibration.silicon import read_silicon
+from planner.estimates.calibration.silicon_blocks import READERS
+from planner.estimates.calibration.tables import Measured, Reading
 from planner.specs.kernels import Kernel
 from planner.specs.reading import load_device
 from planner.specs.records import DeviceSpec

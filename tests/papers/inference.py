@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.calibration.kernel_files import kernel_table
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network

@@ -26,12 +26,12 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.fitting import Errors, errors, fit
-from planner.calibration.gate import admit, peak_of
-from planner.calibration.infersim import read_infersim
-from planner.calibration.kernel_files import load_kernels
-from planner.calibration.tables import Measured
 from planner.equations.kernels import FAMILIES
+from planner.estimates.calibration.fitting import Errors, errors, fit
+from planner.estimates.calibration.gate import admit, peak_of
+from planner.estimates.calibration.infersim import read_infersim
+from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.calibration.tables import Measured
 from planner.specs.reading import load_device
 
 BENCH = "PLANNER_BENCH"

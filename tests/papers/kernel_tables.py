@@ -14,10 +14,10 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner.calibration.calibrating import calibrate
-from planner.calibration.kernel_files import load_kernels
-from planner.calibration.writing import kernel_file
 from planner.errors import RequestError
+from planner.estimates.calibration.calibrating import calibrate
+from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.calibration.writing import kernel_file
 from planner.specs.reading import load_device
 
 FOLDER = Path(__file__).parents[2] / "kernels"

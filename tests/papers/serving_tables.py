@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.calibration.kernel_files import list_kernels
+from planner.estimates.calibration.kernel_files import list_kernels
 from planner.specs.kernels import Fit
 from tests.papers.inference import CASES, error, predicted
 from tests.papers.infersim_kernels import MODELS

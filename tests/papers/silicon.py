@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.kernel_files import kernel_table
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding

@@ -14,7 +14,7 @@ from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
 from planner.placing.searching import offered
-from planner.planning import plan
+from planner.planning.plans import plan
 from planner.report.as_json import answer_json, dumps
 from planner.report.floorplan_page import placement_page
 from planner.report.placement import placement_text

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from planner.certificates import Proof
 from planner.cli import main
 from planner.errors import NoPlanError, RequestError
-from planner.placement_results import Placement
 from planner.placing.planning import place
 from planner.placing.repairing import repair
-from planner.repair_results import Repair
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
+from planner.results.placements import Placement
+from planner.results.repairs import Repair
+from planner.specs.certificates import Proof
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
 from planner.specs.reading import load_cluster

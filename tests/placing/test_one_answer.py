@@ -15,12 +15,12 @@ import pytest
 from planner.errors import NoPlanError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
-from planner.placement_results import Placement, Recipe
 from planner.placing.planning import place
-from planner.planning import plan
-from planner.predicting import predict
+from planner.planning.plans import plan
 from planner.results.engines import EngineDeployment
+from planner.results.placements import Placement, Recipe
 from planner.runtimes.engine_requests import machines_of
+from planner.runtimes.predicting import predict
 from planner.specs.architecture import Architecture
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_site

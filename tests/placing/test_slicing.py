@@ -22,8 +22,8 @@ from planner.placing.tori.slices import (
 from planner.placing.tori.walking import walked
 from planner.programs.deployment import Posing
 from planner.programs.posed import InMemory
-from planner.search import optimum
 from planner.solvers.placement import solve_placement
+from planner.solvers.search import optimum
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import SolverOptions

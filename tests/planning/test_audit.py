@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from planner import RequestError
-from planner.audit import audit
-from planner.audit_curves import audit_curves
 from planner.cli import main
+from planner.planning.audit import audit
+from planner.planning.audit_curves import audit_curves
 from planner.report.audit import audit_line, audit_text
 from planner.report.audit_page import audit_page
 from planner.specs.reading import load_cluster, load_model
@@ -276,7 +276,7 @@ def test_what_no_devices_can_do_is_refused_with_its_margin_and_the_nearest_that_
     monkeypatch, seen, options, said
 ):
     """The nearest is accepted, and whatever is a hundredth beyond it is not."""
-    monkeypatch.setattr("planner.audit._audited", lambda request, observed, *_: observed)
+    monkeypatch.setattr("planner.planning.audit._audited", lambda request, observed, *_: observed)
     workload = Workload(n_input_tokens=2048, n_output_tokens=64)
     with pytest.raises(RequestError) as caught:
         audited(workload=workload, **seen)

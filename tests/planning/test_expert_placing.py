@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.errors import RequestError, SolverError
-from planner.expert_placing import place_experts
+from planner.placing.expert_placing import place_experts
 from planner.report.as_json import answer_json, dumps
 from planner.specs.expert_loads import load_placement
 from planner.verifier.expert_plans import judge_experts

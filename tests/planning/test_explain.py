@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner import NoPlanError, SolverOptions, Targets, plan, search
+from planner import NoPlanError, SolverOptions, Targets, plan
 from planner.quantities import QUANTITIES
+from planner.solvers import search
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-import planner.tracing
+import planner.solvers.tracing
 from planner import (
     NoPlanError,
     OutOfTimeError,
@@ -27,8 +27,8 @@ from planner import (
 from planner.estimates.candidates import machine_of, usable_bytes
 from planner.estimates.phases import passes
 from planner.estimates.requested import table_of
+from planner.results.surveys import X_AXES, Y_AXES
 from planner.solvers.solution import Status
-from planner.surveys import X_AXES, Y_AXES
 from tests import requests
 from tests.planning.test_planning import phase_choices, referee_meshes
 from tests.programs.test_tradeoff import non_dominated
@@ -252,7 +252,7 @@ class TestFailures:
         """Let the solver end in its own way."""
 
         def give(**changes):
-            solve = planner.tracing.solve
+            solve = planner.solvers.tracing.solve
 
             def fake(program, **effort):
                 found = solve(program, **effort)
@@ -260,7 +260,7 @@ class TestFailures:
                 weighed = replace(found.vouched, bound=bound, alone=bound)
                 return replace(found, answer=None, status=changes["status"], vouched=weighed)
 
-            monkeypatch.setattr(planner.tracing, "solve", fake)
+            monkeypatch.setattr(planner.solvers.tracing, "solve", fake)
 
         return give
 
@@ -276,7 +276,7 @@ class TestFailures:
 
     def test_out_of_time_with_nothing_in_hand_is_an_error(self, answer, monkeypatch):
         answer(status=Status.UNKNOWN, bound=-math.inf)
-        narrow = planner.tracing.narrow
+        narrow = planner.solvers.tracing.narrow
 
         def empty_handed(*program):
             narrowed = narrow(*program)
@@ -286,8 +286,10 @@ class TestFailures:
             )
             return replace(narrowed, in_hand=nothing)
 
-        monkeypatch.setattr(planner.tracing, "narrow", empty_handed)
-        monkeypatch.setattr(planner.tracing, "screen", without_incumbent(planner.tracing.screen))
+        monkeypatch.setattr(planner.solvers.tracing, "narrow", empty_handed)
+        monkeypatch.setattr(
+            planner.solvers.tracing, "screen", without_incumbent(planner.solvers.tracing.screen)
+        )
         with pytest.raises(OutOfTimeError):
             trace(torus(1, 2, 2))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from planner import NoPlanError, RequestError, Targets, Workload, load_architecture, plan
+from planner.placing.staging.asking import cut_stages
 from planner.specs.models import ModelSpec
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.variants import Variant
-from planner.staging.asking import cut_stages
 from tests.specs.huggingface.published import path_of
 
 PAIRS = {

@@ -9,9 +9,9 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import Speculating, drafts_for, impossible, predict
 from planner.report.prediction import prediction_text
 from planner.report.roofline import roofline_page
+from planner.runtimes.predicting import Speculating, drafts_for, impossible, predict
 from planner.specs.ledger import recording
 from planner.specs.reading import load_architecture, load_cluster
 from tests.report.predictions import FP8, PREDICTION, machines, predicted

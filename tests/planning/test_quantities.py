@@ -99,8 +99,8 @@ def test_what_a_demand_leaves_of_replicas_and_power_is_told():
 def test_a_limit_is_written_as_it_is_read_and_rounded_to_the_side_that_has_a_plan(one):
     if not one.option:
         return
-    from planner.options.reading import read
-    from planner.options.written import WrittenPlan
+    from planner.commands.options.reading import read
+    from planner.commands.options.written import WrittenPlan
 
     value = 7.0 if one.is_count else 0.123456 / one.scale
     written = WrittenPlan(**{one.argument: one.written(value)})

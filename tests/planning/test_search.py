@@ -9,16 +9,15 @@ from math import inf
 import numpy as np
 import pytest
 
-from planner import search
-from planner.certificates import Proof
 from planner.programs import reduction
 from planner.programs.layout import objective, restrict
 from planner.programs.posed import InMemory
 from planner.programs.reduction import reduced
 from planner.programs.screens import screen
-from planner.solvers import enumerated, provers_of, solve
+from planner.solvers import enumerated, provers_of, search, solve
 from planner.solvers.proving import Word
 from planner.solvers.solution import Status
+from planner.specs.certificates import Proof
 from planner.specs.request import SolverOptions
 from tests.programs.instances import INFINITE, in_order, posed, program, random_program
 

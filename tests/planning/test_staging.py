@@ -16,6 +16,8 @@ from planner.estimates.serving.memory import cache_bytes
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stages import clock_of, unit_table
+from planner.placing.staging.asking import cut_stages, read_groups, served_formats
+from planner.placing.staging.placing import place_layers, pool_of
 from planner.report.layers import layers_line
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
@@ -24,8 +26,6 @@ from planner.specs.layer_files import load_layers
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload
 from planner.specs.stages_request import StagesRequest, StageWork
-from planner.staging.asking import cut_stages, read_groups, served_formats
-from planner.staging.placing import place_layers, pool_of
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "tests" / "specs" / "huggingface" / "configs"
@@ -306,7 +306,7 @@ def test_links_that_are_not_of_every_machine_are_refused_all_at_once(tmp_path):
 
 
 def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
-    from planner.staging import placing
+    from planner.placing.staging import placing
 
     found = placing.place(pool_of(three(tmp_path)), Tries())
     nothing = replace(found.proved, answer=None, status=Status.UNKNOWN, stopped_by="")

@@ -12,24 +12,24 @@ from types import SimpleNamespace
 
 import pytest
 
-from planner import deadlines
-from planner.audit import audit
-from planner.comparing import compare
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates import candidates
 from planner.estimates.serving import choices
-from planner.explain import EXPLAINED, UNEXPLAINED
-from planner.pareto import frontier
 from planner.placing.asking import Serve
 from planner.placing.planning import place
-from planner.planning import plan
+from planner.placing.staging.asking import cut_stages
+from planner.planning.audit import audit
+from planner.planning.comparing import compare
+from planner.planning.explain import EXPLAINED, UNEXPLAINED
+from planner.planning.pareto import frontier
+from planner.planning.plans import plan
 from planner.report.audit import audit_text
 from planner.report.conflict import conflict_text
 from planner.report.terminal import plan_text
+from planner.running import deadlines
 from planner.solvers.stages import flow
 from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.request import SolverOptions, Targets, Workload
-from planner.staging.asking import cut_stages
 
 model, cluster = cache(load_model), cache(load_cluster)
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -89,7 +89,7 @@ def test_a_plan_without_time_for_gains_has_none_and_says_so(clock, monkeypatch):
     """The proof is there; what a little more of each limit would gain is not."""
     found = planned(ENOUGH, targets=Targets(tpot_s=0.02))
     assert all(use.gain_fraction is not None for use in found.limits)
-    monkeypatch.setattr("planner.gains.is_over", lambda: True)
+    monkeypatch.setattr("planner.planning.gains.is_over", lambda: True)
     late = planned(ENOUGH, targets=Targets(tpot_s=0.02))
     assert late.certificate.status == "optimal"
     assert [use.gain_fraction for use in late.limits] == [None, None]

@@ -11,11 +11,11 @@ import pytest
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import machine_of
 from planner.estimates.requested import table_of
-from planner.planning import plan
+from planner.planning.plans import plan
 from planner.programs.deployment import Posing
 from planner.programs.posed import Several, joined
 from planner.results import Plan, served_by
-from planner.search import search
+from planner.solvers.search import search
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets, make_request
 from planner.specs.variants import Variant

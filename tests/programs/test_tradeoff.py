@@ -17,8 +17,8 @@ from planner.programs.narrowing import narrow
 from planner.programs.stairs import merged, stairs
 from planner.programs.tradeoff import Tradeoff
 from planner.solvers.solution import Status
+from planner.solvers.tracing import trace
 from planner.specs.request import SolverOptions
-from planner.tracing import trace
 from tests.programs.instances import (
     TENTHS,
     InBlocks,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.comparing import compare, frontiers
-from planner.planning import plan
+from planner.planning.comparing import compare, frontiers
+from planner.planning.plans import plan
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Targets
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.comparing import frontiers
-from planner.engine_audit import audit_engine
 from planner.errors import NoPlanError
-from planner.planning import plan
+from planner.planning.comparing import frontiers
+from planner.planning.engine_audit import audit_engine
+from planner.planning.plans import plan
 from planner.results import Conflict, EnginePlan
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.request import Degrees, Targets

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.certificates import Certificate, Proof, Screen
 from planner.results import (
     Alternative,
     Conflict,
@@ -17,6 +16,7 @@ from planner.results import (
     Plan,
     StepTime,
 )
+from planner.specs.certificates import Certificate, Proof, Screen
 from planner.specs.records import (
     ClusterSpec,
     DeviceSpec,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.certificates import Proof
-from planner.floorplans import Box, FloorPlan, Spot
-from planner.placement_results import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
-from planner.repair_results import Change, Move, Repair, RepairPoint, RepairRequest
+from planner.results.floorplans import Box, FloorPlan, Spot
+from planner.results.placements import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
+from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
+from planner.specs.certificates import Proof
 from planner.specs.placement_request import PlacementRequest, Serve, inherited_and_changed
 from planner.specs.request import Targets
 from planner.specs.state import State

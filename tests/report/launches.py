@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.predictions import Launch
+from planner.results.predictions import Launch
 
 DATA = Path(__file__).parents[1] / "data" / "launch"
 

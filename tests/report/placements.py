@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.placement_results import (
+from planner.results import Obstacle
+from planner.results.placements import (
     Channel,
     KindUse,
     Placement,
@@ -14,7 +15,6 @@ from planner.placement_results import (
     Replica,
     Served,
 )
-from planner.results import Obstacle
 from planner.specs.placement_request import PlacementRequest, Serve
 from tests.report.examples import CLUSTER, DEPLOYMENT, MODEL, PLAN
 

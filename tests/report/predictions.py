@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from planner.calibration.kernel_files import kernel_table
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import Machines, predict
-from planner.predictions import Prediction
+from planner.results.predictions import Prediction
+from planner.runtimes.predicting import Machines, predict
 from planner.specs.engine_files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.served_formats import ServedFormats

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.audit_results import Audit, AuditedChange, Observation
-from planner.certificates import Proof, Screen
+from planner.results.audits import Audit, AuditedChange, Observation
+from planner.results.surveys import (
+    Case,
+    Comparison,
+    Curve,
+    Frontier,
+    FrontierPoint,
+    FrontierProof,
+    Row,
+)
+from planner.specs.certificates import Proof, Screen
 from planner.specs.request import Targets
-from planner.surveys import Case, Comparison, Curve, Frontier, FrontierPoint, FrontierProof, Row
 from tests.report.examples import DECODE, DEPLOYMENT, PLAN, PROVENANCE, REQUEST, SECOND
 
 CASE = Case(model="tiny-7b", topology="toy-4x4x4", weights="")

@@ -14,9 +14,9 @@ from planner.errors import Problem, RequestError
 from planner.report.answer_kinds import ANSWER_KINDS, Curves, Devices
 from planner.report.as_json import Json, answer_json, dumps, failure_of
 from planner.report.schema import answer_schema
+from planner.results.staging import StagingConflict
 from planner.specs.reading import load_device
 from planner.specs.records import Link, LinkedFabric, NodesFabric
-from planner.staging_results import StagingConflict
 from tests.report.economics_examples import (
     ECONOMICS_ALONE,
     ECONOMICS_COMPARISON,

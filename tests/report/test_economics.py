@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner import planning
+from planner.planning import plans as planning
 from planner.report.economics import economics_line, economics_text
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Targets

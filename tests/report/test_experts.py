@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from planner.expert_placing import place_experts
+from planner.placing.expert_placing import place_experts
 from planner.report.experts import experts_line, experts_text, status_text
 from planner.report.experts_page import experts_page
 from tests.report.expert_plans import EXPERT_PLAN, LOADS, MOVED_PLAN

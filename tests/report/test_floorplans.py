@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from planner.floorplans import Box, FloorPlan, Spot
 from planner.report.floorplan_drawing import drawing
 from planner.report.floorplan_map import placement_map
 from planner.report.floorplan_page import placement_page
 from planner.report.page import document
+from planner.results.floorplans import Box, FloorPlan, Spot
 from tests.report.floorplans import FABRIC, ON_FABRIC, ON_TORUS, TORUS
 
 SVG = "{http://www.w3.org/2000/svg}"

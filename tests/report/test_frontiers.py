@@ -12,7 +12,7 @@ import pytest
 from planner.report import as_csv
 from planner.report.as_csv import frontiers_csv
 from planner.report.frontiers import frontiers_text, preferred_line, shown_points
-from planner.surveys import Curve
+from planner.results.surveys import Curve
 from tests.report.surveys import CASE, CURVE, MANY, MISSING, PROOF, THREE
 
 LONG = Curve(case=CASE, frontier=MANY, reason="")

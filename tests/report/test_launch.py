@@ -11,12 +11,12 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import Speculating, predict
-from planner.predictions import Launch, Prediction
 from planner.report.launch import launch_of
 from planner.report.launch.nodes import n_nodes_of
 from planner.report.launch.text import launch_text
 from planner.report.launch.words import Started
+from planner.results.predictions import Launch, Prediction
+from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture
 from planner.specs.served_formats import ServedFormats
 from tests.report.launches import flags_of, n_devices_of

@@ -10,7 +10,7 @@ import pytest
 
 from planner.report.chart import Line, chart, point_text
 from planner.report.page import page
-from planner.surveys import Case, Curve
+from planner.results.surveys import Case, Curve
 from tests.report.surveys import CASE, CURVE, MANY, MISSING, THREE
 
 HTML = "{http://www.w3.org/1999/xhtml}"

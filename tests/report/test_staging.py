@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from planner.certificates import Proof
 from planner.report.layers import layers_line, layers_text, rows_of
 from planner.report.stages import (
     SHADES,
@@ -17,7 +16,8 @@ from planner.report.stages import (
     staging_conflict_text,
 )
 from planner.report.staging_page import _stacked, layers_page, stages_page
-from planner.staging_results import StagingConflict
+from planner.results.staging import StagingConflict
+from planner.specs.certificates import Proof
 from tests.report.staging import PLACEMENT, STAGES
 
 _RECT = "{http://www.w3.org/1999/xhtml}rect"

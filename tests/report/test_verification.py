@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.report.verification import MOST_LISTED, verification_line, verification_text
-from planner.verification_results import Falsehood, Verification
+from planner.results.verifications import Falsehood, Verification
 
 TRUE = Verification(
     kind="plan",

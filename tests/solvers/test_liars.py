@@ -7,11 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from planner import search
 from planner.programs.experts import ExpertProgram
 from planner.programs.layout import objective
 from planner.programs.posed import InMemory
-from planner.solvers import solve
+from planner.solvers import search, solve
 from planner.solvers.experts.exhaustive import solve_exhaustive
 from planner.solvers.experts.solving import solve_experts
 from planner.solvers.placement import solve_placement

@@ -7,14 +7,15 @@ from math import inf
 
 import pytest
 
-from planner import search, solvers
-from planner.certificates import Proof
-from planner.deadlines import within
+from planner import solvers
 from planner.errors import OutOfTimeError, UnsettledError
 from planner.programs.posed import InMemory
 from planner.report.failures import solver_text
+from planner.running.deadlines import within
+from planner.solvers import search
 from planner.solvers.proving import Word, prove
 from planner.solvers.solution import Effort, Status
+from planner.specs.certificates import Proof
 from planner.specs.request import SolverOptions
 from tests.programs.instances import knapsack, posed
 

@@ -9,8 +9,8 @@ import pytest
 
 import planner
 from planner import RequestError, SolverOptions, Targets, Workload, compare, frontier, plan
-from planner.calibration.kernel_files import load_kernels
 from planner.errors import Problem
+from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import expert_loads
 from planner.specs.arguments import arguments_checked, conformed, heed
 from planner.specs.engine_files import load_engine

@@ -2,7 +2,7 @@
 
 import os
 
-from planner.calibration.kernel_files import load_kernels
+from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import places
 from planner.specs.engine_files import load_engine
 from planner.specs.finding import find

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 from planner.errors import SpecError
+from planner.planning.verification import verify
 from planner.report.answer_kinds import AnswerKind, kind_named
 from planner.report.as_json import Json
-from planner.verification import verify
 from planner.verifier.findings import CANCELLED
 from planner.verifier.rules import ASKED, COUNTED, PROVED, UNVERIFIED, rule_of
 

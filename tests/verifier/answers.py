@@ -11,7 +11,9 @@ from typing import Any
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
-from planner.engine_audit import audit_engine
+from planner.placing.staging.asking import cut_stages
+from planner.placing.staging.placing import place_layers
+from planner.planning.engine_audit import audit_engine
 from planner.report.as_json import Json, answer_json
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
@@ -28,8 +30,6 @@ from planner.specs.records import (
 )
 from planner.specs.request import Degrees, Speculation, Targets
 from planner.specs.state import LinkState, SlowDevices, State
-from planner.staging.asking import cut_stages
-from planner.staging.placing import place_layers
 from planner.topology.pools import pool_graph
 from tests.report.predictions import predicted
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.placing.staging.placing import place_layers, pool_of
 from planner.programs.machines import Held
 from planner.programs.replay import replayed_rate
+from planner.results.staging import MachineLine
 from planner.specs.layers_request import LayersRequest
-from planner.staging.placing import place_layers, pool_of
-from planner.staging_results import MachineLine
 from planner.verifier.flows import Network
 from planner.verifier.layer_placements import judge_layers
 from tests.verifier.answers import machines

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import (
     DeploymentTable,
@@ -26,6 +25,7 @@ from planner.estimates.serving.serving import (
     has_room,
     serving_times,
 )
+from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 

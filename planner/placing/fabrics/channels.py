@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from planner.placement_results import Channel
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE
+from planner.results.placements import Channel
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import FAILED
 from planner.topology.costs import GroupCosts

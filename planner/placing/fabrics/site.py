@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
-from planner.placement_results import KindUse, Rank
 from planner.placing.fabrics.channels import Channels
 from planner.placing.fabrics.clusters import Ground
 from planner.placing.fabrics.domains import domains, needs
@@ -25,6 +23,8 @@ from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
 from planner.placing.standing import Standing
+from planner.results.placements import KindUse, Rank
+from planner.running.deadlines import is_over
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.provenance import Provenance

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.errors import Problem, RequestError
-from planner.placement_results import KindUse, Rank
 from planner.placing.program import Aim
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
 from planner.placing.standing import Sharding, Standing
@@ -26,6 +24,8 @@ from planner.placing.tori.slices import (
     without_tiled,
 )
 from planner.placing.tori.walking import walked
+from planner.results.placements import KindUse, Rank
+from planner.running.deadlines import is_over
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.state import State

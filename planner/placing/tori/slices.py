@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
@@ -27,6 +26,7 @@ from planner.placing.layouts import best_layouts
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.cells import cell_rows
 from planner.programs.placement import Counts, PlacementProgram
+from planner.running.deadlines import is_over
 from planner.specs.records import TorusFabric
 from planner.specs.request import Request
 from planner.specs.state import FREE

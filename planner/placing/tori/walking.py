@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.errors import SolverError
-from planner.placement_results import Channel
 from planner.placing.tori.slices import LocatedSlice
+from planner.results.placements import Channel
 from planner.specs.records import TorusFabric
 from planner.topology.meshes import AXES
 from planner.topology.slices import torus_device

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import ModuleType
 
-from planner.predictions import Launch
 from planner.report.launch import sglang, trtllm, vllm
 from planner.report.launch.words import Started
+from planner.results.predictions import Launch
 
 ENGINES: Mapping[str, ModuleType] = {"vllm": vllm, "sglang": sglang, "trtllm": trtllm}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.predictions import Launch
 from planner.report.launch.nodes import n_nodes_of, spread_remark
 from planner.report.launch.words import (
     HEAD,
@@ -16,6 +15,7 @@ from planner.report.launch.words import (
     drafting,
     made,
 )
+from planner.results.predictions import Launch
 
 VERSION = "SGLang 0.5.23"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from planner.predictions import Launch, Prediction
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
 from planner.results import Plan
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.predictions import Launch, Prediction
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.records import NodesFabric

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.predictions import Launch
 from planner.report.lines import wrapped
 from planner.report.words import plural
+from planner.results.predictions import Launch
 
 
 def launch_text(launch: Launch | None, width: int, *, of: str = "") -> str:

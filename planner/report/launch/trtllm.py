@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.predictions import Launch
 from planner.report.launch.words import (
     Started,
     checkpoint,
@@ -13,6 +12,7 @@ from planner.report.launch.words import (
     drafting,
     made,
 )
+from planner.results.predictions import Launch
 
 VERSION = "TensorRT-LLM 9e7f85f"
 

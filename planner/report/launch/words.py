@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from planner.predictions import Launch
+from planner.results.predictions import Launch
 from planner.specs.served_formats import ServedFormats
 
 _SHELL = re.compile(r"\$[A-Z_]+(:\d+)?|\$\(.*\)")

@@ -13,7 +13,6 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 
-from planner.certificates import Proof
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import (
@@ -26,6 +25,7 @@ from planner.programs.experts import (
 from planner.programs.proofs import ENUMERATION
 from planner.solvers.answers import Clock
 from planner.solvers.proving import Word
+from planner.specs.certificates import Proof
 
 MOST_PLACEMENTS = 2_000_000
 

@@ -14,7 +14,6 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 
-from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
 from planner.programs.expert_bounds import copies_bound, mean_bound
 from planner.programs.experts import ExpertProgram
@@ -32,6 +31,7 @@ from planner.solvers.experts.polish import polish
 from planner.solvers.experts.slots import Slots
 from planner.solvers.proving import Word
 from planner.solvers.solution import Status
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 CLOSE = 2e-4  # the grid of the patterns is no finer: nearer they cannot tell

@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.certificates import Proof
 from planner.equations.arrays import IntArray
 from planner.programs.expert_bounds import simple_bound
 from planner.programs.experts import ExpertProgram
 from planner.solvers.experts.flat import Race, race
 from planner.solvers.experts.greedy import deal_groups
 from planner.solvers.experts.slots import EMPTY, Slots
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 MOST_GROUPS = 10

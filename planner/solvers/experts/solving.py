@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from planner.certificates import Proof
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.expert_bounds import copies_bound, mean_bound
@@ -35,6 +34,7 @@ from planner.solvers.experts.polish import polish
 from planner.solvers.experts.weighted import best_shares, improve
 from planner.solvers.proving import Proved, Word, in_hand, prove
 from planner.solvers.solution import Effort, Status
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 MOST_JOINTLY = {"equal": 800, "weighted": 300}

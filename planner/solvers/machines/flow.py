@@ -6,13 +6,13 @@ import math
 import time
 from dataclasses import replace
 
-from planner.certificates import Proof
 from planner.programs.flow_program import FlowProgram, flow_program, size
 from planner.programs.machines import RELATIVE_TOLERANCE
 from planner.programs.spans import Spans
 from planner.solvers.machines.known import Known
 from planner.solvers.mixed import solve_mixed
 from planner.solvers.solution import Effort
+from planner.specs.certificates import Proof
 
 MOST_COLUMNS = 8_000
 """Of a program that is posed."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.machines import Held, Placement, Pool, violations
@@ -15,6 +14,7 @@ from planner.programs.proofs import Vouched, refusal, vouched
 from planner.programs.replay import replayed_rate
 from planner.solvers.proving import Proved
 from planner.solvers.solution import Status
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 LEAST_RATE = 1e-6

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.deadlines import is_over
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.machines import Classes, classes, regions
 from planner.programs.spans import Spans
 from planner.programs.sweeps import SweepProgram, sweep_program
+from planner.running.deadlines import is_over
 from planner.solvers.machines.known import LEAST_RATE, Known
 
 MOST, RELATIVE_STEP = 40_000_000, 0.05

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.certificates import Outcome, Proof
 from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violations
 from planner.programs.proofs import refusal
 from planner.solvers.proving import Word
 from planner.solvers.solution import Stop
+from planner.specs.certificates import Outcome, Proof
 
 LET_PASS = 1e-6
 """Excess of a row that an answer may have, as a share of its largest term: what is read off it is

@@ -13,7 +13,6 @@ from dataclasses import replace
 import highspy  # type: ignore[import-untyped]
 import numpy as np
 
-from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram, safe_bound
@@ -23,6 +22,7 @@ from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.mixed.highs import highs_lp
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
+from planner.specs.certificates import Proof
 
 
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:

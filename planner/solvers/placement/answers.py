@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from planner.certificates import Outcome, Proof
 from planner.errors import SolverError
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.programs.placement import (
@@ -19,6 +18,7 @@ from planner.programs.placement import (
 )
 from planner.programs.proofs import refusal
 from planner.solvers.proving import Proved, Word
+from planner.specs.certificates import Outcome, Proof
 
 PlacementSolution = Proved[Counts]
 """What provers say of a program; its objective is to be minimised, so a share counts negative."""

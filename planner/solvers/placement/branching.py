@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.certificates import Outcome, Proof
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.programs.placement import (
     Counts,
@@ -38,6 +37,7 @@ from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import Vertices
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Stop
+from planner.specs.certificates import Outcome, Proof
 
 MOST_ENTRIES = 200_000
 """Uses of resources of a program that branches are tried on."""

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from planner.certificates import Proof
 from planner.errors import SolverError
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram, most_copies
@@ -19,6 +18,7 @@ from planner.solvers.answers import Clock
 from planner.solvers.placement.answers import judged
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
+from planner.specs.certificates import Proof
 
 MOST_CHOICES = 2_000_000
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
 from planner.programs.placement import (
     Counts,
@@ -20,6 +19,7 @@ from planner.programs.proofs import MULTIPLIERS
 from planner.programs.relaxation import even_bound
 from planner.solvers.answers import Clock
 from planner.solvers.proving import Word
+from planner.specs.certificates import Proof
 
 
 def at_even_prices(program: PlacementProgram) -> Word[Counts]:

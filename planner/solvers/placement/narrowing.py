@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from ortools.sat.python import cp_model
 
-from planner.certificates import Outcome, Proof
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import (
     Counts,
@@ -36,6 +35,7 @@ from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Stop, relative_gap
+from planner.specs.certificates import Outcome, Proof
 
 FIRST_COLUMNS = 300
 """Columns that the first choice is made among; doubled while there is none."""

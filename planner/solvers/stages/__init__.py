@@ -16,7 +16,6 @@ from functools import partial
 
 import numpy as np
 
-from planner.certificates import Proof
 from planner.equations.arrays import FloatArray
 from planner.errors import OutOfTimeError, SolverError
 from planner.programs.mixed import MixedProgram
@@ -36,6 +35,7 @@ from planner.programs.stages import (
 )
 from planner.solvers.proving import Proved, Prover, Word, prove
 from planner.solvers.solution import Effort, Status
+from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 STAGE_SOLVERS = ("highs", "cpsat", "exhaustive")

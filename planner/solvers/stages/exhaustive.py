@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from planner.certificates import Proof
 from planner.errors import SolverError
 from planner.programs.proofs import ENUMERATION
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
 from planner.solvers.answers import Clock
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
+from planner.specs.certificates import Proof
 
 MOST_CUTS = 5_000_000
 

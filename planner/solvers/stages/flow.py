@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.deadlines import check
 from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
+from planner.running.deadlines import check
 
 AT_ONCE = 1 << 12
 """Columns after which somebody looks at the clock."""

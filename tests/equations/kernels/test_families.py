@@ -5,9 +5,9 @@ import inspect
 import numpy as np
 import pytest
 
-from planner.calibration.kernel_files import load_kernels
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import arguments_of
+from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs.places import Kind, files
 
 RATES = {"peak_flop_per_s": 1e15, "hbm_bytes_per_s": 3e12}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from planner.calibration.kernel_files import kernel_table
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding

@@ -6,7 +6,7 @@ import pytest
 
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import predict
+from planner.runtimes.predicting import predict
 from planner.specs.ledger import recording
 from planner.specs.reading import load_architecture
 from planner.specs.served_formats import ServedFormats

@@ -15,7 +15,7 @@ from functools import cache
 import pytest
 
 from planner.estimates.economics.request import Drafting, EconomicsRequest, Served
-from planner.planning import decide
+from planner.planning.plans import decide
 from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.runtimes.candidates import Among

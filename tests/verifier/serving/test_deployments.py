@@ -11,8 +11,8 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.serving import Traffic
-from planner.predicting import Speculating, predict
-from planner.predictions import Prediction
+from planner.results.predictions import Prediction
+from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.serving.drafts import draft_of

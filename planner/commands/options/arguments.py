@@ -1,0 +1,205 @@
+"""argv, freed of what no option can mean.
+
+A parser stops at the first thing that it does not know. Here every such thing becomes a
+`Problem`, and what is left parses: so one message names them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from planner.commands.options.written import (
+    REPEATED,
+    REPEATED_BY,
+    WORDS,
+    WrittenPlan,
+    flags,
+    valued,
+)
+from planner.commands.options.written import SURVEYS as OF_PLAN
+from planner.commands.options.written_experts import WrittenExperts
+from planner.commands.options.written_placements import WrittenPlacement, WrittenRepair
+from planner.commands.options.written_stages import WrittenLayers, WrittenStages
+from planner.commands.options.written_verifications import WrittenVerification
+from planner.errors import Problem, RequestError
+from planner.quantities import limited
+
+COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
+"""Commands that take a name, and their options, which take no value."""
+SURVEYS: dict[str, type] = {
+    **OF_PLAN,
+    "experts": WrittenExperts,
+    "stages": WrittenStages,
+    "layers": WrittenLayers,
+    "place": WrittenPlacement,
+    "repair": WrittenRepair,
+    "verify": WrittenVerification,
+}
+"""Commands that take options, their own or those of `plan` and more."""
+STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
+
+_EXAMPLES = {
+    **{one.option: one.example for one in limited()},
+    "--time-limit": "10s",
+    "--max-quality-loss": "1%",
+    "--tp": "8",
+    "--pp": "2",
+    "--ep": "8",
+    "--dp": "2",
+    "--layout": "decode=WS2D",
+    "--batch": "1:1024",
+    "--max-rent": "'$500/h'",
+    "--replicas": "4",
+    "--state": "state.toml",
+    "--weights": "bf16,int8",
+    "--gap": "1%",
+}
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Arguments:
+    """What argv says.
+
+    Args:
+        tokens: what parses.
+        problems: what does not.
+        hints: what was probably meant.
+    """
+
+    tokens: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+    def collect(self, call: Callable[[], _T]) -> _T | None:
+        """The result of a call; or None, and its problems among those found."""
+        try:
+            return call()
+        except RequestError as error:
+            self.problems += error.problems
+            self.hints += filter(None, (error.hint,))
+            return None
+
+    def check(self) -> None:
+        """Go on only if nothing is wrong.
+
+        Raises:
+            RequestError: with all problems.
+        """
+        if self.problems:
+            raise RequestError(self.problems, hint="\n".join(self.hints))
+
+
+def tidy(argv: list[str]) -> Arguments:
+    """Split argv into what parses and what is wrong with the rest.
+
+    >>> tidy(["--batch", "8", "--fast"]).tokens
+    ['--batch=8']
+    """
+    if argv and argv[0] in COMMANDS:
+        return _command(argv)
+    if argv and argv[0] in SURVEYS:
+        return _options(argv[1:], SURVEYS[argv[0]], command=argv[0])
+    return _options(argv, WrittenPlan)
+
+
+def _command(argv: list[str]) -> Arguments:
+    """`plan models [NAME]`: one word at most, beside the command's options."""
+    said = Arguments(tokens=argv[:1])
+    command = f"plan {argv[0]}"
+    for token in argv[1:]:
+        if token in (*STANDING, *COMMANDS[argv[0]]):
+            said.tokens.append(token)
+        elif token.startswith("-"):
+            said.problems.append(Problem(where=token, fact=f"is no option of `{command}`"))
+        elif any(not word.startswith("-") for word in said.tokens[1:]):
+            said.problems.append(Problem(where=token, fact=f"`{command}` takes one name"))
+        else:
+            said.tokens.append(token)
+    return said
+
+
+def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
+    """The options of `plan`, or of a command that takes options too."""
+    said = Arguments(tokens=[command] if command else [])
+    with_value, without = valued(written), (*flags(written), *STANDING)
+    seen: set[str] = set()
+    repeated = REPEATED | REPEATED_BY.get(command, frozenset())
+    rest = list(reversed(argv))
+    while rest:
+        token = rest.pop()
+        name, equals, value = token.partition("=")
+        if name in without:
+            _flag(said, token, has_value=bool(equals))
+        elif name in with_value:
+            if not equals and rest and not _is_option(rest[-1]):
+                value, equals = rest.pop(), "="
+            _valued(said, name, value if equals else None, seen - repeated)
+            seen.add(name)
+        elif token.startswith("-") and token != "-":
+            if not equals and rest and not _is_option(rest[-1]):
+                value = rest.pop()
+            _unknown_option(said, name, value, known=(*with_value, *without))
+        elif command in WORDS:
+            _valued(said, WORDS[command], token, seen - repeated)
+            seen.add(WORDS[command])
+        else:
+            _stray(said, token, is_first=not command and len(rest) + 1 == len(argv))
+    return said
+
+
+def _is_option(token: str) -> bool:
+    """Whether a token begins an option; `-5ms` and `-$2` are values, though wrong ones."""
+    return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
+
+
+def _flag(said: Arguments, token: str, *, has_value: bool) -> None:
+    if has_value:
+        said.problems.append(Problem(where=token, fact="takes no value"))
+    else:
+        said.tokens.append(token)
+
+
+def _valued(said: Arguments, name: str, value: str | None, seen: set[str]) -> None:
+    if value is None:
+        example = _EXAMPLES.get(name)
+        remedy = f"write `{name} {example}`" if example else ""
+        said.problems.append(Problem(where=name, fact="has no value", remedy=remedy))
+    elif name in seen:
+        said.problems.append(Problem(where=name, value=value, fact="is given twice"))
+    else:
+        said.tokens.append(f"{name}={value}")
+
+
+def _unknown_option(said: Arguments, name: str, value: str, *, known: tuple[str, ...]) -> None:
+    near = _closest(name, known)
+    remedy = f"did you mean `{near}`?" if near else ""
+    said.problems.append(Problem(where=name, value=value, fact="no such option", remedy=remedy))
+    if not near:
+        command = " ".join(["plan", *(word for word in said.tokens[:1] if word in SURVEYS)])
+        said.hints.append(f"`{command} --help` lists the options")
+
+
+def _stray(said: Arguments, word: str, *, is_first: bool) -> None:
+    if not is_first:
+        said.problems.append(Problem(where=word, fact="belongs to no option"))
+        return
+    near = _closest(word, (*COMMANDS, *SURVEYS, "help"))
+    meant = "plan --help" if near == "help" else f"plan {near}"
+    remedy = f"did you mean `{meant}`?" if near else ""
+    said.problems.append(Problem(where=word, fact="no such command", remedy=remedy))
+    if not near:
+        said.hints.append("`plan --help` shows what `plan` understands")
+
+
+def _closest(word: str, known: tuple[str, ...]) -> str:
+    begun = [name for name in known if name.startswith(word)]
+    if len(begun) == 1:
+        return begun[0]
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.7)), "")

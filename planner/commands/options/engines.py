@@ -1,0 +1,117 @@
+"""Options of plans for an engine, from text to the arguments of `plan_engine`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.counts import batches
+from planner.commands.options.reading import Faults, one_of, read, read_pool
+from planner.commands.options.written import WrittenPlan, option
+from planner.errors import Problem
+from planner.estimates.serving.drafting import KINDS
+from planner.estimates.serving.operations import KNOWN_FORMATS
+from planner.specs.engine_request import (
+    ACCEPTANCE,
+    LOOKAHEADS,
+    OVERLAPS,
+    PREFERENCES,
+    AskedDrafting,
+)
+from planner.units import UnitError, parse
+
+MEANINGLESS = {
+    "memory": "is a choice of `--engine erdil2025` only",
+    "speculation": "engines score what they draft and one more token",
+    "layout": "engines have one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`",
+    "prefill": "engines read prompts between decode passes: `--chunk` says how much at once",
+    "prefill_batch": "engines read prompts between decode passes: `--chunk` says how much at once",
+    "allow_formats": "name them with `--weights` and `--kv`",
+}
+"""Options that an engine's plan cannot take, and why."""
+
+
+def unfit(written: WrittenPlan) -> list[Problem]:
+    """Options of other plans."""
+    usual = WrittenPlan()
+    problems = []
+    for name, fact in MEANINGLESS.items():
+        value = getattr(written, name)
+        if value != getattr(usual, name):
+            shown = ",".join(value) if isinstance(value, tuple) else value
+            remedy = "leave it out, or `--engine`"
+            problems.append(Problem(where=option(name), value=shown, fact=fact, remedy=remedy))
+    return problems
+
+
+def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, dict[str, Any]]:
+    """Rent of a device, if it is asked for, and the arguments of `plan_engine`."""
+    usual = WrittenPlan()
+    faults = Faults()
+
+    def share(text: str) -> float:
+        value = parse(text, "1", example="90%", allow_zero=True)
+        if value >= 1.0:
+            raise UnitError(text, "is not below 1", "write `90%` or `0.9`")
+        return value
+
+    def formats(name: str, listed: tuple[str, ...]) -> tuple[str, ...] | None:
+        known = one_of("number format", KNOWN_FORMATS)
+        return (
+            tuple(filter(None, (faults.read(name, word, known) for word in _words(listed)))) or None
+        )
+
+    # formats of kernels are more than those of the planner's own models
+    rest = replace(written, **{name: getattr(usual, name) for name in (*MEANINGLESS, *_OWN)})
+    asked, problems = read(rest)
+    price, _, pool_problems = read_pool(rest)
+    keywords = {
+        "workload": asked.workload,
+        "targets": asked.targets,
+        "weights_formats": formats("--weights", written.weights),
+        "kv_formats": formats("--kv", written.kv),
+        "batches": None if written.batch == usual.batch else asked.batches,
+        "chunks": faults.read("--chunk", written.chunk, batches),
+        "hit_fraction": faults.read("--hit-rate", written.hit_rate, share) or 0.0,
+        "objective": asked.objective,
+        "confidence": faults.read("--confidence", written.confidence, share) or 0.0,
+        "prefer": faults.read("--prefer", written.prefer, one_of("preference", PREFERENCES))
+        or PREFERENCES[0],
+        "options": asked.options,
+        "drafting": _drafting(written, faults),
+        "overlaps": _words(written.overlap) or OVERLAPS[:1],
+    }
+    found.problems += [*problems, *pool_problems, *faults.problems]
+    return price, keywords
+
+
+def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:
+    """Drafts that a deployment may use; their options mean nothing without one."""
+    acceptance = faults.read("--acceptance", written.acceptance, lambda text: parse(text, "1"))
+    lookaheads = faults.read("--lookahead", written.lookahead, batches)
+    kind = faults.read("--draft", written.draft, one_of("drafter of an engine", KINDS))
+    if written.draft is None:
+        fact, remedy = "means nothing without `--draft`", "write `--draft eagle`"
+        faults.problems += [
+            Problem(where=where, value=value, fact=fact, remedy=remedy)
+            for where, value in (
+                ("--acceptance", written.acceptance),
+                ("--lookahead", written.lookahead),
+            )
+            if value is not None
+        ]
+        return None
+    return AskedDrafting(
+        kind=kind or KINDS[0],
+        acceptance=ACCEPTANCE if acceptance is None else acceptance,
+        lookaheads=lookaheads or LOOKAHEADS,
+    )
+
+
+_OWN = ("weights", "kv", "draft", "acceptance", "lookahead")
+"""Options that mean something else to engines."""
+
+
+def _words(listed: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.strip() for text in listed for word in text.split(","))

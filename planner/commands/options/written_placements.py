@@ -1,0 +1,195 @@
+"""Every option of `plan place` and `plan repair`, as text."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
+
+from cyclopts import Parameter
+
+from planner.commands.options.groups import OUTPUT, SEARCH, SERVE, SOLVER, TARGETS, flag, text
+from planner.specs.defaults import DEFAULT_WORKLOAD
+
+T = TypeVar("T", bound=type)
+
+DEFAULT = re.compile(r"; default: .*\.$|\.$", flags=re.DOTALL)
+"""The end of what an option says, with what it is by default."""
+
+SAID_ALWAYS = (
+    "state",
+    "align",
+    "keep_program",
+    "time_limit",
+    "ranks",
+    "html",
+    "svg",
+    "json",
+    "quiet",
+)
+"""Options that are of one answer, and never as before."""
+
+
+def as_before(written: T) -> T:
+    """A record of options whose inherited ones say nothing by default: what they say is kept."""
+    (above,) = written.__bases__
+    inherited = {field.name for field in dataclasses.fields(above)} - {*SAID_ALWAYS}
+    hints = get_type_hints(written, include_extras=True)
+    fields: list[tuple[str, Any, Any]] = []
+    for field in dataclasses.fields(written):
+        hint, default = hints[field.name], field.default
+        if field.name in inherited:
+            (parameter,) = hint.__metadata__
+            words = DEFAULT.sub("; default: as before.", parameter.help)
+            hint = Annotated[hint.__origin__, Parameter.combine(parameter, Parameter(help=words))]
+            default = () if isinstance(default, tuple) else None
+        fields.append((field.name, hint, dataclasses.field(default=default)))
+    made: Any = dataclasses.make_dataclass(
+        written.__name__, fields, bases=(written,), frozen=True, slots=True, kw_only=True
+    )
+    made.__doc__, made.__module__ = written.__doc__, written.__module__
+    return cast("T", made)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPlacement:
+    """Options of `plan place`."""
+
+    model: Annotated[
+        tuple[str, ...], text(SERVE, "NAME|FILE", "Model to serve; again for each further one.")
+    ] = ()
+    topology: Annotated[
+        str | None,
+        text(
+            SERVE,
+            "NAME|FILE",
+            "Servers, a fabric of leaves, or a torus; default: h100-fat-tree-x64.",
+        ),
+    ] = None
+    engine: Annotated[
+        tuple[str, ...],
+        text(
+            SERVE,
+            "NAMES",
+            "vllm, sglang, trtllm: by measured kernels; or roofline; several: the best for each "
+            "replica; default: roofline.",
+        ),
+    ] = ()
+    state: Annotated[
+        str | None, text(SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
+    ] = None
+    input: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request reads.")] = str(
+        DEFAULT_WORKLOAD.n_input_tokens
+    )
+    output: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request writes.")] = str(
+        DEFAULT_WORKLOAD.n_output_tokens
+    )
+
+    demand: Annotated[
+        tuple[str, ...],
+        text(TARGETS, "RATE", "Output tokens to serve: 20000tok/s, of several MODEL=RATE."),
+    ] = ()
+    rate: Annotated[
+        tuple[str, ...],
+        text(
+            TARGETS,
+            "RATE",
+            "Requests to serve, on average: 8req/s, of several MODEL=RATE; in place of --demand.",
+        ),
+    ] = ()
+    replicas: Annotated[
+        tuple[str, ...],
+        text(TARGETS, "N", "Exactly so many replicas; of several models MODEL=N."),
+    ] = ()
+    latency_target: Annotated[
+        str | None, text(TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
+    ] = None
+    ttft_target: Annotated[
+        str | None, text(TARGETS, "TIME", "Longest time to the first token, like 1s.")
+    ] = None
+    min_batch: Annotated[str | None, text(TARGETS, "N", "Fewest sequences decoded together.")] = (
+        None
+    )
+    max_devices: Annotated[str | None, text(TARGETS, "N", "Most devices of all replicas.")] = None
+    max_rent: Annotated[
+        str | None, text(TARGETS, "PRICE", "Most rent of all replicas, like '$500/h'.")
+    ] = None
+    max_quality_loss: Annotated[
+        str | None,
+        text(TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
+    ] = None
+
+    objective: Annotated[
+        str | None,
+        text(
+            SEARCH,
+            "WHAT",
+            "throughput, share (of the demand served worst), rent, devices or latency; default: "
+            "rent where every model has a demand, else throughput.",
+        ),
+    ] = None
+    replica_devices: Annotated[
+        str | None,
+        text(SEARCH, "N", "Most devices of one replica; default: 64, none on a torus."),
+    ] = None
+    align: Annotated[
+        bool, flag(SEARCH, "Start slices of a torus at its cubes only: fewer places to try.")
+    ] = False
+    weights: Annotated[
+        tuple[str, ...],
+        text(
+            SEARCH,
+            "FORMATS",
+            "Weights formats to choose from, like bf16,int8; default: as published.",
+        ),
+    ] = ()
+    kv: Annotated[
+        tuple[str, ...],
+        text(SEARCH, "FORMATS", "KV cache formats to choose from; default: as published."),
+    ] = ()
+    batch: Annotated[
+        str | None,
+        text(SEARCH, "BATCHES", "Decode batches to choose from: up to 64, or 16:128:8. [1024]"),
+    ] = None
+
+    solver: Annotated[str | None, text(SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
+    time_limit: Annotated[
+        str | None, text(SOLVER, "TIME", "Stop after this, with the best so far, like 10s.")
+    ] = None
+    gap: Annotated[
+        str | None,
+        text(SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%."),
+    ] = "0"
+    threads: Annotated[str | None, text(SOLVER, "N", "Threads of the solver.")] = "1"
+    seed: Annotated[str | None, text(SOLVER, "N", "Seed of the solver.")] = "0"
+    proof: Annotated[
+        str | None,
+        text(SOLVER, "HOW", "two: nothing is called optimal on one solver's word; or one."),
+    ] = "two"
+    keep_program: Annotated[
+        str | None,
+        text(SOLVER, "FILE", "Leave the program as MPS: that on which provers disagree, if any."),
+    ] = None
+
+    ranks: Annotated[bool, flag(OUTPUT, "Print every rank and its device.")] = False
+    html: Annotated[str | None, text(OUTPUT, "FILE", "Write a page with a drawing of it.")] = None
+    svg: Annotated[str | None, text(OUTPUT, "FILE", "Write the drawing alone.")] = None
+    json: Annotated[bool, flag(OUTPUT, "Print it as JSON, in SI units.")] = False
+    quiet: Annotated[bool, flag(OUTPUT, "Print it in one line.")] = False
+
+
+@as_before
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRepair(WrittenPlacement):
+    """Options of `plan repair`: what stands, what may be lost, and those of `plan place`.
+
+    The latter change what the standing placement was asked for; None leaves it as it was.
+    """
+
+    placement: Annotated[
+        str | None, text(SERVE, "FILE", "What stands: the JSON of `plan place` or `plan repair`.")
+    ] = None
+    loss: Annotated[
+        str, text(TARGETS, "FRACTION", "Most of the objective to lose for fewer bytes.")
+    ] = "0"

@@ -1,0 +1,182 @@
+"""Constants from rows: robust least squares of log(predicted / measured), judged on rows left out.
+
+The sum of soft-L1 losses is minimised by `scipy.optimize.least_squares` inside the bounds that
+physics sets. Nothing is drawn at random: the same rows give the same constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.families import Family
+from planner.errors import Problem, RequestError
+from planner.estimates.calibration.tables import Measured
+
+MOST_ROWS = 3_000
+"""Rows that one fit looks at; of longer tables it takes every second, third, …"""
+
+LOSS_SCALE = 0.1
+"""Errors of ten percent count half by their square, half by their size."""
+
+SIMPLER_UNLESS = 0.97
+"""A form with more constants has to bring the left-out error below this share of the other's."""
+
+FEWEST_FOR_HALVES = 12
+"""Of fewer rows each is left out alone, not one half of them."""
+
+_STARTS: tuple[Mapping[str, float], ...] = ({}, {"exponent": 1.5}, {"exponent": 8.0})
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Of |predicted / measured − 1| over rows [1]."""
+
+    n_rows: int
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A family's constants for one format, and what they are worth.
+
+    Args:
+        table: the rows.
+        form: which of the family's forms describes rows best that it did not see.
+        constants: keywords of the family's function.
+        inside: errors on the rows fitted.
+        outside: errors on shapes, or rows, that a fit on the others did not see.
+        left_out: `shapes` or `rows`.
+        predicted_s: of each row [s].
+    """
+
+    table: Measured
+    form: str
+    constants: Mapping[str, float]
+    inside: Errors
+    outside: Errors
+    left_out: str
+    predicted_s: FloatArray
+
+
+def fit(table: Measured, rates: Mapping[str, float], *, n_sms: int = 0) -> Fitted:
+    """Fit every form of a family, and keep the best.
+
+    Args:
+        table: rows that physics allows.
+        rates: of the device.
+        n_sms: multiprocessors; forms that count tiles are tried only if it is known.
+
+    Raises:
+        RequestError: scipy is not installed.
+    """
+    family = FAMILIES[table.family]
+    folds, left_out = _folds(family, table)
+    best: tuple[float, str, FloatArray] | None = None
+    for form in _forms(family, n_sms, table.n_rows):
+        unseen = np.empty(table.n_rows)
+        for fold in range(int(folds.max()) + 1):
+            constants = fit_form(table.taking(folds != fold), form, rates, n_sms=n_sms)
+            rest = table.taking(folds == fold)
+            unseen[folds == fold] = family.seconds(rest.columns, rates, constants)
+        score = float(np.mean(np.abs(np.log(unseen / table.measured_s))))
+        if best is None or score < SIMPLER_UNLESS * best[0]:
+            best = score, form, unseen
+    assert best is not None
+    _, form, unseen = best
+    constants = fit_form(table, form, rates, n_sms=n_sms)
+    predicted = np.asarray(family.seconds(table.columns, rates, constants))
+    return Fitted(
+        table=table,
+        form=form,
+        constants=constants,
+        inside=errors(predicted, table.measured_s),
+        outside=errors(unseen, table.measured_s),
+        left_out=left_out,
+        predicted_s=predicted,
+    )
+
+
+def fit_form(
+    table: Measured, form: str, rates: Mapping[str, float], *, n_sms: int = 0
+) -> dict[str, float]:
+    """Constants of one form."""
+    family = FAMILIES[table.family]
+    names = family.forms[form]
+    tiles = {"n_sms": float(n_sms)} if counts_tiles(family, form) else {}
+    fixed = {**family.completing, **tiles}
+    rows = table.taking(np.unique(np.linspace(0, table.n_rows - 1, MOST_ROWS).astype(int)))
+    least_squares = _solver()
+    bounds = [family.parameter(name) for name in names]
+    scale = np.array([one.start for one in bounds])
+    low = np.array([one.low for one in bounds]) / scale
+    high = np.array([one.high for one in bounds]) / scale
+
+    def residuals(unit: FloatArray) -> FloatArray:
+        constants = dict(zip(names, (unit * scale).tolist(), strict=True))
+        return np.log(family.seconds(rows.columns, rates, {**constants, **fixed}) / rows.measured_s)
+
+    answers = [
+        least_squares(
+            residuals,
+            np.clip([start.get(one.name, one.start) / one.start for one in bounds], low, high),
+            bounds=(low, high),
+            loss="soft_l1",
+            f_scale=LOSS_SCALE,
+        )
+        for start in _STARTS
+        if not start or start.keys() & set(names)
+    ]
+    best = min(answers, key=lambda answer: float(answer.cost))
+    found = dict(zip(names, (best.x * scale).tolist(), strict=True))
+    return {**{name: float(f"{value:.{_DIGITS}g}") for name, value in found.items()}, **fixed}
+
+
+def errors(predicted_s: FloatArray, measured_s: FloatArray) -> Errors:
+    """How far predictions are off."""
+    off = np.abs(predicted_s / measured_s - 1)
+    return Errors(n_rows=len(off), median=float(np.median(off)), p90=float(np.percentile(off, 90)))
+
+
+def counts_tiles(family: Family, form: str) -> bool:
+    """Whether a form needs to know the number of multiprocessors."""
+    return "prologue_k" in family.forms[form]
+
+
+def fewest_rows(family: Family) -> int:
+    """Rows that the simplest form of a family can be fitted to and still be judged."""
+    return min(map(len, family.forms.values())) + 1
+
+
+def _forms(family: Family, n_sms: int, n_rows: int) -> Iterator[str]:
+    for form, names in family.forms.items():
+        if len(names) < n_rows and (n_sms or not counts_tiles(family, form)):
+            yield form
+
+
+def _folds(family: Family, table: Measured) -> tuple[IntArray, str]:
+    """Two halves of the rows, shapes whole; rows by themselves where there are too few of them."""
+    if table.n_rows < FEWEST_FOR_HALVES:
+        return np.arange(table.n_rows), "rows"
+    shapes = np.stack([table.columns[name] for name in family.shape], axis=1)
+    _, index = np.unique(shapes, axis=0, return_inverse=True)
+    if index.max() >= 3:
+        return np.asarray(index.reshape(-1) % 2), "shapes"
+    return np.arange(table.n_rows) % 2, "rows"
+
+
+def _solver() -> Callable[..., Any]:
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        remedy = "`pip install 'llm-serving-planner[calibrate]'`"
+        fact = "needs the package scipy"
+        raise RequestError([Problem(where="plan calibrate", fact=fact, remedy=remedy)]) from None
+    return least_squares  # type: ignore[no-any-return]

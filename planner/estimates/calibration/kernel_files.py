@@ -1,0 +1,236 @@
+"""Load kernel tables from TOML files, and put those of a device together.
+
+A device that no one measured has the kernels of `kernels/assumed.toml`, whose errors are wide.
+Every fault of a file is told at once: unknown families, formats and constants, constants that are
+missing or that no kernel has, beside what `specs.schemas` checks of any file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.block_families import BLOCKS
+from planner.errors import Problem, SpecError
+from planner.estimates.calibration.kernel_schemas import KernelFile, kernel_problems
+from planner.specs.arguments import arguments_checked
+from planner.specs.engine_files import misnamed
+from planner.specs.faults import validate
+from planner.specs.finding import Found, find
+from planner.specs.kernels import Fit, Kernel, KernelTable
+from planner.specs.ledger import remark
+from planner.specs.patterns import name_of
+from planner.specs.places import Kind, files, shipped_as, shown_path
+from planner.specs.provenance import Provenance
+from planner.specs.tables import read_table, value_at
+from planner.specs.values import did_you_mean
+
+ASSUMED = "assumed"
+"""Name of the table of those devices and families that were not measured."""
+
+NEEDED = tuple(name for name in FAMILIES if name not in {one.name for one in BLOCKS})
+"""Families that passes are timed by; every device has them, if only assumed."""
+
+
+@arguments_checked()
+def load_kernels(name_or_path: str, *, asked_by: str = "kernels") -> KernelTable:
+    """Load one kernel file, as it stands.
+
+    Args:
+        name_or_path: a name such as `h20-deepgemm`, or the path of a file.
+        asked_by: what named it, for messages.
+
+    Raises:
+        SpecError: there is no such file, or it has faults; all are listed.
+    """
+    return _table(find(Kind.KERNELS, name_or_path, asked_by=asked_by))
+
+
+def kernel_table(device: str, engine: str) -> KernelTable:
+    """The kernels of a device under an engine, complete.
+
+    What the engine's own table lacks is taken from the device's other tables, then from what is
+    assumed of any device. Each kernel says so by its source. Of several tables of one engine those
+    of the user come first.
+
+    Args:
+        device: name of a device.
+        engine: name of an engine.
+
+    Raises:
+        SpecError: a file that is needed has faults; all are listed.
+    """
+    found = [_found(path) for path in _files_of(device)]
+    loaded = _loaded(found)
+    tables = sorted(loaded, key=lambda one: (one.engine != engine, one.engine))
+    assumed = load_kernels(ASSUMED)
+    kernels: dict[tuple[str, str], Kernel] = {}
+    for one in reversed(tables):  # the engine's own comes last, and stands
+        kernels |= one.kernels
+    _remark_idle(zip(found, loaded, strict=True), kernels, engine)
+    known = {family for family, _ in kernels}
+    kernels |= {key: one for key, one in assumed.kernels.items() if key[0] not in known}
+    lacking = [name for name in NEEDED if name not in {family for family, _ in kernels}]
+    if lacking:
+        raise SpecError(list(_lacking(lacking)))
+    rivals: dict[str, dict[tuple[str, str], Kernel]] = {}
+    for one in reversed(tables):
+        if one.engine != engine:
+            rivals.setdefault(one.engine, {}).update(one.kernels)
+    own = tables[0] if tables and tables[0].engine == engine else None
+    return KernelTable(
+        device=device,
+        engine=engine,
+        version=own.version if own else ASSUMED,
+        kernels=kernels,
+        n_sms=next((one.n_sms for one in tables if one.n_sms), 0),
+        provenance=_provenance(kernels),
+        rivals=rivals,
+        measured_by=_measured_by([own] if own else tables),
+    )
+
+
+def _measured_by(tables: Iterable[KernelTable]) -> tuple[str, ...]:
+    """Engines and versions of tables that hold measured kernels, each once."""
+    measured = [one for one in tables if any(k.fit.n_rows for k in one.kernels.values())]
+    return tuple(dict.fromkeys(f"{one.engine} {one.version}" for one in measured))
+
+
+def sms_of(device: str) -> tuple[int, str]:
+    """Multiprocessors of a device and which of its tables says so; 0 and nothing if none does.
+
+    Raises:
+        SpecError: a file of the device has faults; all are listed.
+    """
+    for path in _files_of(device):
+        table = _table(_found(path))
+        if table.n_sms:
+            return table.n_sms, f"the table of {table.engine}"
+    return 0, ""
+
+
+def list_kernels() -> Iterator[KernelTable]:
+    """Every kernel file that can be found, what is assumed included."""
+    for path in files(Kind.KERNELS):
+        yield _table(_found(path))
+
+
+def _files_of(device: str) -> Iterator[Path]:
+    """Files that say that they are of a device; those that ship are named after it.
+
+    A file of the user's that cannot be read may be of any device. It is a fault where its name
+    says that it is of this one, and else is said to be left out.
+    """
+    for path in files(Kind.KERNELS):
+        if shipped_as(path) and not path.stem.startswith(f"{device}-"):
+            continue
+        table, unread = read_table(path, shown_path(path))
+        if unread and path.stem.startswith(device):
+            raise SpecError(unread)
+        for problem in unread:
+            remark(Problem(where=problem.where, fact=f"is left out: it {problem.fact}"))
+        named = value_at(table, "table", "device")
+        if isinstance(named, str) and named == device:
+            yield path
+        elif not shipped_as(path) and isinstance(named, str) and path.stem != ASSUMED:
+            _remark_unknown(named, shown_path(path))
+
+
+def _remark_unknown(device: str, shown: str) -> None:
+    """A table of a device that no file describes is never read: the name may be a slip."""
+    known = [path.stem for path in files(Kind.DEVICE)]
+    if device not in known:
+        fact = "is left out: no device has this name"
+        remedy = did_you_mean(device, known, otherwise="`plan devices` lists them all")
+        remark(Problem(where=shown, key="table.device", value=device, fact=fact, remedy=remedy))
+
+
+def _remark_idle(
+    tables: Iterable[tuple[Found, KernelTable]],
+    taken: Mapping[tuple[str, str], Kernel],
+    engine: str,
+) -> None:
+    """A table of which nothing is taken, of an engine that no file describes, may be a slip."""
+    known = [path.stem for path in files(Kind.ENGINE)]
+    for found, table in tables:
+        is_known = table.engine in (engine, *known) or shipped_as(found.path)
+        if is_known or any(taken[key] is one for key, one in table.kernels.items()):
+            continue
+        fact = f"is no engine that a file describes, and kernels of {engine} win over all of its"
+        remedy = did_you_mean(table.engine, known)
+        remark(
+            Problem(
+                where=found.shown, key="table.engine", value=table.engine, fact=fact, remedy=remedy
+            )
+        )
+
+
+def _loaded(found: list[Found]) -> list[KernelTable]:
+    """Tables in the order of their files; what another file of the user's wins over is remarked."""
+    tables = []
+    first: dict[tuple[str, str, str], Found] = {}
+    for one in found:
+        table = _table(one)
+        tables.append(table)
+        for family, form in table.kernels:
+            winner = first.setdefault((table.engine, family, form), one)
+            if winner is not one and not shipped_as(one.path):
+                fact = f"has no effect beside that of `{winner.shown}`"
+                remark(Problem(where=one.shown, key="kernel", value=f"{family} {form}", fact=fact))
+    return tables
+
+
+def _lacking(families: list[str]) -> Iterator[Problem]:
+    shown = find(Kind.KERNELS, ASSUMED, asked_by="kernels").shown
+    for name in families:
+        fact, remedy = "has no kernel of this family", "copy it from the file that ships"
+        yield Problem(where=shown, key="kernel", value=name, fact=fact, remedy=remedy)
+
+
+def _table(found: Found) -> KernelTable:
+    table, unread = read_table(found.path, found.shown, use=found.use(Kind.KERNELS))
+    file, faults = validate(KernelFile, table, found.shown) if table else (None, [])
+    problems = [*unread, *faults, *misnamed(found, name_of(table, "table"), "table")]
+    problems += kernel_problems(table, found.shown)
+    if file is None or problems:
+        raise SpecError(problems)
+    if not shipped_as(found.path):
+        _remark_unused(file, found.shown)
+    head = file.table
+    kernels = {
+        (one.family, one.format): Kernel(
+            family=one.family,
+            format=one.format,
+            constants=dict(one.constants),
+            fit=Fit(**one.fit.model_dump()),
+        )
+        for one in file.kernel
+    }
+    return KernelTable(
+        device=head.device,
+        engine=head.engine,
+        version=head.version,
+        kernels=kernels,
+        n_sms=head.n_sms.value if head.n_sms else 0,
+        provenance=_provenance(kernels),
+    )
+
+
+def _provenance(kernels: dict[tuple[str, str], Kernel]) -> tuple[Provenance, ...]:
+    return tuple(
+        Provenance(key=f"{family}.{number}", source=one.fit.source)
+        for (family, number), one in kernels.items()
+    )
+
+
+def _found(path: Path) -> Found:
+    return Found(path=path, shown=shown_path(path), name=path.stem)
+
+
+def _remark_unused(file: KernelFile, shown: str) -> None:
+    """Families that files may hold and that no pass is timed by."""
+    for place, one in enumerate(file.kernel):
+        if one.family not in NEEDED:
+            fact = "has no effect: passes are timed by the kernels of its parts"
+            remark(Problem(where=shown, key=f"kernel[{place}]", value=one.family, fact=fact))

@@ -1,0 +1,1 @@
+"""Plans, frontiers, comparisons, audits, explanations, and what verifies a saved answer."""

@@ -1,0 +1,341 @@
+"""Is a running deployment good? Its distance from the frontier, what explains it, what helps.
+
+Somebody serves a model on some devices at a speed per user and a batch, or a utilization. The
+same candidates that a plan chooses from say what the devices could do: at the same speed for
+less, at the same cost faster, and by which single change. Money counts decode only, because
+speed and utilization do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.errors import OutOfTimeError, Problem, RequestError
+from planner.estimates.candidates import machine_of
+from planner.estimates.networks import network_table
+from planner.estimates.observed import Observed, impossible
+from planner.estimates.steps import Machine, peak_of
+from planner.quantities import USD_PER_MTOKEN
+from planner.results import Deployment
+from planner.results.audits import Audit, AuditedChange, Observation
+from planner.running.deadlines import check, timed
+from planner.runtimes.candidates import Aim
+from planner.runtimes.roofline import RooflineCandidates
+from planner.solvers.search import search
+from planner.specs.arguments import arguments_checked, heed
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import (
+    DEFAULT_BATCHES,
+    DEFAULT_WORKLOAD,
+    Request,
+    SolverOptions,
+    Speculation,
+    Targets,
+    among_formats,
+    command_of,
+    make_request,
+)
+from planner.topology.meshes import mesh_table
+
+DEFAULT_OPTIONS = SolverOptions()
+DEVICES, DRAFTS = "another number of devices", "drafts"
+PRICE = "--price"
+_Formats = tuple[tuple[str, ...], tuple[str, ...]]
+"""Formats of weights, and of the cache."""
+OPTIONS = {
+    "allowed_formats": "--allow-formats",
+    "speed_tokens_per_s": "--speed",
+    "utilization_fraction": "--utilization",
+    "n_devices": "--devices",
+    "batch": "--batch",
+    "weights_format": "--weights",
+    "kv_format": "--kv",
+}
+
+
+@arguments_checked(ranges="heeded", options=OPTIONS)
+@timed
+def audit(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    *,
+    speed_tokens_per_s: float,
+    batch: int | None = None,
+    utilization_fraction: float | None = None,
+    weights_format: str | None = None,
+    kv_format: str | None = None,
+    allowed_formats: Sequence[str] | None = None,
+    n_devices: int | None = None,
+    workload: Workload = DEFAULT_WORKLOAD,
+    speculation: Speculation | None = None,
+    options: SolverOptions = DEFAULT_OPTIONS,
+) -> Audit:
+    """Compare a running deployment with what its pool could do.
+
+    Args:
+        model: what is served.
+        cluster: the pool that it is served on.
+        speed_tokens_per_s: output tokens a second that each user sees.
+        batch: sequences decoded together; or else
+        utilization_fraction: model FLOP of decode over the peak of the devices.
+        weights_format: of the weights; the first that the model is published in.
+        kv_format: of the cache; the published one.
+        allowed_formats: that weights and cache may change to, as far as the model is served in
+            them; as it is published where left out.
+        n_devices: devices in use; the whole pool.
+        workload: tokens of a request; they set the context that decode reads.
+        speculation: a draft model to consider as a change.
+        options: how to solve.
+
+    Raises:
+        RequestError: neither batch nor utilization, or both; or what no such devices can do.
+    """
+    used = cluster.n_devices if n_devices is None else n_devices
+    weights = weights_format or next(iter(model.published_weights), "")
+    problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
+    if workload.n_decode_steps < 1:
+        value, fact = str(workload.n_output_tokens), "leaves nothing to decode"
+        problems.append(
+            Problem(where="--output", value=value, fact=fact, remedy="write `2` or more")
+        )
+    request = None
+    try:
+        request = make_request(
+            model,
+            cluster,
+            workload=workload,
+            targets=Targets(),
+            weights_formats=(weights,),
+            kv_formats=(kv_format or model.kv_format,),
+            batches=DEFAULT_BATCHES,
+            prefill_batches=(1,),
+            prefill="latency",
+            objective="cost",
+            options=options,
+            speculation=speculation,
+        )
+    except RequestError as error:
+        problems += error.problems
+    heed(problems)
+    assert request is not None
+    peak = peak_of(cluster.device, weights) * used
+    token_flop = 2.0 * (model.n_active_params_published or model.n_params_published)
+    if batch is None:
+        assert utilization_fraction is not None
+        tokens_per_s = utilization_fraction * peak / token_flop
+        batch = max(1, round(tokens_per_s / speed_tokens_per_s))
+    _check_physics(
+        Observed(
+            model=replace(model, kv_format=kv_format or model.kv_format),
+            cluster=cluster,
+            n_devices=used,
+            weights_format=weights,
+            batch=batch,
+            speed_tokens_per_s=speed_tokens_per_s,
+            n_context_tokens=workload.mean_decode_context,
+            is_share=utilization_fraction is not None,
+        )
+    )
+    tokens_per_s = batch * speed_tokens_per_s
+    seen = Observation(
+        n_devices=used,
+        weights_format=weights,
+        kv_format=kv_format or model.kv_format,
+        batch=batch,
+        tpot_s=1.0 / speed_tokens_per_s,
+        usd_per_token=used * cluster.usd_per_hour / 3600.0 / tokens_per_s,
+        mfu_fraction=tokens_per_s * token_flop / peak,
+    )
+    batches = tuple(sorted({*DEFAULT_BATCHES, batch}))
+    request = replace(request, batches=batches, speculation=None)
+    return _audited(request, seen, speculation, _offered(model, seen, allowed_formats))
+
+
+def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None) -> _Formats:
+    """Formats that changes may take: those that run, and as published or as allowed."""
+    caches: tuple[str, ...]
+    weights, caches = model.published_weights, (model.kv_format,)
+    if allowed is not None:
+        weights, caches = among_formats(model, allowed)
+    return (
+        tuple(dict.fromkeys((seen.weights_format, *weights))),
+        tuple(dict.fromkeys((seen.kv_format, *caches))),
+    )
+
+
+def _problems(
+    speed: float,
+    batch: int | None,
+    utilization: float | None,
+    used: int,
+    cluster: ClusterSpec,
+) -> list[Problem]:
+    problems = []
+    if not (np.isfinite(speed) and speed > 0):
+        problems.append(Problem(where="--speed", value=f"{speed:g}", fact="is not positive"))
+    if (batch is None) == (utilization is None):
+        fact = "and `--utilization` say the same: give one of them"
+        problems.append(Problem(where="--batch", fact=fact))
+    if batch is not None and batch < 1:
+        problems.append(Problem(where="--batch", value=str(batch), fact="is not positive"))
+    if utilization is not None and not 0 < utilization <= 1:
+        fact = "is not a fraction of the peak"
+        problems.append(Problem(where="--utilization", value=f"{utilization:g}", fact=fact))
+    if not 1 <= used <= cluster.n_devices:
+        fact = f"`{cluster.name}` has {cluster.n_devices} devices"
+        problems.append(Problem(where="--devices", value=str(used), fact=fact))
+    return problems
+
+
+def _check_physics(seen: Observed) -> None:
+    problems = impossible(seen)
+    heed(problems)
+
+
+def _audited(
+    request: Request, seen: Observation, speculation: Speculation | None, offered: _Formats
+) -> Audit:
+    """Own layout, equal speed, equal cost, and each change by itself."""
+    pool = machine_of(request.cluster, request.model)
+    own_devices = _only(pool, request, seen.n_devices)
+    at_batch = replace(request, batches=(seen.batch,))
+    possible = _fastest(at_batch, own_devices)
+    equal_speed = _cheapest(request, pool, seen.tpot_s)
+    equal_cost = _fastest(request, pool, usd_per_token=seen.usd_per_token)
+    changes, untried = [], []
+    for name, changed, machine in _changes(request, seen, speculation, offered, pool, own_devices):
+        try:
+            found = _cheapest(changed, machine, seen.tpot_s)
+        except OutOfTimeError:
+            untried.append(name)
+            continue
+        if found is None or (name == DEVICES and found.mesh.n_devices == seen.n_devices):
+            continue
+        if name == DRAFTS and found.draft is None:
+            continue  # it is slower with the draft
+        n_devices = None if machine is pool else seen.n_devices
+        changes.append(
+            AuditedChange(
+                name=_title(name, found),
+                deployment=found,
+                usd_per_token=found.usd_per_decoded_token,
+                command=_command(changed, seen.tpot_s, n_devices),
+            )
+        )
+    return Audit(
+        request=request,
+        observed=seen,
+        possible=possible,
+        equal_speed=equal_speed,
+        equal_cost=equal_cost,
+        changes=tuple(sorted(changes, key=lambda change: change.usd_per_token)),
+        untried=tuple(untried),
+        weights_formats=offered[0],
+        kv_formats=offered[1],
+    )
+
+
+def _changes(
+    request: Request,
+    seen: Observation,
+    speculation: Speculation | None,
+    offered: _Formats,
+    pool: Machine,
+    own: Machine,
+) -> Iterator[tuple[str, Request, Machine]]:
+    """(what changes, the request with it, the machine): one thing at a time."""
+    (formats, caches), at_batch = offered, replace(request, batches=(seen.batch,))
+    yield "the best layout of this batch", at_batch, own
+    yield "another batch", request, own
+    yield DEVICES, request, pool
+    for name in formats:
+        if name != seen.weights_format:
+            yield f"{name} weights", replace(request, weights_formats=(name,)), own
+    for name in caches:
+        if name != seen.kv_format:
+            yield f"{name} KV cache", replace(request, kv_formats=(name,)), own
+    if speculation is not None:
+        drafted = replace(request, speculation=speculation)
+        yield DRAFTS, drafted, own
+    everything = replace(request, weights_formats=formats, kv_formats=caches)
+    yield "all of these", replace(everything, speculation=speculation), pool
+
+
+def _title(name: str, found: Deployment) -> str:
+    """What a change is called; devices and drafts once it is known which."""
+    if name == DEVICES:
+        return f"{found.mesh.n_devices} devices"
+    return f"drafts by {found.draft.model}" if name == DRAFTS and found.draft else name
+
+
+def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
+    """The machine with all meshes of exactly so many devices, long pipelines among them."""
+    meshes = mesh_table(request.cluster, max_stages=request.model.n_layers)
+    meshes = meshes.take(np.flatnonzero(meshes.n_devices == n_devices))
+    return replace(machine, meshes=meshes, network=network_table(meshes, request.cluster.fabric))
+
+
+def _cheapest(request: Request, machine: Machine, tpot_s: float) -> Deployment | None:
+    """Least cost of decoding no slower than observed."""
+    asked = replace(request, targets=Targets(tpot_s=tpot_s))
+    return _solved(asked, machine, objective="decode_cost")
+
+
+def _fastest(
+    request: Request, machine: Machine, *, usd_per_token: float | None = None
+) -> Deployment | None:
+    """Fastest decoding, at no more than a cost."""
+    return _solved(request, machine, objective="latency", usd_per_token=usd_per_token)
+
+
+def _solved(
+    request: Request,
+    machine: Machine,
+    *,
+    objective: str,
+    usd_per_token: float | None = None,
+) -> Deployment | None:
+    """The best deployment, proved; `None` if there is none.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+    """
+    check()
+    candidates = RooflineCandidates(request=request, machine=machine)
+    if len(candidates.table.arms) == 0:
+        return None
+    limits: list[tuple[str, float]] = []
+    if usd_per_token is not None:  # the program's is over all output tokens
+        workload = request.workload
+        share = workload.n_decode_steps / workload.n_output_tokens
+        limits.append(("decode_cost", usd_per_token * share * USD_PER_MTOKEN))
+    aim = Aim(
+        objective=objective,
+        at_most=tuple(limits),
+        tie_breaker="decode_cost" if objective == "latency" else "latency",
+    )
+    found = search(candidates.source(aim), request.options, n_alternatives=0)
+    if not found.solution.status.is_final:  # only the best so far
+        raise found.solution.unsettled()
+    if found.assignment is None:
+        return None
+    deployment = candidates.deployment(found.posed, found.assignment)
+    candidates.checked(deployment)
+    return deployment
+
+
+def _command(request: Request, tpot_s: float, n_devices: int | None) -> str:
+    """The whole plan that a change leads to; a price of the user's own goes with it.
+
+    The time is rounded up in its fourth digit, for people.
+    """
+    digit = 10.0 ** (math.floor(math.log10(tpot_s)) - 3)
+    targets = Targets(tpot_s=math.ceil(tpot_s / digit) * digit, n_devices=n_devices)
+    cluster = request.cluster
+    is_asked = any(value.source == PRICE for value in cluster.provenance)
+    price = {PRICE: f"${cluster.usd_per_hour:.12g}/h"} if is_asked else {}
+    return command_of(replace(request, targets=targets), price)

@@ -1,0 +1,270 @@
+"""Requests that differ in model, pool or weights format only: their plans, their frontiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple, TypeVar
+
+from planner.errors import NoPlanError, OutOfTimeError, RequestError
+from planner.planning.pareto import frontier
+from planner.planning.plans import plan
+from planner.quantities import objective_of
+from planner.report.words import limit_label, limit_text
+from planner.results import AnyPlan, Conflict
+from planner.results.surveys import (
+    Case,
+    Comparison,
+    Curve,
+    Row,
+)
+from planner.running.deadlines import check, timed
+from planner.runtimes.registry import layers_of, shape_of
+from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked, conformed
+from planner.specs.quality import usual_formats
+from planner.specs.records import ClusterSpec, ModelSpec
+from planner.specs.request import among_formats
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.targets import Targets
+from planner.units import show
+
+_T = TypeVar("_T")
+_Keywords = dict[str, Any]
+
+OF_ONE_MODEL = frozenset(
+    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp"}
+)
+"""Options that may suit one model or pool of several and not another."""
+
+OF_ENGINES = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
+"""Likewise where engines are named: engines and kernels differ by device."""
+
+
+@arguments_checked(ranges="later")
+@timed
+def compare(
+    models: Sequence[ModelSpec | Architecture],
+    clusters: Sequence[ClusterSpec],
+    engines: Sequence[str] = (),
+    *,
+    by: str = "",
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    allowed_formats: Sequence[str] | None = None,
+    objective: str = "cost",
+    on_case: Callable[[Case], None] = lambda case: None,
+    **choices: Any,  # noqa: ANN401
+) -> Comparison:
+    """The best plan of every model on every pool under every engine, for the same targets.
+
+    Args:
+        models, clusters, engines: what to serve, on what, and by what; by the usual one where no
+            engine is named.
+        by: what makes a case of its own beside these: `weights`, each format of
+            them; `formats`, each pair of formats of weights and KV cache; or nothing.
+        weights_formats, kv_formats: those to choose from; as published where left out, and all
+            that a model may take where they are set side by side.
+        allowed_formats: those that weights and cache may take, as far as a model is served in
+            them; instead of the other two.
+        objective: what every plan is best in.
+        on_case: called with each case before its plan is sought.
+        choices: the other arguments of `planning.plan`, the same for all.
+
+    Raises:
+        RequestError: no case can be read.
+        NoPlanError: there is one case, and it has no plan.
+        SolverError: an answer failed its verification.
+    """
+    choices = conformed(choices, plan, without=(*OF_CASES, "objective"))
+    formats = _Formats(weights_formats, kv_formats, allowed_formats)
+    cases = list(_cases((models, clusters, engines), by, formats, choices))
+    choices["objective"] = objective
+    answers = answers_of(
+        cases,
+        on_case,
+        lambda one: plan(*one[1], **{**choices, **one[2]}),
+        of_case=OF_ENGINES if engines else OF_ONE_MODEL,
+    )
+    return compared(cases, answers, objective)
+
+
+OF_CASES = ("model", "cluster", "engine", "weights_formats", "kv_formats")
+"""Arguments that each case has for itself."""
+
+
+def compared(
+    cases: Sequence[AskedCase], answers: Sequence[tuple[AnyPlan | None, str]], objective: str
+) -> Comparison:
+    """The plans of cases, or why they have none, set beside the best."""
+    values = [None if found is None else found.certificate.objective for found, _ in answers]
+    known = [value for value in values if value is not None]
+    best = (max if objective_of(objective).is_rate else min)(known, default=None)
+    rows = tuple(
+        Row(case=case[0], plan=found, loss_fraction=_loss(value, best), reason=reason)
+        for case, (found, reason), value in zip(cases, answers, values, strict=True)
+    )
+    return Comparison(
+        objective=objective, rows=rows, best=None if best is None else values.index(best)
+    )
+
+
+@arguments_checked(ranges="later")
+@timed
+def frontiers(
+    models: Sequence[ModelSpec | Architecture],
+    clusters: Sequence[ClusterSpec],
+    engines: Sequence[str] = (),
+    *,
+    by: str = "",
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    allowed_formats: Sequence[str] | None = None,
+    on_case: Callable[[Case], None] = lambda case: None,
+    **choices: Any,  # noqa: ANN401
+) -> tuple[Curve, ...]:
+    """The frontier of every case; see `compare` and `pareto.frontier`."""
+    choices = conformed(choices, frontier, plan, without=(*OF_CASES, "objective", "asked"))
+    formats = _Formats(weights_formats, kv_formats, allowed_formats)
+    cases = list(_cases((models, clusters, engines), by, formats, choices))
+    answers = answers_of(
+        cases,
+        on_case,
+        lambda one: frontier(*one[1], **{**choices, **one[2]}),
+        of_case=OF_ENGINES if engines else OF_ONE_MODEL,
+    )
+    return tuple(
+        Curve(case=case[0], frontier=answer, reason=reason)
+        for case, (answer, reason) in zip(cases, answers, strict=True)
+    )
+
+
+AskedCase = tuple[Case, tuple[Any, ...], _Keywords]
+
+
+class _Formats(NamedTuple):
+    """Formats that are asked for; `None` leaves them to the model."""
+
+    weights: Sequence[str] | None
+    caches: Sequence[str] | None
+    allowed: Sequence[str] | None
+
+    def of(
+        self, model: ModelSpec | Architecture, engine: str, targets: Targets
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Formats of weights and cache that a model may take; of a list, those it can."""
+        if engine not in LAYOUT_RUNTIMES:
+            layers = layers_of(model)
+            weights = tuple(self.weights or usual_formats(layers, targets))
+            return weights, tuple(self.caches or (layers.kv_format,))
+        shape = shape_of(model)
+        if self.allowed is None:
+            weights = tuple(self.weights or shape.weights_formats)
+            return weights, tuple(self.caches or (shape.kv_format,))
+        return allowed_formats(shape, self.allowed, targets, engine)
+
+    @property
+    def are_named(self) -> bool:
+        return bool(self.weights or self.allowed)
+
+
+def allowed_formats(
+    model: ModelSpec, allowed: Sequence[str], targets: Targets, engine: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Formats of weights and cache, of those that are allowed, that a model may take."""
+    weights, caches = among_formats(model, allowed)
+    if targets.quality_loss_fraction is not None:
+        good = usual_formats(model, targets)
+        weights = tuple(name for name in weights if name in good) or weights
+    keeps_usual = engine == ERDIL2025.name  # it has no format of the cache
+    return weights, (model.kv_format,) if keeps_usual else caches
+
+
+_Served = tuple[Sequence[ModelSpec | Architecture], Sequence[ClusterSpec], Sequence[str]]
+
+
+def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> Iterator[AskedCase]:
+    is_free = not by and not formats.are_named  # each request then takes those it may
+    models, clusters, engines = served
+    targets = choices.get("targets") or Targets()
+    for engine, model, cluster in product(engines or (None,), models, clusters):
+        weights, caches = formats.of(model, engine or ROOFLINE.name, targets)
+        parts = [(name,) for name in weights] if by else [weights]
+        halves = [(name,) for name in caches] if by == "formats" else [caches]
+        for chosen, kept in product(parts, halves):
+            case = Case(
+                model=model.name,
+                topology=cluster.name,
+                weights=",".join(chosen) if by or formats.are_named else "",
+                kv=kept[0] if by == "formats" else "",
+                engine=engine or "",
+            )
+            asked: _Keywords = {
+                "weights_formats": None if is_free else chosen,
+                "kv_formats": kept,
+            }
+            if choices.get("variants"):
+                asked["variants"] = [one for one in choices["variants"] if _is_of(one, model)]
+            yield case, (model, cluster, engine), asked
+
+
+def _is_of(variant: ModelSpec | Architecture, model: ModelSpec | Architecture) -> bool:
+    return variant.variant is not None and variant.variant.of == model.name
+
+
+def answers_of(
+    cases: list[AskedCase],
+    on_case: Callable[[Case], None],
+    answer: Callable[[AskedCase], _T],
+    *,
+    of_case: Collection[str] = OF_ONE_MODEL,
+) -> list[tuple[_T | None, str]]:
+    """The answer of each case or the reason that there is none; one that stands alone raises.
+
+    Args:
+        of_case: options whose faults are of a case, and not of the request.
+    """
+    found: list[tuple[_T | None, str]] = []
+    unread: list[RequestError] = []
+    for case in cases:
+        on_case(case[0])
+        try:
+            if found:
+                check()
+            found.append((answer(case), ""))
+        except (NoPlanError, OutOfTimeError, RequestError) as error:
+            if len(cases) == 1 or not _is_of_case(error, of_case):
+                raise
+            unread += [error] if isinstance(error, RequestError) else []
+            found.append((None, _reason(error)))
+    if unread and len(unread) == len(cases):
+        raise unread[0]
+    return found
+
+
+def _is_of_case(error: Exception, of_case: Collection[str]) -> bool:
+    """Whether another case may do better: a fault of the request itself is one of all."""
+    if not isinstance(error, RequestError):
+        return True
+    return all(problem.where in of_case for problem in error.problems)
+
+
+def _reason(error: NoPlanError | OutOfTimeError | RequestError) -> str:
+    """Why a case has no plan, in a few words."""
+    if isinstance(error, RequestError):
+        return "; ".join(f"`{problem.value}`: {problem.fact}" for problem in error.problems)
+    if isinstance(error, OutOfTimeError):
+        return f"no plan within {show(error.time_limit_s, 's')}"
+    conflict = error.conflict
+    assert isinstance(conflict, Conflict)
+    return "; ".join(
+        f"{limit_label(one.name)} {limit_text(one.name, one.asked, one.dimension)} "
+        f"is out of reach: {show(one.reachable, one.dimension)}"
+        for one in conflict.obstacles
+    )
+
+
+def _loss(value: float | None, best: float | None) -> float | None:
+    if value is None or best is None:
+        return None
+    return abs(value - best) / abs(best) if best else 0.0

@@ -1,0 +1,165 @@
+"""Is what an engine runs any good? Its prediction, and the best of the pool beside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import NoPlanError, Problem, RequestError
+from planner.planning.plans import decide
+from planner.results.engines import EngineAudit, EngineDeployment
+from planner.running.deadlines import out_of_time, timed
+from planner.runtimes.candidates import Among
+from planner.runtimes.engine_requests import command_of
+from planner.runtimes.engines import EngineCandidates, engine_candidates
+from planner.specs.architecture import Architecture, Experts
+from planner.specs.arguments import arguments_checked, heed
+from planner.specs.certificates import FEASIBLE
+from planner.specs.engine_files import load_engine
+from planner.specs.engine_request import EngineRequest
+from planner.specs.records import ClusterSpec, Workload
+from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
+from planner.specs.targets import Degrees
+from planner.verifier.engine_plans import judge_engine_audit
+from planner.verifier.findings import refuse
+
+DEFAULT_OPTIONS = SolverOptions()
+OPTIONS = {
+    "engine": "--engine",
+    "speed_tokens_per_s": "--speed",
+    "batch": "--batch",
+    "chunk_tokens": "--chunk",
+    "weights_format": "--weights",
+    "kv_format": "--kv",
+    "hit_fraction": "--hit-rate",
+}
+
+
+@arguments_checked(ranges="heeded", options=OPTIONS)
+@timed
+def audit_engine(
+    model: Architecture,
+    cluster: ClusterSpec,
+    engine: str = "vllm",
+    *,
+    speed_tokens_per_s: float,
+    degrees: Degrees,
+    batch: int,
+    chunk_tokens: int | None = None,
+    weights_format: str | None = None,
+    kv_format: str | None = None,
+    workload: Workload = DEFAULT_WORKLOAD,
+    hit_fraction: float = 0.0,
+    options: SolverOptions = DEFAULT_OPTIONS,
+) -> EngineAudit:
+    """Compare what runs with its prediction, and that with what the pool could do.
+
+    Args:
+        speed_tokens_per_s: output tokens a second that each user sees.
+        degrees: of what runs; those that are not said are 1, or the tensor and data degrees'
+            product of experts where there are several attention ranks.
+        batch: sequences on one attention rank.
+        chunk_tokens: most tokens of a pass; the engine's usual.
+        weights_format, kv_format: as published where left out.
+
+    Raises:
+        RequestError: an amount cannot be, or the engine does not run it so; all are listed.
+        SolverError: an answer failed its verification.
+    """
+    heed(())
+    asked: dict[str, Any] = {
+        "workload": workload,
+        "hit_fraction": hit_fraction,
+        "weights_formats": weights_format and (weights_format,),
+        "kv_formats": kv_format and (kv_format,),
+        "confidence": 0.0,
+        "prefer": "objective",
+        "options": options,
+    }
+    chunk = chunk_tokens or int(load_engine(engine).n_chunk_tokens)
+    (runs,) = engine_candidates(
+        model,
+        cluster,
+        engine,
+        **asked,
+        objective="latency",
+        targets=Targets(degrees=_whole(model, degrees)),
+        batches=(batch,),
+        chunks=(chunk,),
+    )
+    predicted = _predicted(runs)
+    tpot, in_flight = 1.0 / speed_tokens_per_s, batch * predicted.n_data
+    cost = predicted.usd_per_hour / 3600.0 * tpot / in_flight
+    (free,) = engine_candidates(
+        model,
+        cluster,
+        engine,
+        **asked,
+        objective="cost",
+        targets=Targets(),
+        batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
+        chunks=None,
+    )
+    as_fast = _with(free, "cost", Targets(tpot_s=tpot))
+    at_speed = _best(as_fast)
+    same = Targets(n_devices=predicted.n_devices, min_batch=in_flight)
+    audit = EngineAudit(
+        request=free.request,
+        observed_tpot_s=tpot,
+        observed_usd_per_token=cost,
+        predicted=predicted,
+        same_devices=_best(_with(free, "latency", same)),
+        equal_speed=at_speed,
+        equal_cost=_best(_with(free, "latency", Targets(usd_per_token=cost))),
+        command=command_of(model, _rounded(as_fast.request), {}) if at_speed else "",
+    )
+    refuse(judge_engine_audit(audit)[1])
+    return audit
+
+
+def _whole(model: Architecture, degrees: Degrees) -> Degrees:
+    """Every degree of what runs: what is not said is what `plan predict` takes it for."""
+    tensor, data = degrees.tensor or 1, degrees.data or 1
+    routes = any(isinstance(layer.ffn, Experts) for layer in model.layers)
+    expert = degrees.expert or (tensor * data if data > 1 and routes else 1)
+    if degrees.data is None and expert > tensor:
+        data = max(1, expert // tensor)
+    return Degrees(tensor=tensor, pipeline=degrees.pipeline or 1, expert=expert, data=data)
+
+
+def _predicted(runs: EngineCandidates) -> EngineDeployment:
+    found = runs.choices
+    if len(found) == 1:
+        return runs.described(found, 0)
+    fact = f"does not fit the devices by this account, which lets {runs.request.engine} take "
+    fact += f"{found.limit_bytes / 1e9:.3g} GB of each"
+    remedy = "say the degrees, batch and formats that run: `--tp`, `--pp`, `--dp`, `--ep`"
+    raise RequestError([Problem(where="what runs", fact=fact, remedy=remedy)])
+
+
+def _with(free: EngineCandidates, objective: str, targets: Targets) -> EngineCandidates:
+    return replace(free, request=replace(free.request, objective=objective, targets=targets))
+
+
+def _best(candidates: EngineCandidates) -> EngineDeployment | None:
+    """The best deployment, proved; `None` if there is none.
+
+    Raises:
+        OutOfTimeError: time ended before either was known.
+    """
+    try:
+        found = decide(Among(parts=(candidates,)), prefer="objective")
+    except NoPlanError:
+        return None
+    if found.certificate.status == FEASIBLE:
+        raise out_of_time()
+    assert isinstance(found.deployment, EngineDeployment)
+    return found.deployment
+
+
+def _rounded(request: EngineRequest) -> EngineRequest:
+    """The time that is asked for, rounded up in its fourth digit, for people."""
+    tpot = request.targets.tpot_s or 0.0
+    digit = 10.0 ** (math.floor(math.log10(tpot)) - 3)
+    return replace(request, targets=Targets(tpot_s=math.ceil(tpot / digit) * digit))

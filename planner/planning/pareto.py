@@ -1,0 +1,239 @@
+"""`frontier`: from a request to every deployment that is the best for some worth of speed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from planner.errors import NoPlanError, Problem, RequestError, SolverError
+from planner.estimates.economics.request import EconomicsRequest
+from planner.planning.certify import before_search
+from planner.planning.explain import explain
+from planner.planning.plans import plan
+from planner.programs.layout import Assignment, ceiling
+from planner.programs.posed import PosedProgram, joined
+from planner.programs.tradeoff import tradeoff_of
+from planner.quantities import objective_of
+from planner.results import AnyDeployment, AnyRequest
+from planner.results.surveys import (
+    DEFAULT_ALPHA,
+    X_AXES,
+    Y_AXES,
+    Frontier,
+    FrontierPoint,
+    FrontierProof,
+)
+from planner.running.deadlines import out_of_time, timed
+from planner.runtimes.candidates import Aim, Among
+from planner.runtimes.registry import candidates_of, named_runtimes
+from planner.solvers.certify import in_si, screens_of
+from planner.solvers.search import break_ties
+from planner.solvers.solution import Status
+from planner.solvers.tracing import Step, Trace, trace
+from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked, conformed
+from planner.specs.records import ClusterSpec, ModelSpec
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.runtimes import ERDIL2025
+
+NO_TARGETS = Targets()
+DEFAULT_OPTIONS = SolverOptions()
+TOLERANCE = 1e-9
+
+
+@arguments_checked(ranges="later")
+@timed
+def frontier(
+    model: ModelSpec | Architecture,
+    cluster: ClusterSpec,
+    engine: str | Sequence[str] | None = None,
+    *,
+    x: str = "latency",
+    y: str = "cost",
+    alpha: float = DEFAULT_ALPHA,
+    options: SolverOptions = DEFAULT_OPTIONS,
+    targets: Targets = NO_TARGETS,
+    on_points: Callable[[int, int], None] | None = None,
+    **asked: Any,  # noqa: ANN401
+) -> Frontier:
+    """Every deployment that no other is as good as in two quantities, with one proof for all.
+
+    Targets on the two quantities do not cut the frontier: its points say whether they meet
+    them. All other targets hold for every point.
+
+    Args:
+        x: what is kept short, `latency` (TPOT) or `ttft`.
+        y: what is set against it, `cost`, `rent`, `throughput` or `device-throughput`.
+        alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
+        on_points: called with how many points are verified, of how many.
+        model, cluster, engine, targets, options, asked: as `planning.plan` takes them, its
+            objective left out; the gap of the options is not used, nor the preference: each
+            point is the best.
+
+    Raises:
+        RequestError: the request cannot be read; every problem is listed.
+        NoPlanError: nothing satisfies it, whatever the two quantities.
+        OutOfTimeError: the time limit ended before a first point.
+        SolverError: a point failed its verification.
+
+    Source: [Erdil2025] Eq. 45 for the preferred point.
+    """
+    began_s = time.perf_counter()
+    asked = conformed(asked, plan, without=(*OWN, "objective"))
+    problems = _axis_problems((x, y, alpha), named_runtimes(engine))
+    objective = y if y in Y_AXES else "cost"
+    wanted = {**asked, "options": options, "objective": objective}
+    try:
+        told = candidates_of(model, cluster, engine, targets=targets, **wanted)
+    except RequestError as error:
+        raise RequestError([*problems, *error.problems], hint=error.hint) from None
+    if problems:
+        raise RequestError(problems)
+    names = (objective_of(x).name, objective_of(y).name)
+    free, request = told.with_targets(targets.without(*names)), told.parts[0].named
+    search = _Search(free, request, x=x, began_s=began_s)
+    return search.frontier(alpha, on_points)
+
+
+OWN = ("model", "cluster", "engine", "options", "targets")
+"""Arguments of `plan` that `frontier` names itself."""
+
+
+def _axis_problems(axes: tuple[str, str, float], runtimes: Sequence[str]) -> list[Problem]:
+    x, y, alpha = axes
+    problems = [
+        Problem(where=option, value=value, fact="no such axis", remedy=f"one of {', '.join(known)}")
+        for option, value, known in (("--x", x, X_AXES), ("--y", y, Y_AXES))
+        if value not in known
+    ]
+    if not (math.isfinite(alpha) and alpha >= 0):
+        fact = "is not a finite number from 0 on"
+        problems.append(Problem(where="--alpha", value=f"{alpha:g}", fact=fact))
+    if x == "ttft" and ERDIL2025.name in runtimes:
+        fact = "the reference model has no time to first token"
+        problems.append(Problem(where="--x", value=x, fact=fact, remedy="write `--x latency`"))
+    return problems
+
+
+class _Search:
+    """One request on its way to a frontier.
+
+    Args:
+        among: the candidates, without targets on the axes.
+        request: with them.
+    """
+
+    def __init__(self, among: Among, request: AnyRequest, *, x: str, began_s: float) -> None:
+        self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
+        self.among, self.source = among, among.source(Aim(objective=request.objective))
+        self.traced = self._traced()
+        self.posed = self.traced.narrowed.posed
+        self.columns_are_free = not self.posed.program.column_objective.any()
+        self.verified: tuple[str, ...] = ()
+
+    def _traced(self) -> Trace:
+        traced = trace(self.source, self.x, self.request.options)
+        if traced.status is Status.INFEASIBLE:
+            raise NoPlanError(explain(self.among))
+        if not traced.steps:
+            raise out_of_time()
+        return traced
+
+    def frontier(self, alpha: float, on_points: Callable[[int, int], None] | None) -> Frontier:
+        """All points with what proves them."""
+        x, y, first = self.x, self.y, self.among.parts[0]
+        assert not isinstance(self.request, EconomicsRequest)  # it has no names
+        points = self.points(on_points or (lambda done, of: None))
+        return Frontier(
+            request=self.request,
+            x_name=x,
+            y_name=y,
+            x_dimension=objective_of(x).dimension,
+            y_dimension=objective_of(y).dimension,
+            points=points,
+            alpha=alpha,
+            preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
+            proof=self.proof(),
+            provenance=first.provenance,
+            cost_model=first.cost_model,
+        )
+
+    def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
+        """Every point, described and recounted by the verifier."""
+        found = []
+        for step in self.traced.steps:
+            posed, assignment = self._settled(step)
+            deployment = self.among.deployment(posed, assignment)
+            self.verified = self.among.of(posed, assignment).checked(deployment)
+            found.append(self._point(step, deployment))
+            on_points(len(found), len(self.traced.steps))
+        return tuple(found)
+
+    def _settled(self, step: Step) -> tuple[PosedProgram, Assignment]:
+        """Where contexts alone have a price, the least cost per token decides what is free.
+
+        It decides among all columns of the contexts that have this price.
+        """
+        if not self.columns_are_free:
+            return self.posed, step.assignment
+        model, number, price = self.traced.narrowed.prices
+        equal = np.abs(price - step.price) <= ceiling(step.price) - step.price
+        parts = [
+            self.source.of(int(which), number[equal & (model == which)])
+            for which in np.unique(model[equal])
+        ]
+        whole = joined(parts)
+        first = whole.place_of(self.posed, step.assignment)
+        program = tradeoff_of(whole, self.x).within(step.delay)
+        best = break_ties(replace(whole, program=program), first, self.request.options)
+        return whole, best
+
+    def _point(self, step: Step, deployment: AnyDeployment) -> FrontierPoint:
+        of_x, of_y = objective_of(self.x), objective_of(self.y)
+        x, y = of_x.told(deployment), of_y.told(deployment)
+        for name, value, ours in ((self.x, x, step.delay), (self.y, y, step.price)):
+            if not math.isclose(value, in_si(name, ours), rel_tol=TOLERANCE):
+                raise SolverError(f"{name} {in_si(name, ours)!r} of a point is {value!r}")
+        bound = in_si(self.y, max(0.0, step.bound))
+        asked = self.request.targets.limits()
+        return FrontierPoint(
+            deployment=deployment,
+            x=x,
+            y=y,
+            bound=bound,
+            gap=abs(y - bound) / abs(y) if y else 0.0,
+            meets_targets=all(
+                of.is_kept(value, asked[of.name], tolerance=TOLERANCE)
+                for of, value in ((of_x, x), (of_y, y))
+                if of.name in asked
+            ),
+        )
+
+    def proof(self) -> FrontierProof:
+        """What was considered, rejected, solved and verified."""
+        traced, narrowed = self.traced, self.traced.narrowed
+        rejected = {**before_search(self.among, narrowed.posed), **traced.rejected}
+        before = sum(before_search(self.among, narrowed.posed).values())
+        return FrontierProof(
+            status=traced.status.value,
+            proofs=traced.vouched.proofs,
+            vouched_by=traced.vouched_by,
+            n_candidates=narrowed.n_columns + before,
+            n_contexts=narrowed.n_contexts,
+            screens=screens_of(rejected),
+            n_solved=traced.n_solved,
+            verified=self.verified,
+            wall_s=time.perf_counter() - self.began_s,
+            solve_s=traced.solve_s,
+        )
+
+
+def _worth(point: FrontierPoint, y: str, alpha: float) -> float:
+    """Logarithm of (1/x)^alpha / price, where more throughput is a lower price."""
+    price = -math.log(point.y) if objective_of(y).is_rate else math.log(point.y)
+    return -alpha * math.log(point.x) - price

@@ -1,0 +1,204 @@
+"""`plan`: from a request to a verified plan, one verb after the other, whichever runtime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from planner.errors import NoPlanError
+from planner.estimates.economics.request import MEMORY_RULES
+from planner.planning.certify import certificate, limit_uses
+from planner.planning.explain import explain
+from planner.planning.gains import gains, reliefs_of
+from planner.planning.ties import rivals_of, ties_of
+from planner.results import AnyPlan, Plan
+from planner.running.deadlines import out_of_time, timed
+from planner.runtimes.candidates import Aim, Among, variants_of
+from planner.runtimes.registry import candidates_of
+from planner.solvers.certify import in_si
+from planner.solvers.search import Found, search
+from planner.solvers.solution import Progress, Status
+from planner.specs.architecture import Architecture
+from planner.specs.arguments import arguments_checked
+from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
+from planner.specs.records import ClusterSpec, ModelSpec, Workload
+from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+
+NO_TARGETS = Targets()
+DEFAULT_OPTIONS = SolverOptions()
+
+
+@arguments_checked(ranges="later")
+@timed
+def plan(
+    model: ModelSpec | Architecture,
+    cluster: ClusterSpec,
+    engine: str | Sequence[str] | None = None,
+    *,
+    workload: Workload = DEFAULT_WORKLOAD,
+    targets: Targets = NO_TARGETS,
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    batches: Sequence[int] | None = None,
+    prefill_batches: Sequence[int] | None = None,
+    prefill: str | None = None,
+    chunks: Sequence[int] | None = None,
+    overlaps: Sequence[str] = OVERLAPS[:1],
+    hit_fraction: float = 0.0,
+    objective: str = "cost",
+    confidence: float = 0.0,
+    prefer: str = PREFERENCES[0],
+    memory: str = MEMORY_RULES[0],
+    speculation: Speculation | None = None,
+    drafting: AskedDrafting | None = None,
+    variants: Sequence[ModelSpec | Architecture] = (),
+    options: SolverOptions = DEFAULT_OPTIONS,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> AnyPlan:
+    """Choose the deployment that is provably best, and prove it.
+
+    Args:
+        model: what to serve, see `load_model`.
+        cluster: the pool of devices, see `load_cluster`; any part of it may be used.
+        engine: what runs and times it: `roofline`; `vllm`, `sglang` or `trtllm`, or several of
+            them, one of which the plan chooses; `erdil2025`, decode only.
+        workload: tokens that a request reads and writes.
+        targets: what must hold; of an engine `min_batch` counts the sequences of all attention
+            ranks.
+        weights_formats: formats that the weights may take; as published, or all that a limit on
+            lost quality leaves.
+        kv_formats: formats that the KV cache may take; as published.
+        batches: decode batches to choose from; of an engine, of one attention rank.
+        prefill_batches: prefill batches to choose from, of `roofline`.
+        prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
+            former with a target on the time per output token, the latter without.
+        chunks: most tokens of a pass of an engine to choose from.
+        overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
+            messages, where tokens are exchanged between experts.
+        hit_fraction: share of the input that an engine's prefix cache already has.
+        objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
+            `device-throughput` too.
+        confidence: plan an engine against the upper end of the interval that holds this share of
+            all cases; 0 plans against what is predicted.
+        prefer: `simplest`, or `objective`: of all plans that lose less of the objective than its
+            error, the one with fewest devices, then stages, ranks and groups of experts.
+        memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.
+        speculation: a draft model that decode may use; none without it.
+        drafting: drafts that a deployment of an engine may use, or leave.
+        variants: models that may be served in the model's place, as their files say; those that
+            lose more quality than the targets allow are left out.
+        options: backend, time limit, gap, threads, seed.
+        on_progress: called with incumbent and bound while the solver works.
+
+    Raises:
+        RequestError: the request cannot be read; every problem is listed.
+        NoPlanError: nothing satisfies it; the conflict says why and what would.
+        OutOfTimeError: the time limit ended before a first plan.
+        SolverError: an answer failed its verification.
+    """
+    began_s = time.perf_counter()
+    among = candidates_of(
+        model,
+        cluster,
+        engine,
+        variants=variants,
+        workload=workload,
+        targets=targets,
+        weights_formats=weights_formats,
+        kv_formats=kv_formats,
+        batches=batches,
+        prefill_batches=prefill_batches,
+        prefill=prefill,
+        chunks=chunks,
+        overlaps=overlaps,
+        hit_fraction=hit_fraction,
+        objective=objective,
+        confidence=confidence,
+        prefer=prefer,
+        memory=memory,
+        speculation=speculation,
+        drafting=drafting,
+        options=options,
+    )
+    return decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
+
+
+@timed
+def decide(
+    among: Among,
+    *,
+    prefer: str = PREFERENCES[0],
+    on_progress: Callable[[Progress], None] | None = None,
+    began_s: float | None = None,
+) -> AnyPlan:
+    """The best of some candidates, described, certified and verified.
+
+    Raises:
+        NoPlanError, OutOfTimeError, SolverError: as `plan`.
+    """
+    began_s = time.perf_counter() if began_s is None else began_s
+    request = among.request
+    aim = Aim(objective=request.objective)
+    found = search(
+        among.source(aim),
+        request.options,
+        reliefs=reliefs_of(among),
+        on_progress=_progress_in_si(on_progress, request.objective),
+    )
+    if found.solution.status is Status.INFEASIBLE:
+        raise out_of_time() if found.reduced.is_cut else NoPlanError(explain(among))
+    if found.assignment is None:
+        raise found.solution.unsettled(in_si(request.objective, found.solution.bound))
+    return _answer(among, found, aim, prefer=prefer, began_s=began_s)
+
+
+def _progress_in_si(
+    on_progress: Callable[[Progress], None] | None, objective: str
+) -> Callable[[Progress], None] | None:
+    if on_progress is None:
+        return None
+
+    def told(progress: Progress) -> None:
+        on_progress(
+            replace(
+                progress,
+                incumbent=in_si(objective, progress.incumbent),
+                bound=in_si(objective, progress.bound),
+            )
+        )
+
+    return told
+
+
+def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float) -> AnyPlan:
+    """Describe, certify, verify."""
+    assert found.assignment is not None
+    served = among.of(found.posed, found.assignment)
+    best = among.deployment(found.posed, found.assignment)
+    error = served.error(aim.objective, best)
+    ties = ties_of(among, found, aim, error, prefer=prefer)
+    chosen = served = among.of(ties.posed, ties.chosen)
+    deployment = chosen.deployment(ties.posed, ties.chosen)
+    proof = certificate(
+        among,
+        found,
+        deployment=best,
+        verified=served.checks(),
+        wall_s=time.perf_counter() - began_s,
+    )
+    answer = Plan(
+        request=among.under(served.runtime).request,
+        deployment=deployment,
+        alternatives=ties.alternatives,
+        limits=limit_uses(among.request.targets, deployment, gains(among, aim, found)),
+        certificate=proof,
+        provenance=served.provenance,
+        variants=variants_of(among.parts),
+        error_fraction=error,
+        n_ties=ties.n_ties,
+        given_up_fraction=ties.given_up_fraction,
+        rivals=rivals_of(among, aim, found),
+    )
+    served.judge(answer)
+    return answer

@@ -1,0 +1,143 @@
+"""Plans that lose less of the objective than its error: which is chosen, which stand beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.programs.engine import SIMPLICITY
+from planner.programs.layout import Assignment, ceiling, keeping
+from planner.programs.posed import PosedProgram
+from planner.programs.rows import least_by_group
+from planner.results import Alternative, AnyDeployment, Rival
+from planner.running.deadlines import is_over
+from planner.runtimes.candidates import Aim, Among
+from planner.solvers.certify import in_si
+from planner.solvers.search import N_ALTERNATIVES, Found, search
+
+SIMPLEST = "simplest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ties:
+    """What is chosen among plans as good as each other, and what loses.
+
+    Args:
+        posed, chosen: the plan.
+        alternatives: the best of other ways to use the pool, the nearest first.
+        n_ties: other ways to use the pool whose best is a tie.
+        given_up_fraction: what the plan loses of the best objective for being simpler.
+    """
+
+    posed: PosedProgram
+    chosen: Assignment
+    alternatives: tuple[Alternative[AnyDeployment], ...]
+    n_ties: int
+    given_up_fraction: float
+
+
+def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) -> Ties:
+    """The best itself, or the simplest of what loses less than the error, which is preferred.
+
+    Args:
+        found: the best, in the order of its objective.
+        error: relative standard deviation of the best objective; without one nothing ties.
+    """
+    assert found.assignment is not None
+    posed, chosen = found.posed, found.assignment
+    least, given_up = found.solution.objective, 0.0
+    known = found.solution.status.is_final and bool(error) and not is_over()
+    if known and prefer == SIMPLEST:
+        simpler = _simplest(among, aim, ceiling(least * (1.0 + error)))
+        if simpler is not None and simpler.assignment is not None:
+            posed, chosen = simpler.posed, simpler.assignment
+            given_up = _objective(posed, aim.objective, chosen) / least - 1.0
+    others = [(found.posed, found.assignment, least)]
+    others += [(found.posed, one, value) for one, value in found.alternatives]
+    others = [one for one in others if not _is_same_way(one[0], one[1], posed, chosen)]
+    alternatives = tuple(
+        Alternative(
+            deployment=among.deployment(of, one),
+            objective=in_si(aim.objective, value),
+            loss_fraction=(value - least) / abs(least) if least else 0.0,
+            is_tie=bool(error) and value <= ceiling(least * (1.0 + error)),
+        )
+        for of, one, value in others[:N_ALTERNATIVES]
+    )
+    n_ties = _n_ties(among, aim, ceiling(least * (1.0 + error)), alternatives) if known else 0
+    return Ties(
+        posed=posed,
+        chosen=chosen,
+        alternatives=alternatives,
+        n_ties=n_ties,
+        given_up_fraction=given_up,
+    )
+
+
+def rivals_of(among: Among, aim: Aim, found: Found) -> tuple[Rival[AnyDeployment], ...]:
+    """The best of each runtime, where there are several and time to see; see `Rival`."""
+    names = among.runtimes()
+    return tuple(_rival(among, aim, found, name) for name in names) if len(names) > 1 else ()
+
+
+def _rival(among: Among, aim: Aim, found: Found, runtime: str) -> Rival[AnyDeployment]:
+    unknown: Rival[AnyDeployment] = Rival(
+        runtime=runtime, deployment=None, objective=None, loss_fraction=None
+    )
+    if is_over():
+        return unknown
+    alone = among.under(runtime)
+    best = search(alone.source(aim), among.request.options, n_alternatives=0)
+    if best.assignment is None or not best.solution.status.is_final:
+        return unknown
+    value, least = best.solution.objective, found.solution.objective
+    deployment = alone.deployment(best.posed, best.assignment)
+    alone.of(best.posed, best.assignment).checked(deployment)
+    return Rival(
+        runtime=runtime,
+        deployment=deployment,
+        objective=in_si(aim.objective, value),
+        loss_fraction=(value - least) / abs(least) if least else 0.0,
+    )
+
+
+def _simplest(among: Among, aim: Aim, at_most: float) -> Found | None:
+    """The simplest of the ties, and the best objective of these: a program of its own."""
+    tie = (aim.objective, at_most)
+    simpler = Aim(objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective)
+    options = replace(among.request.options, gap=0.0)
+    return search(among.source(simpler), options, n_alternatives=0)
+
+
+def _objective(posed: PosedProgram, objective: str, one: Assignment) -> float:
+    context, column = posed.quantities[objective]
+    return float(context[one.context] + column[list(one.columns)].sum())
+
+
+def _is_same_way(
+    posed: PosedProgram, one: Assignment, other_posed: PosedProgram, other: Assignment
+) -> bool:
+    """Whether two assignments are of the same context of the whole program."""
+    k, o = one.context, other.context
+    same = posed.model[k] == other_posed.model[o]
+    return bool(same and posed.number[k] == other_posed.number[o])
+
+
+def _n_ties(
+    among: Among, aim: Aim, at_most: float, alternatives: tuple[Alternative[AnyDeployment], ...]
+) -> int:
+    """Ways to use the pool, but the plan's own, whose best is a tie.
+
+    Where a column is a whole deployment they are counted; else as many as stand beside the plan.
+    """
+    total = 0
+    for posed in among.source(aim).blocks():
+        program = posed.program
+        if len(program.slots) > 1:
+            return sum(one.is_tie for one in alternatives)
+        context, column = posed.quantities[aim.objective]
+        values = np.where(keeping(program), context[program.column_context] + column, np.inf)
+        best = least_by_group(values, program.column_context, program.n_contexts)
+        total += int((best <= at_most).sum())
+    return total - 1

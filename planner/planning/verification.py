@@ -1,0 +1,195 @@
+"""`verify`: an answer that somebody wrote down, counted anew from the request that is in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from planner.errors import PlannerError, Problem, SpecError
+from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, records_in
+from planner.report.as_json import Json, answer_json, digest_of, versions
+from planner.report.from_json import ReadAnswer, answer_of
+from planner.report.launch.telling import with_commands_of
+from planner.report.saved import load_answer
+from planner.report.summaries import summary_of
+from planner.results.verifications import Falsehood, Verification
+from planner.specs.ledger import DataFile, is_unchanged
+from planner.verifier.findings import Finding, differences
+from planner.verifier.judging import judge_for, judge_of
+from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
+
+_SENSELESS = (ArithmeticError, ValueError, LookupError, AssertionError, StopIteration)
+"""What arithmetic on records ends in that no loader would have let in."""
+
+
+def verify(answer: object, *, prove: bool = False, shown: str = "answer") -> Verification:
+    """Count an answer anew, and say of each figure in it that is not so.
+
+    Args:
+        answer: a file that `--json` wrote, by its path; an envelope as a mapping; or a record,
+            such as a `Plan`.
+        prove: search again, and compare what only a search can say: bounds, numbers of
+            candidates, what looser limits gain.
+        shown: what a mapping or a record is called in messages.
+
+    Raises:
+        RequestError: it is no answer, or of a kind that cannot be verified; all faults are told.
+        OutOfTimeError: a search ran out of the time that its request sets.
+    """
+    if isinstance(answer, (str, Path)):
+        read = load_answer(str(answer), asked_by="ANSWER")
+    elif isinstance(answer, Mapping):
+        read = answer_of(dict(answer), shown=shown)
+    elif isinstance(answer, tuple(kind.record for kind in ANSWER_KINDS)):
+        read = answer_of(answer_json(answer), shown=shown)
+    else:
+        fact = "is no path, no mapping and no answer of the planner"
+        raise SpecError([Problem(where=shown, value=type(answer).__name__, fact=fact)])
+    return verified(read, prove=prove, shown=shown)
+
+
+def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") -> Verification:
+    """The same of an answer that was read.
+
+    Raises:
+        RequestError, OutOfTimeError: as `verify`.
+    """
+    kind, record = read.kind, read.answer
+    judge = judge_for(record)
+    if judge is None:
+        raise SpecError([_unjudged(kind, shown)])
+    try:
+        truth, found = judge(record)
+        falsehoods = {_pointer(kind, one.path): _of_finding(kind, one) for one in found}
+        told = with_commands_of(truth)
+        for finding in differences(truth, told):
+            falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
+        truth = told
+        for one in _derived(read.envelope, answer_json(truth)):
+            falsehoods.setdefault(one.pointer, one)
+        summary = summary_of(truth)
+    except PlannerError:
+        raise
+    except _SENSELESS as error:
+        fact = f"cannot be counted anew, what it holds makes no sense: {error!r}"
+        raise SpecError([Problem(where=shown, key="/request", fact=fact)]) from error
+    proofs: tuple[str, ...] = ()
+    if prove:
+        from planner.planning.proving import proved
+
+        again = proved(record)
+        proofs = again.proofs
+        for finding in again.findings:
+            falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
+    counts = _counts(record)
+    return Verification(
+        kind=kind.name,
+        summary=summary,
+        falsehoods=tuple(falsehoods.values()),
+        n_counted=counts[""],
+        n_taken=0 if prove else counts[PROVED],
+        n_unverified=counts[UNVERIFIED],
+        taken=() if prove else tuple(sorted(_named(kind.record, PROVED))),
+        unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
+        is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
+        proofs=proofs,
+        notes=tuple(_notes(read.envelope)),
+    )
+
+
+def _unjudged(kind: AnswerKind, shown: str) -> Problem:
+    names = [one.name for one in ANSWER_KINDS if judge_of(one.record) is not None]
+    fact = "is a kind of answer that cannot be verified yet"
+    remedy = f"{', '.join(names[:-1])} and {names[-1]} can"
+    return Problem(where=shown, key="/kind", value=kind.name, fact=fact, remedy=remedy)
+
+
+def _pointer(kind: AnswerKind, path: Sequence[str]) -> str:
+    parts = (part.replace("~", "~0").replace("/", "~1") for part in kind.place_of(tuple(path)))
+    return "/" + "/".join(parts)
+
+
+def _of_finding(kind: AnswerKind, finding: Finding) -> Falsehood:
+    return Falsehood(
+        pointer=_pointer(kind, finding.path),
+        says=_text(finding.says),
+        found="" if finding.fact else _text(finding.found),
+        fact=finding.fact,
+    )
+
+
+def _derived(says: Json, truth: Json) -> Iterator[Falsehood]:
+    """Leaves of the envelope that are not those of the true answer: what records compute."""
+    for part in ("request", "state", "answer", "certificate"):
+        for one in differences(_frozen(says[part]), _frozen(truth[part]), (part,)):
+            if not one.fact:
+                parts = (key.replace("~", "~0").replace("/", "~1") for key in one.path)
+                pointer = "/" + "/".join(parts)
+                yield Falsehood(
+                    pointer=pointer, says=_text(one.says), found=_text(one.found), fact=""
+                )
+
+
+def _frozen(value: object) -> object:
+    """JSON with tuples for lists, as records have them."""
+    if isinstance(value, dict):
+        return {key: _frozen(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return tuple(_frozen(inner) for inner in value)
+    return value
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if dataclasses.is_dataclass(value):
+        return type(value).__name__
+    return f"`{value}`" if isinstance(value, str) else f"{value}"
+
+
+def _counts(record: object) -> dict[str, int]:
+    """Figures of an answer by rule: counted, asked and chosen are all judged, and count as ``."""
+    found = {"": 0, PROVED: 0, UNVERIFIED: 0}
+
+    def walk(value: object, rule: str) -> None:
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                if field.name == "request" and value is record:
+                    continue  # what was asked is no claim
+                own = rule_of(value.__class__, field.name)
+                walk(getattr(value, field.name), own if own in found else rule)
+        elif isinstance(value, Mapping):
+            for inner in value.values():
+                walk(inner, rule)
+        elif isinstance(value, tuple):
+            for inner in value:
+                walk(inner, rule)
+        else:
+            found[rule] += 1
+
+    walk(record, "")
+    return found
+
+
+def _named(record: type, rule: str) -> set[str]:
+    """Names of the fields of a kind of answer that have a rule."""
+    return {
+        field.name
+        for one in records_in(record)
+        for field in dataclasses.fields(one)
+        if rule_of(one, field.name) == rule
+    }
+
+
+def _notes(envelope: Json) -> Iterator[str]:
+    """What differs here from where the answer was made, and is no fault of it."""
+    there, here = envelope["versions"].get("planner"), versions()["planner"]
+    if there != here:
+        yield f"written by version {there} of the planner, verified by {here}"
+    for row in envelope["data"]:
+        file = DataFile(**row)
+        if is_unchanged(file) is False:
+            yield f"the {file.kind} in `{file.path}` here is not the one of the answer"

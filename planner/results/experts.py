@@ -1,0 +1,100 @@
+"""What placing experts answers, as frozen records; loads are in the unit of the loads given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.specs.certificates import OPTIMAL, Certificate
+from planner.specs.experts_request import ExpertsRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertRank:
+    """A rank and what it holds.
+
+    Args:
+        node: of the rank.
+        experts: what it holds, ascending; an expert with two copies here stands twice.
+        shares: of each of these experts' load, what this rank serves; by copies, in order.
+        load: of the rank.
+        load_before: of it under `ExpertPlan.before`.
+        n_moves: copies that it does not hold yet.
+    """
+
+    node: int
+    experts: tuple[int, ...]
+    shares: tuple[float, ...]
+    load: float
+    load_before: float
+    n_moves: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertBalance:
+    """A placement to compare with.
+
+    Args:
+        max_load: of its fullest rank.
+        traffic: as `ExpertPlan.traffic`.
+    """
+
+    max_load: float
+    traffic: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertPlan:
+    """A placement of experts on ranks, and the proof of how good it is.
+
+    Args:
+        request: what was asked, defaults filled in.
+        n_copies: of each expert.
+        ranks: what each holds.
+        max_load, mean_load: of the ranks.
+        proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
+        is_cut_short: whether the time limit ended the search.
+        greedy: the greedy balancer's placement.
+        before: what loads are compared with: present, or greedy.
+        present: the present placement's balance; None without one that is complete.
+        traffic: co-activated pairs on different nodes; None where unknown.
+        traffic_all: co-activated pairs in all; None where unknown.
+        n_moves: copies that have to move; None without a present placement.
+        certificate: its objective is the fullest rank's load and the price of the moves.
+    """
+
+    request: ExpertsRequest
+    n_copies: tuple[int, ...]
+    ranks: tuple[ExpertRank, ...]
+    max_load: float
+    mean_load: float
+    proof: str
+    is_cut_short: bool
+    greedy: ExpertBalance
+    before: str
+    present: ExpertBalance | None
+    traffic: float | None
+    traffic_all: float | None
+    n_moves: int | None
+    certificate: Certificate
+
+    @property
+    def imbalance(self) -> float:
+        """The fullest rank's load over the mean."""
+        return self.max_load / self.mean_load
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the gap is as small as was asked, by a bound that is vouched for."""
+        return self.certificate.status == OPTIMAL
+
+    @property
+    def gain_fraction(self) -> float:
+        """What the fullest rank has less than the greedy balancer's, as a share of that."""
+        return 1.0 - self.max_load / self.greedy.max_load
+
+    @property
+    def moved_bytes(self) -> float | None:
+        """Weights that have to move, of one layer."""
+        if self.n_moves is None or self.request.weights.n_bytes is None:
+            return None
+        return self.n_moves * self.request.weights.n_bytes

@@ -1,0 +1,242 @@
+"""What a placement answers, as frozen records in SI units; devices are named as the user does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.results import Deployment, Obstacle
+from planner.results.engines import EngineDeployment
+from planner.specs.certificates import Certificate
+from planner.specs.placement_request import PlacementRequest
+from planner.specs.provenance import Provenance
+from planner.units import show
+
+AnyDeployment = Deployment | EngineDeployment
+"""Of the layouts, or of a serving engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """One rank of a replica and the device that it is.
+
+    Args:
+        rank: number within the replica, stage by stage, node by node.
+        device: as the user calls it.
+        node, leaf: where it is; empty on a torus, and the leaf of a node that is on none.
+        stage: pipeline stage.
+        axes: coordinates within its stage's mesh: in the node, over nodes; on a torus x, y, z.
+        coordinate: in the pool, on a torus.
+    """
+
+    rank: int
+    device: str
+    node: str
+    leaf: str
+    stage: int
+    axes: tuple[int, ...]
+    coordinate: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """The groups of one axis of a replica, and the narrowest link that any of them uses.
+
+    Args:
+        axis: `inside` a node, `across` nodes, or from one of the `stages` to the next.
+        n_groups: groups along the axis.
+        n_devices: of one group.
+        devices: the group whose link is narrowest.
+        link: the two ends of that link.
+        bytes_per_s: of the link, the group's fair share, one way, as the graph has it.
+        counted_bytes_per_s: what the estimate counts on, before the attainable fraction.
+    """
+
+    axis: str
+    n_groups: int
+    n_devices: int
+    devices: tuple[str, ...]
+    link: tuple[str, str]
+    bytes_per_s: float
+    counted_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How replicas of one way run: their layout, and what it does.
+
+    Args:
+        model: name of the model.
+        engine: that runs it, or `roofline`.
+        kind: of the devices: a group of the pool, or a device.
+        span: where the parts of a replica may lie: in one `node` or `leaf`, those of each `stage`
+            in one leaf, anywhere in the `pool`, or `torus`: a slice.
+        speed_fraction: of the nominal speed of the slowest device that it may have.
+        counted_bytes_per_s: what its estimate counts on before the attainable fraction, one
+            way: of `scale_up`, `nic` and `spine`; on a torus of the links along `x`, `y`, `z`.
+        pieces: devices that lie in one node together, in the order of ranks; none on a torus.
+        deployment: of one replica.
+    """
+
+    model: str
+    engine: str
+    kind: str
+    span: str
+    speed_fraction: float
+    counted_bytes_per_s: Mapping[str, float]
+    pieces: tuple[int, ...]
+    deployment: AnyDeployment
+
+    @property
+    def tpot_s(self) -> float:
+        """What a placement counts on of a token; of an engine, what was planned against."""
+        one = self.deployment
+        return one.tpot_s if isinstance(one, Deployment) else one.planned_tpot_s
+
+    @property
+    def ttft_s(self) -> float:
+        """The same of the first token."""
+        one = self.deployment
+        return one.ttft_s if isinstance(one, Deployment) else one.planned_ttft_s
+
+    @property
+    def weights_bytes(self) -> float:
+        """Of the device that has the most."""
+        one = self.deployment
+        return one.memory.weights_bytes if isinstance(one, Deployment) else one.weights_bytes
+
+    @property
+    def label(self) -> str:
+        """How its devices are cut: the mesh, or the degrees of an engine."""
+        one = self.deployment
+        return one.mesh.label if isinstance(one, Deployment) else one.label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One replica: a recipe, and where each of its ranks is.
+
+    Args:
+        name: of the replica, `deepseek-v3/0`.
+        model: name of its model.
+        recipe: number of its recipe.
+        nodes, leaves: that it lies on, in the order of its ranks.
+        ranks: in order.
+        channels: of the axes along which devices talk.
+    """
+
+    name: str
+    model: str
+    recipe: int
+    nodes: tuple[str, ...]
+    leaves: tuple[str, ...]
+    ranks: tuple[Rank, ...]
+    channels: tuple[Channel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What one model gets.
+
+    Args:
+        model: its name.
+        demand_tokens_per_s: what was asked for; None where nothing was.
+        output_tokens_per_s: of all its replicas, never idle.
+        n_replicas, n_devices: that it has.
+        usd_per_hour: rent of them.
+    """
+
+    model: str
+    demand_tokens_per_s: float | None
+    output_tokens_per_s: float
+    n_replicas: int
+    n_devices: int
+    usd_per_hour: float
+
+    @property
+    def share(self) -> float | None:
+        """Of the demand; None without one."""
+        asked = self.demand_tokens_per_s
+        return self.output_tokens_per_s / asked if asked else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindUse:
+    """Devices of one kind, by what they do."""
+
+    kind: str
+    device: str
+    n_devices: int
+    n_free: int
+    n_used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which devices serve, and which rank is where.
+
+    Args:
+        request: what was asked.
+        pool: name of the cluster.
+        title: of the cluster, for people.
+        recipes: the ways in which replicas run.
+        replicas: all of them.
+        served: by model, in the order asked for.
+        kinds: devices by kind.
+        certificate: the proof; of throughputs and shares, the most.
+        provenance: of the inputs.
+    """
+
+    request: PlacementRequest
+    pool: str
+    title: str
+    recipes: tuple[Recipe, ...]
+    replicas: tuple[Replica, ...]
+    served: tuple[Served, ...]
+    kinds: tuple[KindUse, ...]
+    certificate: Certificate
+    provenance: tuple[Provenance, ...] = ()
+
+    @property
+    def n_used(self) -> int:
+        """Devices in use."""
+        return sum(kind.n_used for kind in self.kinds)
+
+    @property
+    def n_free(self) -> int:
+        """Devices that were free."""
+        return sum(kind.n_free for kind in self.kinds)
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Of all models."""
+        return sum(one.output_tokens_per_s for one in self.served)
+
+    def __str__(self) -> str:
+        proof = self.certificate
+        return (
+            f"{len(self.replicas)} replicas on {self.n_used} of {self.n_free} free devices, "
+            f"{show(self.output_tokens_per_s, 'token/s')}; {proof.status}, gap {proof.gap:.3g}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementConflict:
+    """Why nothing can be placed: wishes that cannot hold together, none of which can go.
+
+    Args:
+        pool: name of the cluster.
+        n_free, n_devices: devices that are free, and all of them.
+        obstacles: the irreducible set.
+        verified: how it was confirmed.
+    """
+
+    pool: str
+    n_free: int
+    n_devices: int
+    obstacles: tuple[Obstacle, ...]
+    verified: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        return f"no placement exists: {names} cannot hold together"

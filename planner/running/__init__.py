@@ -1,0 +1,1 @@
+"""How long a run may take, and how it ends."""
