@@ -33,7 +33,8 @@ class Replica:
     """What the facts of a runtime say of one replica, its contexts (K,) and its columns (J,).
 
     Args:
-        token_s: device time of an output token that a column takes, (J,) [s].
+        token_s: time of a replica that an output token takes of a column, (J,) [s].
+        device_s: that times its devices, the same to the last bit for copies of the same, (J,) [s].
         delays_s: how long a request waits, by quantity, (J,) [s].
         n_sequences: decoded together, (J,).
         memory: of the fullest device, (K,) and (J,) [GiB].
@@ -42,6 +43,7 @@ class Replica:
     """
 
     token_s: Callable[[Facts], FloatArray]
+    device_s: Callable[[Facts], FloatArray]
     delays_s: Mapping[str, Callable[[Facts], FloatArray]]
     n_sequences: Callable[[Facts], FloatArray]
     memory: Way
@@ -137,6 +139,7 @@ def timed_replica(*delays: str, own: Mapping[str, Way]) -> Replica:
 
     return Replica(
         token_s=column("token_s"),
+        device_s=column("device_s"),
         delays_s={name: column(name) for name in delays},
         n_sequences=column("n_sequences"),
         memory=memory,
@@ -206,8 +209,8 @@ def _cost(replica: Replica, device: Priced, fleet: Fleet, facts: Facts) -> Coeff
     if fleet.demand is not None:
         hourly = devices_of(replica, fleet, facts)[1] * device.usd_per_hour
         return _no_context(facts), hourly / 3600.0 / fleet.demand * USD_PER_MTOKEN
-    rent = (facts.of_context["n_devices"].astype(float) * device.usd_per_hour)[facts.context]
-    return _no_context(facts), np.asarray(replica.token_s(facts) * rent / 3600.0 * USD_PER_MTOKEN)
+    usd_per_s = device.usd_per_hour / 3600.0
+    return _no_context(facts), replica.device_s(facts) * usd_per_s * USD_PER_MTOKEN
 
 
 def _milliseconds(delay_s: Callable[[Facts], FloatArray], facts: Facts) -> Coefficients:
@@ -220,8 +223,7 @@ def _throughput(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
 
 
 def _device_throughput(replica: Replica, facts: Facts) -> Coefficients:
-    devices = facts.of_context["n_devices"][facts.context]
-    return _no_context(facts), replica.token_s(facts) * MS * devices
+    return _no_context(facts), replica.device_s(facts) * MS
 
 
 def _negative_batch(replica: Replica, facts: Facts) -> Coefficients:

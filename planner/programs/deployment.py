@@ -236,6 +236,10 @@ def _token_s(workload: Workload, facts: Facts) -> FloatArray:
     return np.asarray(of["pass_s"] * n_passes / of["batch"] / workload.n_output_tokens)
 
 
+def _device_s(workload: Workload, facts: Facts) -> FloatArray:
+    return _token_s(workload, facts) * facts.of_context["n_devices"][facts.context]
+
+
 def _pass_s(facts: Facts, *, slot: int) -> FloatArray:
     of = facts.of_column
     return np.where(of["slot"] == slot, of["pass_s"], 0.0)
@@ -266,6 +270,7 @@ def _replica(request: Request) -> Replica:
     workload, rent = request.workload, request.cluster.usd_per_hour
     return Replica(
         token_s=partial(_token_s, workload),
+        device_s=partial(_device_s, workload),
         delays_s={"latency": partial(_pass_s, slot=DECODE), "ttft": partial(_pass_s, slot=PREFILL)},
         n_sequences=_n_sequences,
         memory=_memory,

@@ -82,6 +82,7 @@ def pose_economics(
         of_column={
             "batch": choices.batch,
             "token_s": choices.token_s / sizes,
+            "device_s": choices.token_s * (ways.n_devices / sizes),
             "latency": choices.token_s,
             "n_sequences": sizes,
             "held_bytes": choices.held_bytes,

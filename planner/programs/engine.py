@@ -147,6 +147,7 @@ def _facts(
         of_column={
             "batch": table.batch.astype(np.int64),
             "token_s": choices.tpot_high_s / in_flight,
+            "device_s": choices.tpot_high_s * (table.n_devices / in_flight),
             "latency": choices.tpot_high_s,
             "ttft": choices.ttft_high_s,
             "n_sequences": in_flight,

@@ -84,7 +84,7 @@ def describe_choice(
         command="",
         launch=None,
     )
-    return found
+    return with_commands(request, found)
 
 
 def as_fleet(
@@ -102,8 +102,7 @@ def as_fleet(
         usd_per_token=one.usd_per_token if demand is None else rent / 3600.0 / demand,
     )
     limits = request.targets.limits()
-    found = replace(found, further=further_of(limits, found, request.cluster))
-    return with_commands(request, found)
+    return replace(found, further=further_of(limits, found, request.cluster))
 
 
 def _at(times: Interval, beyond: float) -> float:
