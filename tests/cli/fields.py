@@ -56,6 +56,7 @@ CHECKED = {
     "check.": "the shape is counted and compared",
     "pattern.": "says which names there are",
     "shape.context": "requests that are longer are refused",
+    "kv_quality.": "a cache that loses more than is allowed is refused where it is asked for",
     "torus.slice_dims": "in ascending order, and altered alone some are not",
 }
 UNNEEDED = {
