@@ -90,7 +90,7 @@ def test_an_explanation_asks_two_provers_whatever_the_request_asked(monkeypatch)
     """One solver's word alone would blame limits that are not to blame."""
     asked = set()
     for name in ("planning.explain.is_feasible", "planning.explain.search"):
-        function = getattr(search, name.split(".")[1])
+        function = getattr(search, name.split(".")[-1])
         monkeypatch.setattr(f"planner.{name}", heard(asked, function))
     slow = {"targets": Targets(tpot_s=1e-6), "options": SolverOptions(proof="one", gap=0.5)}
     assert [one.name for one in conflict(torus(2, 2, 2), **slow).obstacles] == ["tpot"]
