@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.estimates.economics.choices import Choices, Tables, choices, tables_of
+from planner.estimates.economics.choices import Choices, Tables, choices, joined_choices, tables_of
 from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
@@ -99,8 +99,10 @@ class ErdilCandidates:
             )
 
         def roomier(times: float) -> PosedProgram:
-            scale = aim.memory * times
-            return posed(choices(self.request, self.tables, memory_scale=scale), scale)
+            """What fits as it is, and layouts of which some do not, on devices of more memory."""
+            room = self.request.hbm_bytes
+            more = choices(self.request, self.tables, memory_scale=times, tight_bytes=room)
+            return posed(joined_choices([self.choices, more]), times)
 
         if aim.memory == 1.0:
             return InMemory(replace(posed(self.choices), roomier=roomier))

@@ -182,7 +182,7 @@ class TestReports:
     def test_the_page_draws_every_point_with_what_it_is(self):
         text = page([ECONOMICS_CURVE, ECONOMICS_MIXTURE])
         assert "of Erdil 2025" in text
-        assert text.count("bf16 weights") > 2
+        assert text.count("fp8 weights") > 2
         assert "EP " in text
 
     def test_the_csv_has_a_row_for_each_point(self):

@@ -56,7 +56,8 @@ class Tables:
 
     `scoring` holds the lookahead, the tokens that a round yields, and times (R, B). The
     last row of `draft` stands for no draft: nothing of everything. `splits` are the rows of
-    equal stages and tensor degrees.
+    equal stages and tensor degrees, and `most_bytes` (S,) is the most that a layout of each
+    holds at any batch, without a draft.
     """
 
     target: PassTable
@@ -64,12 +65,14 @@ class Tables:
     scoring: tuple[tuple[int, float, FloatArray], ...]
     joint_memory: bool
     splits: tuple[slice, ...]
+    most_bytes: FloatArray
     n_considered: int
 
-    def most_bytes(self, rows: slice) -> float:
-        """The most that some layouts hold, with any draft."""
-        drafts = self.draft.held.most_bytes(slice(None)) if self.joint_memory else 0.0
-        return self.target.held.most_bytes(rows) + drafts
+    def larger_than(self, n_bytes: float) -> list[int]:
+        """The splits of which some layout holds more, with any draft."""
+        starts = np.zeros(1, dtype=np.int64)
+        drafts = float(self.draft.held.most_bytes(starts)[0]) if self.joint_memory else 0.0
+        return np.flatnonzero(self.most_bytes + drafts > n_bytes).tolist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,10 +111,16 @@ def choices(
         tight_bytes: leave out splits of which no layout holds more than this.
     """
     room_bytes = request.hbm_bytes * memory_scale
-    parts = [
-        _of_format(request, index, table, room_bytes, tight_bytes)
-        for index, table in enumerate(tables)
-    ]
+    return joined_choices(
+        [
+            _of_format(request, index, table, room_bytes, tight_bytes)
+            for index, table in enumerate(tables)
+        ]
+    )
+
+
+def joined_choices(parts: Sequence[Choices]) -> Choices:
+    """Choices of some lists, one list after the other."""
 
     def joined(name: str) -> IntArray:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -131,7 +140,7 @@ def choices(
 def _of_format(
     request: EconomicsRequest, index: int, tables: Tables, room_bytes: float, tight_bytes: float
 ) -> Choices:
-    splits = [rows for rows in tables.splits if tables.most_bytes(rows) > tight_bytes]
+    splits = tables.larger_than(tight_bytes)
     size = (len(splits), len(request.batches))
     fastest = _Fastest(
         row=np.zeros(size, dtype=np.int64),
@@ -139,8 +148,8 @@ def _of_format(
         draft_row=np.full(size, ABSENT),
         token_s=np.full(size, np.inf),
     )
-    for split, rows in enumerate(splits):
-        _search(tables, fastest, split, rows, room_bytes)
+    for at, split in enumerate(splits):
+        _search(tables, fastest, at, split, room_bytes)
     split_of, place = np.nonzero(np.isfinite(fastest.token_s))
     row, draft_row = fastest.row[split_of, place], fastest.draft_row[split_of, place]
     target, draft = tables.target, tables.draft
@@ -188,6 +197,7 @@ def _tables(request: EconomicsRequest, served: Served) -> Tables:
         scoring=tuple(scoring),
         joint_memory=request.memory == "in-flight",
         splits=tuple(splits),
+        most_bytes=target.held.most_bytes(np.array([rows.start for rows in splits], dtype=int)),
         n_considered=_n_considered(target, draft, len(scoring), splits),
     )
 
@@ -197,31 +207,36 @@ def splits_of(ways: Ways) -> list[slice]:
     return runs(ways.n_stages * (ways.n_tensor.max(initial=0) + 1) + ways.n_tensor)
 
 
-def _search(tables: Tables, fastest: _Fastest, split: int, rows: slice, room_bytes: float) -> None:
+def _search(tables: Tables, fastest: _Fastest, at: int, split: int, room_bytes: float) -> None:
     """Offer every layout of a split, alone and with every draft that fits beside it."""
-    target = tables.target
-    row, token_s = _least(target, target.latency_s, rows, np.array(room_bytes))
-    fastest.offer(split, token_s, row, 0, np.full(len(row), ABSENT))
+    target, rows, most_bytes = tables.target, tables.splits[split], tables.most_bytes[split]
+    tight = bool(most_bytes > room_bytes)
+    row, token_s = _least(target, target.latency_s, rows, np.array(room_bytes), tight=tight)
+    fastest.offer(at, token_s, row, 0, np.full(len(row), ABSENT))
     if not tables.scoring:
         return
     n_devices = int(target.ways.n_devices[rows.start])
     for step in staircase(tables.draft, n_devices, room_bytes=room_bytes):
         beside = step.held_bytes if tables.joint_memory else np.zeros(1)
         left_bytes = room_bytes - beside
+        tight = bool(most_bytes > left_bytes.min())
         for n_drafted, yields, scoring in tables.scoring:
-            row, scored_s = _least(target, scoring, rows, left_bytes)
+            row, scored_s = _least(target, scoring, rows, left_bytes, tight=tight)
             token_s = (scored_s + n_drafted * step.latency_s) / yields
-            fastest.offer(split, token_s, row, n_drafted, step.row)
-        if target.held.most_bytes(rows) <= left_bytes.min():
+            fastest.offer(at, token_s, row, n_drafted, step.row)
+        if not tight:
             break  # a smaller draft is slower, and makes room for nothing
 
 
 def _least(
-    table: PassTable, latency_s: FloatArray, rows: slice, room_bytes: FloatArray
+    table: PassTable, latency_s: FloatArray, rows: slice, room_bytes: FloatArray, *, tight: bool
 ) -> tuple[IntArray, FloatArray]:
-    """The first fastest layout that fits at each batch, a row of the table, and its time (B,)."""
+    """The first fastest layout that fits at each batch, a row of the table, and its time (B,).
+
+    Where it is not `tight`, every layout fits at every batch.
+    """
     times = latency_s[rows]
-    if table.held.most_bytes(rows) > room_bytes.min():
+    if tight:
         times = np.where(table.held.total_bytes(rows) <= room_bytes, times, np.inf)
     best = times.argmin(axis=0)
     return best + rows.start, times[best, np.arange(times.shape[1])]

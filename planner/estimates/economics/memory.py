@@ -34,10 +34,16 @@ class Held:
         caches = self.request_bytes[rows, None] * self.n_cached[rows]
         return np.asarray(self.weights_bytes[rows, None] + caches)
 
-    def most_bytes(self, rows: slice | IntArray) -> float:
-        """The most that any of some layouts holds at any batch."""
-        caches = self.request_bytes[rows].max(initial=0.0) * self.n_cached[rows].max(initial=0)
-        return float(self.weights_bytes[rows].max(initial=0.0) + caches)
+    def most_bytes(self, starts: IntArray) -> FloatArray:
+        """A bound on what any layout of each run holds at any batch (S,).
+
+        Args:
+            starts: the first row of each run (S,); the last ends with the last row.
+        """
+        most = np.maximum.reduceat
+        n_cached = self.n_cached.max(axis=1)
+        caches = most(self.request_bytes, starts) * most(n_cached, starts)
+        return np.asarray(most(self.weights_bytes, starts) + caches)
 
 
 def held(
