@@ -26,7 +26,8 @@ from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
 from planner.commands.kept import Kept
 from planner.commands.options.arguments import STANDING, Arguments, tidy
-from planner.commands.options.written import OUTPUTS, WrittenPlan, option
+from planner.commands.options.remade import option
+from planner.commands.options.written import OUTPUTS, WrittenPlan
 from planner.commands.placements import place
 from planner.commands.plan import plan
 from planner.commands.predict import predict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -51,11 +51,12 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     from planner.commands.options.variants import loaded, named
     from planner.specs.reading import load_architecture, load_cluster, load_model
     from planner.specs.request import repriced
-    from planner.specs.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
     is_survey = isinstance(written, WrittenSurvey)
     runtimes, problems = read_runtimes(written, several=is_survey)
-    found = Arguments(problems=[*said.problems, *problems], hints=said.hints)
+    found = replace(said, problems=[*said.problems, *problems])
+    found.refuse(runtimes or (ROOFLINE.name,))
     by_layouts = all(name in LAYOUT_RUNTIMES for name in runtimes)
     load: Callable[..., Any] = load_model if by_layouts else load_architecture
     read = _layouts if by_layouts else _engines
@@ -94,15 +95,13 @@ def _layouts(
 ) -> tuple[float | None, dict[str, Any]]:
     """Rent of a device, if it is asked for, and arguments of plans of layouts."""
     from planner.commands.options.drafts import drafted
-    from planner.commands.options.misplaced import without_engine
     from planner.commands.options.reading import read, read_drafting, read_memory, read_pool
     from planner.commands.options.several import read_axes
 
-    found.problems += without_engine(written)
     asked, problems = read(written)
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(written)
-    memory, memory_problems = read_memory(written, runtimes)
+    memory, memory_problems = read_memory(written)
     found.problems += [*problems, *draft_problems, *pool_problems, *memory_problems]
     keywords = {**asked.keywords(), "allowed_formats": allowed, "memory": memory}
     keywords["speculation"] = drafted(drafting, found)
@@ -119,11 +118,10 @@ def _engines(
     written: WrittenPlan, runtimes: Sequence[str], found: Arguments
 ) -> tuple[float | None, dict[str, Any]]:
     """Rent of a device, if it is asked for, and arguments of plans of engines."""
-    from planner.commands.options.engines import read_engine, unfit
+    from planner.commands.options.engines import read_engine
     from planner.commands.options.several import read_axes
     from planner.specs.engine_files import load_engine
 
-    found.problems += unfit(written)
     price, keywords = read_engine(written, found)
     if isinstance(written, WrittenSurvey):
         axes, problems = read_axes(written)

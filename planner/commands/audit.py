@@ -11,34 +11,12 @@ from cyclopts import Parameter
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.written import Written, WrittenAudit
 from planner.errors import Problem
-from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
-from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
+from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.audits import Audit
-
-MEANINGLESS = (
-    *(one.argument for one in limited()),
-    "rate",
-    "max_quality_loss",
-    "tp",
-    "pp",
-    "ep",
-    "dp",
-    "layout",
-    "objective",
-    "prefill",
-    "prefill_batch",
-    "gap",
-    "memory",
-    "variants",
-    "overlap",
-    "confidence",
-    "prefer",
-)
-"""Options of `plan` that an audit has no use for."""
 
 _NOTHING_ASKED = WrittenAudit()
 
@@ -50,7 +28,6 @@ def audit(
 ) -> Answer:
     """Say how far a running deployment is from what its pool could do, and what would help."""
     from planner.commands.options.drafts import drafted
-    from planner.commands.options.misplaced import without_engine
     from planner.commands.options.paths import with_paths
     from planner.commands.options.reading import read, read_drafting, read_pool
     from planner.planning.audit import audit as find
@@ -58,24 +35,18 @@ def audit(
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.request import repriced
 
+    said.refuse((written.engine or ROOFLINE.name,))
     if written.engine is not None and written.engine not in LAYOUT_RUNTIMES:
         from planner.commands.engine_audit import audit_engine
 
         seen, seen_problems = _seen(written)
-        # an engine's audit draws nothing, so what ails the file does not matter
-        others = [problem for problem in said.problems if problem.where != "--html"]
-        said.problems = [*others, *_misplaced(written), *seen_problems]
+        said.problems += seen_problems
         return audit_engine(written, said, seen)
-    said.problems += without_engine(written)
-    if written.engine == ERDIL2025.name:
-        fact, remedy = "knows decode only, and audits nothing", "write `roofline`, or an engine"
-        value = written.engine
-        said.problems.append(Problem(where="--engine", value=value, fact=fact, remedy=remedy))
     asked, problems = read(Written(**_of_plan(written)))
     drafting, draft_problems = read_drafting(written)
     price, allowed, pool_problems = read_pool(replace(written, weights=(), kv=()))  # of what runs
     seen, seen_problems = _seen(written)
-    wrong = [*said.problems, *_misplaced(written), *problems, *draft_problems, *pool_problems]
+    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
     found = Arguments(problems=[*wrong, *seen_problems], hints=said.hints)
     model = found.collect(lambda: load_model(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
@@ -128,18 +99,6 @@ def _of_plan(written: WrittenAudit) -> dict[str, Any]:
 
     names = {field.name for field in fields(Written)} - {"batch", "json", "quiet"}
     return {name: getattr(written, name) for name in names}
-
-
-def _misplaced(written: WrittenAudit) -> list[Problem]:
-    usual = WrittenAudit()
-    fact = "means nothing to an audit"
-    by_layouts = written.engine is None or written.engine in LAYOUT_RUNTIMES
-    degrees = () if by_layouts else ("tp", "pp", "ep", "dp")
-    return [
-        Problem(where="--" + name.replace("_", "-"), value=str(getattr(written, name)), fact=fact)
-        for name in MEANINGLESS
-        if name not in degrees and getattr(written, name) != getattr(usual, name)
-    ]
 
 
 def _seen(written: WrittenAudit) -> tuple[dict[str, Any], list[Problem]]:

@@ -28,7 +28,7 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     from planner.specs.reading import load_architecture, load_cluster
     from planner.specs.request import repriced
 
-    found = Arguments(problems=[*said.problems, *_unfit(written)], hints=said.hints)
+    found = said
     price, asked = read_engine(replace(written, batch=written.batch or "1"), found)
     model = found.collect(lambda: load_architecture(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
@@ -71,19 +71,3 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
         lambda: engine_audit_line(answer) if is_short else engine_audit_text(answer, width()),
         is_json=written.json,
     )
-
-
-def _unfit(written: WrittenAudit) -> list[Problem]:
-    """Options that say nothing about what an engine runs."""
-    said = {
-        "--utilization": (written.utilization, "say how many run: `--batch`, on each rank"),
-        "--devices": (written.devices, "degrees say it: `--tp`, `--pp`, `--dp`"),
-        "--html": (written.html, "`plan pareto --engine … --html` draws the frontier"),
-        "--draft": (written.draft, "`plan --engine … --draft` chooses it"),
-    }
-    fact = "is not of an engine's audit"
-    return [
-        Problem(where=where, value=value, fact=fact, remedy=remedy)
-        for where, (value, remedy) in said.items()
-        if value is not None
-    ]

@@ -13,6 +13,7 @@ from planner.commands.options.written_placements import WrittenPlacement
 from planner.errors import Problem
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
+from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
     from planner.commands.options.reading import Faults
@@ -39,8 +40,9 @@ def place(
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
 
-    found = Arguments(problems=list(said.problems), hints=said.hints)
+    found = said
     keywords, wishes = read_placement(written, found)
+    found.refuse(keywords["engine"] or (ROOFLINE.name,))
     models = [found.collect(loader(name, keywords["engine"])) for name in written.model]
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
@@ -79,8 +81,6 @@ def loader(name: str, engines: Sequence[str] | None) -> Callable[[], AnyModel]:
 
 def runs_engines(named: Sequence[str] | None) -> bool:
     """Whether an engine is named, and not the layouts alone."""
-    from planner.specs.runtimes import ROOFLINE
-
     return any(one != ROOFLINE.name for one in named or ())
 
 

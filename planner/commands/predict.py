@@ -33,7 +33,8 @@ def predict(
     from planner.runtimes.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
 
-    found = Arguments(problems=list(said.problems), hints=said.hints)
+    found = said
+    found.refuse((written.engine,))
     numbers = _numbers(written, found)
     model = found.collect(lambda: load_architecture(written.model))
     machines = _machines(written, found)

@@ -15,6 +15,7 @@ from planner.errors import Problem
 from planner.quantities import limited
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
+from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.placements import Placement
@@ -49,10 +50,11 @@ def repair(
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
 
-    found = Arguments(problems=list(said.problems), hints=said.hints)
+    found = said
     keywords, wishes = read_placement(written, found)
     before = _standing(written, found)
     engines = keywords["engine"] or (before.request.engines if before else None)
+    found.refuse(engines or (ROOFLINE.name,))
     models = [found.collect(loader(name, engines)) for name in written.model]
     loss = _loss(written, found)
     pool = None

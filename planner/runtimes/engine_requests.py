@@ -42,6 +42,7 @@ from planner.specs.engine_request import (
     EngineRequest,
 )
 from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
@@ -307,10 +308,7 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
         value = str(request.workload.n_output_tokens)
         yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
-    if request.targets.layouts.fixed():
-        fact = f"{request.engine} has one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`"
-        value = request.targets.layouts.text
-        yield Problem(where="--layout", value=value, fact=fact, remedy="leave it out")
+    yield from misplaced(request.targets.said(), (request.engine,))
     asked = request.targets.limits()
     yield from refused(asked, KNOWN, request.engine, {})
     for name, limit in asked.items():

@@ -13,10 +13,11 @@ from planner.estimates.economics.request import (
 )
 from planner.programs.economics import KNOWN
 from planner.quantities import objective_of, refused
+from planner.specs.meanings import misplaced
 from planner.specs.quality import quality_words
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import OBJECTIVES, Request
-from planner.specs.targets import DEGREE_OPTIONS
+from planner.specs.runtimes import ERDIL2025
 
 REFUSED = {
     "ttft": "the reference model has no time to first token",
@@ -98,14 +99,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
         )
     targets = request.targets
     problems += refused(targets.limits(), KNOWN, "the reference model", REFUSED)
-    for option in (DEGREE_OPTIONS[name] for name in targets.degrees.fixed()):
-        fact = "the reference model plans one instance, and chooses its degrees"
-        problems.append(Problem(where=option, fact=fact, remedy="leave it out"))
-    if targets.layouts.fixed():
-        fact = "the reference model has one layout"
-        problems.append(
-            Problem(where="--layout", value=targets.layouts.text, fact=fact, remedy="leave it out")
-        )
+    problems += misplaced(targets.said(), (ERDIL2025.name,))
     width = FORMAT_BYTES[request.model.activation_format]
     for name in request.kv_formats:
         if FORMAT_BYTES[name] != width and name != request.model.kv_format:

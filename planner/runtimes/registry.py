@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.errors import Problem, RequestError
+from planner.errors import RequestError
 from planner.estimates.economics.request import MEMORY_RULES
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import engine_candidates
@@ -15,23 +15,10 @@ from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
+from planner.specs.meanings import misplaced, refusal_under
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.targets import SolverOptions, Targets
-
-OF_ALL = (
-    "workload",
-    "targets",
-    "weights_formats",
-    "kv_formats",
-    "batches",
-    "objective",
-    "options",
-)
-OF_ROOFLINE = (*OF_ALL, "prefill_batches", "prefill", "speculation")
-OF_ERDIL = (*OF_ALL, "speculation", "memory")
-OF_ENGINES = (*OF_ALL, "chunks", "overlaps", "hit_fraction", "confidence", "prefer", "drafting")
-"""Arguments that mean something to a runtime."""
 
 USUAL: dict[str, Any] = {
     "workload": DEFAULT_WORKLOAD,
@@ -57,15 +44,14 @@ USUAL: dict[str, Any] = {
 OPTIONS = {
     "prefill_batches": "--prefill-batch",
     "prefill": "--prefill",
-    "speculation": "--draft",
     "memory": "--memory",
     "chunks": "--chunk",
     "overlaps": "--overlap",
     "hit_fraction": "--hit-rate",
     "confidence": "--confidence",
     "prefer": "--prefer",
-    "drafting": "--draft",
 }
+"""Arguments that mean something under some runtimes only, by the options that set them."""
 
 
 def named_runtimes(engine: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -90,48 +76,34 @@ def candidates_of(
     """
     asked = USUAL | asked
     parts: list[Candidates] = []
+    said = [key for key in USUAL if asked[key] != USUAL[key]] + ["--variants"] * bool(variants)
     for name in named_runtimes(engine):
-        _refuse_meaningless(name, asked, variants)
+        if problems := list(misplaced({OPTIONS.get(key, key): "" for key in said}, (name,))):
+            raise RequestError(problems)
+        wanted = {key: asked[key] for key in _meant(name)}
         if name == ROOFLINE.name:
-            wanted = _of_layouts(model, cluster, asked, OF_ROOFLINE)
+            wanted = _of_layouts(model, cluster, wanted)
             parts += roofline_candidates(wanted, variants=[shape_of(one) for one in variants])
         elif name == ERDIL2025.name:
-            wanted = _of_layouts(model, cluster, asked, OF_ERDIL)
             memory = wanted.pop("memory")
-            parts += erdil_candidates(wanted, memory=memory)
+            parts += erdil_candidates(_of_layouts(model, cluster, wanted), memory=memory)
         else:
-            wanted = {key: asked[key] for key in OF_ENGINES}
             served = [layers_of(one) for one in variants]
             parts += engine_candidates(layers_of(model), cluster, name, variants=served, **wanted)
     return Among(parts=tuple(sorted(parts, key=lambda one: one.variant is not None)))
 
 
+def _meant(runtime: str) -> list[str]:
+    """Arguments that mean something under a runtime."""
+    return [key for key in USUAL if refusal_under(runtime, OPTIONS.get(key, key)) is None]
+
+
 def _of_layouts(
-    model: ModelSpec | Architecture, cluster: ClusterSpec, asked: dict[str, Any], of: Sequence[str]
+    model: ModelSpec | Architecture, cluster: ClusterSpec, wanted: dict[str, Any]
 ) -> dict[str, Any]:
     """Arguments of `make_request`, and what else the runtime takes."""
-    wanted = {key: asked[key] for key in of}
     nothing = {key: USUAL[key] for key in ("prefill_batches", "prefill")}
     return {"model": shape_of(model), "cluster": cluster, **nothing, **wanted}
-
-
-def _refuse_meaningless(name: str, asked: dict[str, Any], variants: Sequence[object]) -> None:
-    """Go on only if nothing was asked that means nothing to a runtime."""
-    known = {ROOFLINE.name: OF_ROOFLINE, ERDIL2025.name: OF_ERDIL}.get(name, OF_ENGINES)
-    unknown = [key for key, usual in USUAL.items() if key not in known and asked[key] != usual]
-    problems = [
-        Problem(
-            where=OPTIONS[key],
-            fact=f"means nothing under `--engine {name}`",
-            remedy="leave it out",
-        )
-        for key in unknown
-    ]
-    if variants and name == ERDIL2025.name:
-        fact = "are chosen among by other engines"
-        problems.append(Problem(where="--variants", fact=fact, remedy="leave it out"))
-    if problems:
-        raise RequestError(problems)
 
 
 def shape_of(model: ModelSpec | Architecture) -> ModelSpec:

@@ -147,6 +147,11 @@ class Targets:
         }
         return {name: float(value) for name, value in asked.items() if value is not None}
 
+    def said(self) -> dict[str, str]:
+        """Options that say how the model is divided and laid out, and what they were given."""
+        degrees = {DEGREE_OPTIONS[name]: str(n) for name, n in self.degrees.fixed().items()}
+        return {**degrees, **({"--layout": self.layouts.text} if self.layouts.fixed() else {})}
+
     def without(self, *names: str) -> Targets:
         """These targets, some quantities left free."""
         fields = {one.target: None for one in limited() if one.name in names and one.target}

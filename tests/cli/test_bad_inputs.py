@@ -72,7 +72,7 @@ BAD_OPTIONS = [
     ("--price '-$2/h'", ["`--price -$2/h`", "is negative"]),
     (
         "--engine erdil2025 --demand 9tok/s --tp 8",
-        ["`--tp`", "plans one instance"],
+        ["`--tp 8`", "plans one instance"],
     ),
     ("audit --speed 9tok/s --batch 8 --tp 8", ["`--tp 8`", "means nothing to an audit"]),
     (

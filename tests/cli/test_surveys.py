@@ -250,11 +250,11 @@ BAD = [
     ("pareto --model palm-62b,", ["`--model`", "is empty"]),
     ("pareto --weights fp3", ["`--weights fp3`", "no such number format"]),
     ("pareto --latency-target 30 --alpha x --topology nope", ["for 3 reasons"]),
-    ("compare --alpha 3", ["`--alpha 3`", "no such option"]),
+    ("compare --alpha 3", ["`--alpha 3`", "is an option of `plan pareto`"]),
     ("compare --weights fp6 --model palm-62b,palm-8b", ["`--weights fp6`"]),
     ("compare --batch 0", ["`--batch 0`"]),
     ("paretto", ["`paretto`", "no such command", "`plan pareto`"]),
-    ("--html page.html", ["`--html page.html`", "no such option"]),
+    ("--html page.html", ["`--html page.html`", "is an option of `plan pareto`"]),
 ]
 
 

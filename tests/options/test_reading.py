@@ -7,7 +7,8 @@ from dataclasses import fields
 import pytest
 
 from planner.commands.options.reading import read
-from planner.commands.options.written import FLAGS, VALUED, Written, option
+from planner.commands.options.remade import option
+from planner.commands.options.written import FLAGS, VALUED, Written
 from planner.specs.request import (
     DEFAULT_BATCHES,
     DEFAULT_WORKLOAD,

@@ -6,8 +6,9 @@ A parser stops at the first thing that it does not know. Here every such thing b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar
 
 from planner.commands.options.written import (
@@ -25,6 +26,7 @@ from planner.commands.options.written_stages import WrittenLayers, WrittenStages
 from planner.commands.options.written_verifications import WrittenVerification
 from planner.errors import Problem, RequestError
 from planner.quantities import limited
+from planner.specs.meanings import Refusal, misplaced, problem_of, refused_by
 
 COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
 """Commands that take a name, and their options, which take no value."""
@@ -74,6 +76,20 @@ class Arguments:
     tokens: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
+
+    @property
+    def command(self) -> str:
+        """The command, `plan` where it is that itself."""
+        first = self.tokens[0] if self.tokens else ""
+        return first if first in SURVEYS else "plan"
+
+    def refuse(self, runtimes: Sequence[str]) -> None:
+        """Keep what is wrong with options that mean nothing under the runtimes asked for."""
+        words = (token.partition("=") for token in self.tokens if token.startswith("--"))
+        said = {name: value for name, _, value in words}
+        refused = list(misplaced(said, runtimes, self.command))
+        names = {one.where for one in refused}  # what else is wrong with them does not matter
+        self.problems = [*(one for one in self.problems if one.where not in names), *refused]
 
     def collect(self, call: Callable[[], _T]) -> _T | None:
         """The result of a call; or None, and its problems among those found."""
@@ -127,13 +143,18 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
     """The options of `plan`, or of a command that takes options too."""
     said = Arguments(tokens=[command] if command else [])
     with_value, without = valued(written), (*flags(written), *STANDING)
+    refused = refused_by(command or "plan")
     seen: set[str] = set()
     repeated = REPEATED | REPEATED_BY.get(command, frozenset())
     rest = list(reversed(argv))
     while rest:
         token = rest.pop()
         name, equals, value = token.partition("=")
-        if name in without:
+        if name in refused or (name not in (*with_value, *without) and name in _offered()):
+            if not equals and rest and not _is_option(rest[-1]) and name not in without:
+                value = rest.pop()
+            said.problems.append(_refusal(refused.get(name), name, value, command))
+        elif name in without:
             _flag(said, token, has_value=bool(equals))
         elif name in with_value:
             if not equals and rest and not _is_option(rest[-1]):
@@ -150,6 +171,27 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
         else:
             _stray(said, token, is_first=not command and len(rest) + 1 == len(argv))
     return said
+
+
+@cache
+def _offered() -> dict[str, str]:
+    """The options of all commands, each with the first command that has it."""
+    commands = {"": WrittenPlan, **SURVEYS}
+    found: dict[str, str] = {}
+    for command, written in commands.items():
+        known = {*valued(written), *flags(written)} - refused_by(command or "plan").keys()
+        for name in known:
+            found.setdefault(name, f"plan {command}".rstrip())
+    return found
+
+
+def _refusal(row: Refusal | None, name: str, value: str, command: str) -> Problem:
+    """Why a command does not take an option: as the table says, or that another has it."""
+    if row is not None:
+        return problem_of(row, name, value)
+    fact = f"means nothing to `{f'plan {command}'.rstrip()}`"
+    remedy = f"it is an option of `{_offered()[name]}`"
+    return Problem(where=name, value=value, fact=fact, remedy=remedy)
 
 
 def _is_option(token: str) -> bool:

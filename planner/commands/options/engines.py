@@ -8,7 +8,7 @@ from typing import Any
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.counts import batches
 from planner.commands.options.reading import Faults, one_of, read, read_pool
-from planner.commands.options.written import WrittenPlan, option
+from planner.commands.options.written import WrittenPlan
 from planner.errors import Problem
 from planner.estimates.serving.drafting import KINDS
 from planner.estimates.serving.operations import KNOWN_FORMATS
@@ -20,29 +20,6 @@ from planner.specs.engine_request import (
     AskedDrafting,
 )
 from planner.units import UnitError, parse
-
-MEANINGLESS = {
-    "memory": "is a choice of `--engine erdil2025` only",
-    "speculation": "engines score what they draft and one more token",
-    "layout": "engines have one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`",
-    "prefill": "engines read prompts between decode passes: `--chunk` says how much at once",
-    "prefill_batch": "engines read prompts between decode passes: `--chunk` says how much at once",
-    "allow_formats": "name them with `--weights` and `--kv`",
-}
-"""Options that an engine's plan cannot take, and why."""
-
-
-def unfit(written: WrittenPlan) -> list[Problem]:
-    """Options of other plans."""
-    usual = WrittenPlan()
-    problems = []
-    for name, fact in MEANINGLESS.items():
-        value = getattr(written, name)
-        if value != getattr(usual, name):
-            shown = ",".join(value) if isinstance(value, tuple) else value
-            remedy = "leave it out, or `--engine`"
-            problems.append(Problem(where=option(name), value=shown, fact=fact, remedy=remedy))
-    return problems
 
 
 def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, dict[str, Any]]:
@@ -56,21 +33,24 @@ def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, d
             raise UnitError(text, "is not below 1", "write `90%` or `0.9`")
         return value
 
-    def formats(name: str, listed: tuple[str, ...]) -> tuple[str, ...] | None:
-        known = one_of("number format", KNOWN_FORMATS)
+    def known(
+        name: str, listed: tuple[str, ...], what: str, allowed: tuple[str, ...]
+    ) -> tuple[str, ...] | None:
+        one = one_of(what, allowed)
         return (
-            tuple(filter(None, (faults.read(name, word, known) for word in _words(listed)))) or None
+            tuple(filter(None, (faults.read(name, word, one) for word in _words(listed)))) or None
         )
 
+    formats = ("number format", KNOWN_FORMATS)
     # formats of kernels are more than those of the planner's own models
-    rest = replace(written, **{name: getattr(usual, name) for name in (*MEANINGLESS, *_OWN)})
+    rest = replace(written, **{name: getattr(usual, name) for name in _OWN})
     asked, problems = read(rest)
     price, _, pool_problems = read_pool(rest)
     keywords = {
         "workload": asked.workload,
         "targets": asked.targets,
-        "weights_formats": formats("--weights", written.weights),
-        "kv_formats": formats("--kv", written.kv),
+        "weights_formats": known("--weights", written.weights, *formats),
+        "kv_formats": known("--kv", written.kv, *formats),
         "batches": None if written.batch == usual.batch else asked.batches,
         "chunks": faults.read("--chunk", written.chunk, batches),
         "hit_fraction": faults.read("--hit-rate", written.hit_rate, share) or 0.0,
@@ -80,7 +60,7 @@ def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, d
         or PREFERENCES[0],
         "options": asked.options,
         "drafting": _drafting(written, faults),
-        "overlaps": _words(written.overlap) or OVERLAPS[:1],
+        "overlaps": known("--overlap", written.overlap, "overlap", OVERLAPS) or OVERLAPS[:1],
     }
     found.problems += [*problems, *pool_problems, *faults.problems]
     return price, keywords

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
 
@@ -26,7 +26,7 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
-from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
+from planner.specs.runtimes import LAYOUT_RUNTIMES
 from planner.specs.targets import ANY_LAYOUTS, PROOFS, Wanted
 from planner.units import UnitError, parse
 
@@ -156,21 +156,10 @@ def read_runtimes(
     return names, tuple(problems)
 
 
-def read_memory(written: Written, runtimes: Sequence[str]) -> tuple[str, tuple[Problem, ...]]:
+def read_memory(written: Written) -> tuple[str, tuple[Problem, ...]]:
     """The rule for what has to fit under `erdil2025`, and what is wrong with it."""
     faults = Faults()
     rule = faults.read("--memory", written.memory, one_of("rule", MEMORY_RULES))
-    if ERDIL2025.name in runtimes:
-        said = (("--prefill", written.prefill), ("--prefill-batch", written.prefill_batch))
-        fact = "the reference model knows decode only"
-        faults.problems += [
-            Problem(where=option, value=value, fact=fact, remedy="leave it out")
-            for option, value in said
-            if value is not None
-        ]
-    elif rule:
-        fact = "is a choice of `--engine erdil2025` only"
-        faults.problems.append(Problem(where="--memory", value=rule, fact=fact))
     return rule or MEMORY_RULES[0], tuple(faults.problems)
 
 

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from planner.commands.options.reading import Faults, one_of, read
+from planner.commands.options.reading import Faults, one_of
 from planner.commands.options.written import WrittenPareto, WrittenSurvey
 from planner.errors import Problem
 from planner.results.surveys import DEFAULT_ALPHA, X_AXES, Y_AXES
 from planner.units import UnitError, parse
 
 STDOUT = "-"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedSurvey:
-    """What the options ask for.
-
-    Args:
-        models, topologies: names, each once.
-        keywords: arguments of `comparing.compare` or `comparing.frontiers`, SI.
-    """
-
-    models: tuple[str, ...]
-    topologies: tuple[str, ...]
-    keywords: dict[str, Any]
-
-
-def read_survey(written: WrittenSurvey) -> tuple[AskedSurvey, tuple[Problem, ...]]:
-    """Read all options of `plan compare` or `plan pareto`; see `reading.read`."""
-    asked, problems = read(written)
-    axes, axis_problems = read_axes(written)
-    keywords = {**asked.keywords(), **axes}
-    if isinstance(written, WrittenPareto):
-        del keywords["objective"]
-    survey = AskedSurvey(
-        models=names_of(written.model), topologies=names_of(written.topology), keywords=keywords
-    )
-    return survey, (*problems, *axis_problems)
 
 
 def read_axes(written: WrittenSurvey) -> tuple[dict[str, Any], tuple[Problem, ...]]:
@@ -52,7 +24,7 @@ def read_axes(written: WrittenSurvey) -> tuple[dict[str, Any], tuple[Problem, ..
         keywords["y"] = faults.read("--y", written.y, one_of("axis", Y_AXES)) or Y_AXES[0]
         alpha = faults.read("--alpha", written.alpha, _alpha)
         keywords["alpha"] = DEFAULT_ALPHA if alpha is None else alpha
-        faults.problems += _misplaced(written)
+        faults.problems += _beside_csv(written)
     return keywords, tuple(faults.problems)
 
 
@@ -68,23 +40,11 @@ def names_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
-def _misplaced(written: WrittenPareto) -> list[Problem]:
-    """Options that mean nothing here, or not together."""
-    problems = []
-    if written.objective != "cost":
-        remedy = f"write `--y {written.objective}`" if written.objective in Y_AXES else ""
-        fact = "a frontier has two objectives, `--x` and `--y`"
-        problems.append(
-            Problem(where="--objective", value=written.objective, fact=fact, remedy=remedy)
-        )
-    if written.gap != "0":
-        fact = "a frontier is proved without a gap"
-        problems.append(Problem(where="--gap", value=written.gap, fact=fact))
+def _beside_csv(written: WrittenPareto) -> list[Problem]:
+    """Outputs that cannot go with a table on stdout."""
     others = {"--json": written.json, "--quiet": written.quiet, "--all": written.all}
-    if written.csv == STDOUT:
-        problems += [
-            Problem(where=name, fact="cannot go with `--csv -`")
-            for name, is_set in others.items()
-            if is_set
-        ]
-    return problems
+    return [
+        Problem(where=name, fact="cannot go with `--csv -`")
+        for name, is_set in others.items()
+        if is_set and written.csv == STDOUT
+    ]

@@ -6,7 +6,7 @@ Options stay text until all of them are read, so that one message can name every
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -19,7 +19,8 @@ from planner.commands.options.groups import TABLES as _TABLES
 from planner.commands.options.groups import TARGETS as _TARGETS
 from planner.commands.options.groups import flag as _flag
 from planner.commands.options.groups import text as _text
-from planner.commands.options.written_limits import Limits, with_limits
+from planner.commands.options.remade import hiding_refused, option
+from planner.commands.options.written_limits import Limits
 from planner.quantities import objectives
 from planner.specs.defaults import (
     DEFAULT_MODEL,
@@ -213,9 +214,6 @@ class WrittenPlan(Written):
     ] = None
 
 
-OF_ENGINES = ("--chunk", "--overlap", "--hit-rate", "--confidence", "--prefer")
-"""Options of `plan` that mean nothing without a serving engine."""
-
 _NAMES = "NAME|FILE,…"
 
 
@@ -239,12 +237,11 @@ class WrittenSurvey(WrittenPlan):
     ] = None
 
 
+@hiding_refused("pareto")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPareto(WrittenSurvey):
     """Options of `plan pareto`."""
 
-    objective: Annotated[str, Parameter(show=False)] = "cost"
-    gap: Annotated[str, Parameter(show=False)] = "0"
     x: Annotated[str, _text(_SEARCH, "WHAT", "What to keep short: latency or ttft.")] = "latency"
     y: Annotated[
         str,
@@ -266,13 +263,9 @@ class WrittenPareto(WrittenSurvey):
     ] = None
 
 
-_WithoutLimits: TypeAlias = WrittenPlan
-if not TYPE_CHECKING:
-    _WithoutLimits = with_limits("WithoutLimits", WrittenPlan, is_shown=False)
-
-
+@hiding_refused("audit")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAudit(_WithoutLimits):
+class WrittenAudit(WrittenPlan):
     """Options of `plan audit`: what runs, as its owner sees it."""
 
     speed: Annotated[
@@ -311,26 +304,9 @@ class WrittenAudit(_WithoutLimits):
     ] = None
     dp: Annotated[str | None, _text(_SERVE, "N", "Attention ranks, of an engine. [1]")] = None
 
-    variants: Annotated[tuple[str, ...], Parameter(show=False)] = ()
-    overlap: Annotated[tuple[str, ...], Parameter(show=False)] = ()
-    confidence: Annotated[str | None, Parameter(show=False)] = None
-    prefer: Annotated[str | None, Parameter(show=False)] = None
-    rate: Annotated[str | None, Parameter(show=False)] = None
-    max_quality_loss: Annotated[str | None, Parameter(show=False)] = None
-    objective: Annotated[str, Parameter(show=False)] = "cost"
-    prefill: Annotated[str | None, Parameter(show=False)] = None
-    prefill_batch: Annotated[str | None, Parameter(show=False)] = None
-    gap: Annotated[str, Parameter(show=False)] = "0"
-    memory: Annotated[str | None, Parameter(show=False)] = None
-
 
 OUTPUTS = ("html", "svg", "csv", "output", "plot", "keep_program")
 """Options that name a file to write."""
-
-
-def option(name: str) -> str:
-    """`max_cost` as it is typed: `--max-cost`."""
-    return "--" + name.replace("_", "-")
 
 
 def flags(written: type) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
 from planner.commands.options.groups import OUTPUT, SEARCH, SERVE, SOLVER, TARGETS, flag, text
+from planner.commands.options.remade import remade
 from planner.specs.defaults import DEFAULT_WORKLOAD
 
 T = TypeVar("T", bound=type)
@@ -35,21 +36,12 @@ def as_before(written: T) -> T:
     """A record of options whose inherited ones say nothing by default: what they say is kept."""
     (above,) = written.__bases__
     inherited = {field.name for field in dataclasses.fields(above)} - {*SAID_ALWAYS}
-    hints = get_type_hints(written, include_extras=True)
-    fields: list[tuple[str, Any, Any]] = []
-    for field in dataclasses.fields(written):
-        hint, default = hints[field.name], field.default
-        if field.name in inherited:
-            (parameter,) = hint.__metadata__
-            words = DEFAULT.sub("; default: as before.", parameter.help)
-            hint = Annotated[hint.__origin__, Parameter.combine(parameter, Parameter(help=words))]
-            default = () if isinstance(default, tuple) else None
-        fields.append((field.name, hint, dataclasses.field(default=default)))
-    made: Any = dataclasses.make_dataclass(
-        written.__name__, fields, bases=(written,), frozen=True, slots=True, kw_only=True
-    )
-    made.__doc__, made.__module__ = written.__doc__, written.__module__
-    return cast("T", made)
+
+    def changed(name: str, parameter: Parameter) -> Parameter:
+        words = Parameter(help=DEFAULT.sub("; default: as before.", parameter.help or ""))
+        return Parameter.combine(parameter, words) if name in inherited else parameter
+
+    return remade(written, changed, unsaid=inherited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,238 @@
+"""Which options mean something where: one table of options × commands × runtimes.
+
+An option that a command has means what its help says, under every runtime, unless a row of
+`REFUSALS` says otherwise: then it is refused by its name, with these words, before anything is
+searched. Arguments of the library that no option sets stand in it by their own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.errors import Problem
+from planner.quantities import limited
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
+
+ENGINES = "engines"
+"""The family of all runtimes that are serving engines."""
+
+LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
+DEGREES = ("--tp", "--pp", "--ep", "--dp")
+OPTIONS_OF_ENGINES = ("--chunk", "--overlap", "--hit-rate", "--confidence", "--prefer")
+OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
+LEAVE_OUT = "leave it out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Options that mean nothing to a command, or under a runtime.
+
+    Args:
+        options: as they are typed.
+        fact, remedy: why, and what to do instead.
+        commands: that refuse them; all that have them where empty.
+        families: of runtimes under which they are refused; whatever the runtime where empty.
+    """
+
+    options: tuple[str, ...]
+    fact: str
+    remedy: str = LEAVE_OUT
+    commands: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+
+
+REFUSALS = (
+    Refusal(
+        options=(*(one.option for one in limited()), "--rate", "--max-quality-loss"),
+        commands=("audit",),
+        fact="means nothing to an audit",
+        remedy="`plan` finds what keeps it",
+    ),
+    Refusal(
+        options=(
+            *("--layout", "--objective", "--prefill", "--prefill-batch", "--gap", "--memory"),
+            *("--variants", "--overlap", "--confidence", "--prefer"),
+        ),
+        commands=("audit",),
+        fact="means nothing to an audit",
+    ),
+    Refusal(
+        options=DEGREES,
+        commands=("audit",),
+        families=LAYOUTS,
+        fact="means nothing to an audit of layouts",
+        remedy="`--devices` says how many are in use",
+    ),
+    Refusal(
+        options=("--utilization",),
+        commands=("audit",),
+        families=(ENGINES,),
+        fact="is not of an engine's audit",
+        remedy="say how many run: `--batch`, on each rank",
+    ),
+    Refusal(
+        options=("--devices",),
+        commands=("audit",),
+        families=(ENGINES,),
+        fact="is not of an engine's audit",
+        remedy="degrees say it: `--tp`, `--pp`, `--dp`",
+    ),
+    Refusal(
+        options=("--html",),
+        commands=("audit",),
+        families=(ENGINES,),
+        fact="is not of an engine's audit",
+        remedy="`plan pareto --engine … --html` draws the frontier",
+    ),
+    Refusal(
+        options=OF_DRAFTS,
+        commands=("audit",),
+        families=(ENGINES,),
+        fact="is not of an engine's audit",
+        remedy="`plan --engine … --draft` chooses it",
+    ),
+    Refusal(
+        options=("--engine",),
+        commands=("audit",),
+        families=(ERDIL2025.name,),
+        fact="knows decode only, and audits nothing",
+        remedy="write `roofline`, or an engine",
+    ),
+    Refusal(
+        options=tuple(one.option for one in limited()),
+        commands=("predict",),
+        fact="limits nothing where the deployment is given",
+        remedy="`plan` finds what keeps it",
+    ),
+    Refusal(
+        options=("--engine",),
+        commands=("predict",),
+        families=LAYOUTS,
+        fact="has no kernels to predict by",
+        remedy="name an engine: `--engine vllm`",
+    ),
+    Refusal(
+        options=("--engine",),
+        commands=("place", "repair"),
+        families=(ERDIL2025.name,),
+        fact="knows decode only, and places nothing",
+        remedy="write `roofline`, or engines",
+    ),
+    Refusal(
+        options=("--objective",),
+        commands=("pareto",),
+        fact="a frontier has two objectives, `--x` and `--y`",
+        remedy="write `--y {value}`, or `--x`",
+    ),
+    Refusal(options=("--gap",), commands=("pareto",), fact="a frontier is proved without a gap"),
+    Refusal(
+        options=OPTIONS_OF_ENGINES,
+        families=LAYOUTS,
+        fact="means nothing without a serving engine",
+        remedy="name one: `--engine vllm`",
+    ),
+    Refusal(
+        options=("--memory",),
+        families=(ROOFLINE.name, ENGINES),
+        fact="is a choice of `--engine erdil2025` only",
+    ),
+    Refusal(
+        options=("--prefill", "--prefill-batch"),
+        families=(ERDIL2025.name,),
+        fact="the reference model knows decode only",
+    ),
+    Refusal(
+        options=DEGREES,
+        families=(ERDIL2025.name,),
+        fact="the reference model plans one instance, and chooses its degrees",
+    ),
+    Refusal(
+        options=("--layout",),
+        families=(ERDIL2025.name,),
+        fact="the reference model has one layout",
+    ),
+    Refusal(
+        options=("--variants",),
+        families=(ERDIL2025.name,),
+        fact="are chosen among by other runtimes",
+        remedy="name one, like `--engine roofline`",
+    ),
+    Refusal(
+        options=("--speculation",),
+        families=(ENGINES,),
+        fact="engines score what they draft and one more token",
+    ),
+    Refusal(
+        options=("--layout",),
+        families=(ENGINES,),
+        fact="engines have one layout, cut by `--tp`, `--pp`, `--dp` and `--ep`",
+    ),
+    Refusal(
+        options=("--prefill", "--prefill-batch"),
+        families=(ENGINES,),
+        fact="engines read prompts between decode passes: `--chunk` says how much at once",
+        remedy="leave it out, or write `--engine roofline`",
+    ),
+    Refusal(
+        options=("--allow-formats",),
+        families=(ENGINES,),
+        fact="is of layouts",
+        remedy="name formats with `--weights` and `--kv`",
+    ),
+    Refusal(
+        options=("speculation",),
+        families=(ENGINES,),
+        fact="is of layouts",
+        remedy="engines take `drafting`",
+    ),
+    Refusal(
+        options=("drafting",),
+        families=LAYOUTS,
+        fact="is of engines",
+        remedy="layouts take `speculation`",
+    ),
+)
+"""Options that a command has, or that one may look for there, and that mean nothing to it."""
+
+
+def family_of(runtime: str) -> str:
+    """A runtime's family: its own name, or `engines`."""
+    return runtime if runtime in LAYOUT_RUNTIMES else ENGINES
+
+
+def refused_by(command: str) -> dict[str, Refusal]:
+    """Options that a command refuses whatever the runtime."""
+    rows = (row for row in REFUSALS if command in row.commands and not row.families)
+    return {option: row for row in rows for option in row.options}
+
+
+def refusal_under(runtime: str, option: str, command: str = "plan") -> Refusal | None:
+    """Why an option means nothing under a runtime, to a command that has it; None where it does."""
+    family = family_of(runtime)
+    for row in REFUSALS:
+        is_of_command = not row.commands or command in row.commands
+        if option in row.options and family in row.families and is_of_command:
+            return row
+    return None
+
+
+def misplaced(
+    said: Mapping[str, str], runtimes: Sequence[str], command: str = "plan"
+) -> Iterator[Problem]:
+    """Options that are said and mean nothing under one of the runtimes, each once.
+
+    Args:
+        said: options and what they were given, as text.
+    """
+    for option, value in said.items():
+        rows = (refusal_under(runtime, option, command) for runtime in runtimes)
+        row = next(filter(None, rows), None)
+        if row is not None:
+            yield problem_of(row, option, value)
+
+
+def problem_of(row: Refusal, option: str, value: str = "") -> Problem:
+    """A refusal of an option with a value."""
+    remedy = row.remedy.format(value=value or "WHAT")
+    return Problem(where=option, value=value, fact=row.fact, remedy=remedy)

@@ -1,0 +1,137 @@
+"""Command × runtime × option: it is refused by its name, or what it says moves the answer.
+
+Options are those of the parsers themselves, of all commands, tried on each. What the table of
+meanings refuses has to be refused, all at once, in one message; everything else has to be read,
+so that nonsense is refused by the option's name too; and what is read has to be used: with the
+value that `MOVES` has for it the answer is another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from functools import cache
+
+import pytest
+
+from planner.cli import _COMMANDS, _app, main
+from planner.specs.meanings import refusal_under, refused_by
+
+ENGINES = ("vllm", "sglang", "trtllm")
+PLANNED = ("roofline", *ENGINES, "erdil2025")
+RUNTIMES = {
+    "plan": PLANNED,
+    "pareto": PLANNED,
+    "compare": PLANNED,
+    "audit": ("roofline", *ENGINES),
+    "predict": ENGINES,
+    "place": ("roofline", *ENGINES),
+    "repair": ("roofline", *ENGINES),
+}
+"""Commands that a runtime answers, and which of them."""
+
+CELLS = [(command, runtime) for command, named in RUNTIMES.items() for runtime in named]
+NONSENSE = "?!"
+UNASKED = {"--help", "-h", "--version", "--said", "--install-completion"}
+
+
+@cache
+def parsed(command: str) -> dict[str, bool]:
+    """Options of a command by its parser, and whether they take a value."""
+    app = _app() if command == "plan" else _app()[command]
+    found = {}
+    for one in app.assemble_argument_collection(parse_docstring=False):
+        for name in one.names:
+            if name.startswith("--") and name not in UNASKED:
+                found[name] = one.hint is not bool
+    return found
+
+
+COMMANDS = ("plan", *(one.__name__ for one in _COMMANDS))
+OPTIONS = {name: valued for one in reversed(COMMANDS) for name, valued in parsed(one).items()}
+"""All options of all commands."""
+
+
+def is_meant(command: str, runtime: str, option: str) -> bool:
+    """Whether the table says that an option of a command means something."""
+    known = option in parsed(command) and option not in refused_by(command)
+    return known and refusal_under(runtime, option, command) is None
+
+
+def ran(command: str, words: tuple[str, ...]) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([*(() if command == "plan" else (command,)), *words])
+    return code, out.getvalue(), err.getvalue()
+
+
+def unnamed(err: str, options: list[str]) -> list[str]:
+    """Options that a message does not name at the head of a reason."""
+    heads = [line.strip() for line in err.splitlines()]
+    return [
+        option
+        for option in options
+        if not any(head.startswith((f"`{option}`", f"`{option} ")) for head in heads)
+    ]
+
+
+@pytest.mark.parametrize(("command", "runtime"), CELLS)
+def test_an_option_that_means_nothing_is_refused_by_its_name(command, runtime):
+    refused = [option for option in OPTIONS if not is_meant(command, runtime, option)]
+    words = ["--engine", runtime]
+    for option in refused:
+        words += [option, NONSENSE] if OPTIONS[option] else [option]
+    code, _, err = ran(command, tuple(words))
+    assert refused
+    assert code == 2
+    assert unnamed(err, refused) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "runtime"),
+    [
+        (command, runtime)
+        for command, named in RUNTIMES.items()
+        for runtime in PLANNED
+        if runtime not in named
+    ],
+)
+def test_a_runtime_that_does_not_answer_a_command_is_refused_by_its_name(command, runtime):
+    code, _, err = ran(command, ("--engine", runtime))
+    assert code == 2
+    assert unnamed(err, [f"--engine {runtime}"]) == []
+
+
+FREE = {"--engine-version", "--source"}
+"""Options that take any text."""
+
+
+@pytest.mark.parametrize(("command", "runtime"), CELLS)
+def test_an_option_that_means_something_is_read(command, runtime):
+    """Nonsense is refused in the name of each option, in one message."""
+    read = [
+        option
+        for option, valued in parsed(command).items()
+        if valued and option != "--engine" and is_meant(command, runtime, option)
+    ]
+    words = ["--engine", runtime]
+    for option in read:
+        words += [option, f"no/such/folder/{NONSENSE}" if option in FILES else NONSENSE]
+    code, _, err = ran(command, tuple(words))
+    assert code == 2
+    for option in unnamed(err, read):  # some are read only where others could be
+        _, _, err = ran(command, ("--engine", runtime, option, NONSENSE))
+        assert not unnamed(err, [option]) or f"{NONSENSE}`  " in err
+
+
+FILES = ("--html", "--svg", "--csv", "--keep-program", "--state", "--placement")
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one not in RUNTIMES])
+def test_commands_without_a_runtime_name_the_options_that_are_not_theirs(command):
+    others = [option for option in OPTIONS if option not in parsed(command)]
+    for some in (others[i : i + 20] for i in range(0, len(others), 20)):
+        words = [word for one in some for word in ([one, NONSENSE] if OPTIONS[one] else [one])]
+        code, _, err = ran(command, tuple(words))
+        assert code == 2
+        assert unnamed(err, some) == []
