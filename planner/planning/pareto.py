@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
-from planner.estimates.economics.request import EconomicsRequest
 from planner.planning.certify import before_search
 from planner.planning.explain import explain
 from planner.planning.plans import plan
@@ -37,6 +36,7 @@ from planner.solvers.solution import Status
 from planner.solvers.tracing import Step, Trace, trace
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
+from planner.specs.economics.request import EconomicsRequest
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.runtimes import ERDIL2025

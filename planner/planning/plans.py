@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.errors import NoPlanError
-from planner.estimates.economics.request import MEMORY_RULES
 from planner.planning.certify import certificate, limit_uses
 from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of
@@ -21,9 +20,12 @@ from planner.solvers.search import Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
+from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+from planner.verifier.findings import refuse
+from planner.verifier.plans import judge_plan
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
@@ -199,6 +201,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         n_ties=ties.n_ties,
         given_up_fraction=ties.given_up_fraction,
         rivals=rivals_of(among, aim, found),
+        other_requests=among.other_requests(served.runtime),
     )
-    served.judge(answer)
+    refuse(judge_plan(answer)[1])
     return answer

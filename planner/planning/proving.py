@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from planner.errors import NoPlanError
-from planner.results import AnyPlan, EnginePlan, LayoutPlan
-from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results import AnyPlan
+from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
+from planner.running.deadlines import within
 from planner.specs.certificates import OPTIMAL, Certificate, Proof
 from planner.units import show
 from planner.verifier.findings import Finding, Path
@@ -51,40 +52,38 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
     return prover(answer)
 
 
-def _plan(says: LayoutPlan | EnginePlan) -> Again:
-    if isinstance(says.deployment, EngineDeployment):
-        return _engine_plan(says)
-    return _layout_plan(says)
+def _plan(says: AnyPlan) -> Again:
+    """Among all runtimes that were asked, in the order in which their rivals stand."""
+    from planner.planning.asked_again import among_again, prefer_of
+    from planner.planning.plans import decide
 
-
-def _layout_plan(says: LayoutPlan) -> Again:
-    from planner.planning.plans import plan
-
-    asked = says.request
+    requests = (says.request, *says.other_requests)
+    asked_s = says.request.options.time_limit_s
     try:
-        found = plan(
-            asked.model,
-            asked.cluster,
-            workload=asked.workload,
-            targets=asked.targets,
-            weights_formats=asked.weights_formats,
-            kv_formats=asked.kv_formats,
-            batches=asked.batches,
-            prefill_batches=asked.prefill_batches,
-            prefill=asked.prefill,
-            objective=asked.objective,
-            speculation=asked.speculation,
-            variants=asked.variants,
-            options=asked.options,
-        )
+        with within(asked_s):
+            among = among_again(requests, [one.runtime for one in says.rivals])
+            found = decide(among, prefer=prefer_of(requests))
     except NoPlanError:
         return _none(("certificate", "status"), says.certificate.status)
     findings = [
-        *_certificate(says.certificate, found.certificate, asked.options.time_limit_s),
+        *_certificate(says.certificate, found.certificate, asked_s),
         *_gains(says, found),
         *_runners_up(says, found),
+        *_rivals(says, found),
     ]
+    if says.certificate.status == found.certificate.status == OPTIMAL:
+        findings += _same(says.n_ties, found.n_ties, ("n_ties",))
+        findings += _same(says.given_up_fraction, found.given_up_fraction, ("given_up_fraction",))
     return _again(findings, found.certificate)
+
+
+def _rivals(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+    """The best of each runtime: as good as a search finds, where both had the time to see."""
+    again = {one.runtime: one.objective for one in found.rivals}
+    for i, one in enumerate(says.rivals):
+        here, best = ("rivals", str(i), "objective"), again.get(one.runtime)
+        if says.request.options.time_limit_s is None or None not in (one.objective, best):
+            yield from _same(one.objective, best, here)
 
 
 def _placement(says: Placement) -> Again:
@@ -203,7 +202,6 @@ def _experts(says: ExpertPlan) -> Again:
 
 def _stages(says: StagePlan) -> Again:
     from planner.placing.staging.cutting import cut_groups
-    from planner.running.deadlines import within
 
     try:
         with within(says.request.time_limit_s):
@@ -232,30 +230,9 @@ def _layers(says: LayerPlacement) -> Again:
     return _again(findings, found.certificate)
 
 
-def _engine_plan(says: EnginePlan) -> Again:
-    from planner.planning.engine_proving import planned_again
-
-    found = planned_again(says.request)
-    if found is None:
-        return _none(("certificate", "status"), says.certificate.status)
-    if says.rivals:  # whose requests are not in the answer
-        is_rate, best = found.certificate.objective_name in RATES, found.certificate.objective
-        beaten = [*_refuted(says.certificate, best, is_rate=is_rate)]
-        told = f"searched again under {says.request.engine} alone, of several engines"
-        return Again(findings=tuple(beaten), proofs=(told,))
-    findings = [
-        *_certificate(says.certificate, found.certificate, says.request.options.time_limit_s),
-        *_gains(cast("AnyPlan", says), found),
-        *_runners_up(cast("AnyPlan", says), found),
-        *_same(says.n_ties, found.n_ties, ("n_ties",)),
-        *_same(says.given_up_fraction, found.given_up_fraction, ("given_up_fraction",)),
-    ]
-    return _again(findings, found.certificate)
-
-
 def _engine_audit(says: EngineAudit) -> Again:
     """Each deployment beside what runs is as good as the best in what it is best in."""
-    from planner.planning.engine_proving import audited_again
+    from planner.planning.asked_again import audited_again
 
     best_in = {
         "same_devices": "planned_tpot_s",

@@ -92,11 +92,9 @@ def _rival(among: Among, aim: Aim, found: Found, runtime: str) -> Rival[AnyDeplo
     if best.assignment is None or not best.solution.status.is_final:
         return unknown
     value, least = best.solution.objective, found.solution.objective
-    deployment = alone.deployment(best.posed, best.assignment)
-    alone.of(best.posed, best.assignment).checked(deployment)
     return Rival(
         runtime=runtime,
-        deployment=deployment,
+        deployment=alone.deployment(best.posed, best.assignment),
         objective=in_si(aim.objective, value),
         loss_fraction=(value - least) / abs(least) if least else 0.0,
     )

@@ -16,7 +16,7 @@ from planner.report.summaries import summary_of
 from planner.results.verifications import Falsehood, Verification
 from planner.specs.ledger import DataFile, is_unchanged
 from planner.verifier.findings import Finding, differences
-from planner.verifier.judging import judge_for, judge_of
+from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
 
 _SENSELESS = (ArithmeticError, ValueError, LookupError, AssertionError, StopIteration)
@@ -56,7 +56,7 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         RequestError, OutOfTimeError: as `verify`.
     """
     kind, record = read.kind, read.answer
-    judge = judge_for(record)
+    judge = judge_of(type(record))
     if judge is None:
         raise SpecError([_unjudged(kind, shown)])
     try:
@@ -157,7 +157,7 @@ def _counts(record: object) -> dict[str, int]:
     def walk(value: object, rule: str) -> None:
         if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                if field.name == "request" and value is record:
+                if field.name in ("request", "other_requests"):
                     continue  # what was asked is no claim
                 own = rule_of(value.__class__, field.name)
                 walk(getattr(value, field.name), own if own in found else rule)

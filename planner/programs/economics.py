@@ -12,7 +12,6 @@ from collections.abc import Collection
 import numpy as np
 
 from planner.estimates.economics.choices import Choices
-from planner.estimates.economics.request import EconomicsRequest
 from planner.programs.amounts import (
     REPLICA_SLOT,
     Fleet,
@@ -27,6 +26,7 @@ from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Quantities
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB
+from planner.specs.economics.request import EconomicsRequest
 from planner.topology.packing import n_node_places
 
 SLOTS = ("decode",)

@@ -12,13 +12,13 @@ hint: this has a plan: `plan --latency-target 20ms`
 
 from __future__ import annotations
 
-from planner.estimates.economics.request import EconomicsRequest
 from planner.quantities import MEMORY, QUANTITIES, limited_text
 from planner.report.lines import columns, wrapped
 from planner.report.outlines import headline_of
 from planner.report.times import times_lines
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict, Obstacle
+from planner.specs.economics.request import EconomicsRequest
 
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"
 

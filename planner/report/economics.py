@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from planner.estimates.economics.recount import PassCount, Way
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.survey_words import ECONOMICS_WORDS
 from planner.report.times import times_lines
 from planner.report.words import amount, limit_label, limit_text, plural, target_texts
 from planner.results import Alternative, ErdilPlan, LimitUse
-from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.erdil2025 import EconomicsDeployment, PassCount, Way
 from planner.units import show
 
 _BAR = 20

@@ -13,7 +13,6 @@ from functools import cache, reduce
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.estimates.economics.request import EconomicsRequest
 from planner.results import (
     Deployment,
     Division,
@@ -33,6 +32,7 @@ from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier, FrontierProof
 from planner.results.verifications import Verification
 from planner.specs.architecture import Experts, FeedForward
+from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from planner.estimates.economics.request import EconomicsRequest
 from planner.report.lines import percent, wrapped
 from planner.report.words import plural
 from planner.results import AnyRequest, Conflict, Plan
@@ -19,6 +18,7 @@ from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.surveys import Comparison, Curve, Frontier
 from planner.specs.architecture import Architecture, Experts
+from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.placement_request import AnyModel
 from planner.specs.request import Request

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from planner.estimates.economics.request import EconomicsRequest
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.certificates import Certificate
+from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import with_variants
 from planner.specs.records import Provenance
@@ -124,6 +124,7 @@ class Plan(Generic[_R, _D]):
         n_ties: ways to use the pool, the plan's own left out, whose best loses less.
         given_up_fraction: what the plan loses of the best objective for being simpler.
         rivals: the best of each runtime that was asked, where several were.
+        other_requests: what the other runtimes were asked, each in its own words.
     """
 
     request: _R
@@ -137,6 +138,7 @@ class Plan(Generic[_R, _D]):
     n_ties: int = 0
     given_up_fraction: float = 0.0
     rivals: tuple[Rival[_D], ...] = ()
+    other_requests: tuple[_R, ...] = ()
 
     @property
     def n_assumed(self) -> int:

@@ -14,7 +14,7 @@ from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram, Several, Source
 from planner.quantities import MEMORY
-from planner.results import AnyDeployment, AnyPlan, AnyRequest, Considered
+from planner.results import AnyDeployment, AnyRequest, Considered
 from planner.results.surveys import CostModel
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
@@ -110,13 +110,6 @@ class Candidates(Protocol):
     def checks(self) -> tuple[str, ...]:
         """The checks that a whole plan has to pass, in words."""
 
-    def judge(self, plan: AnyPlan) -> None:
-        """Go on only if a plan passes them.
-
-        Raises:
-            SolverError: it does not.
-        """
-
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         """Relative standard deviation of what is predicted of an objective; 0 where unknown."""
 
@@ -156,6 +149,11 @@ class Among:
     def under(self, runtime: str) -> Among:
         """The candidates of one runtime; the model that is asked for stays the first."""
         return Among(parts=tuple(one for one in self.parts if one.runtime == runtime))
+
+    def other_requests(self, runtime: str) -> tuple[AnyRequest, ...]:
+        """What all runtimes but one are asked, in the order in which they were named."""
+        names = [name for name in self.runtimes() if name != runtime]
+        return tuple(self.under(name).request for name in names)
 
     def with_targets(self, targets: Targets) -> Among:
         return Among(parts=tuple(one.with_targets(targets) for one in self.parts))

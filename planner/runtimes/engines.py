@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from planner.estimates.serving.choices import EngineChoices, choices
 from planner.programs.engine import pose_engine
 from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, PosedProgram
 from planner.quantities import MEMORY, QUANTITIES
-from planner.results import AnyDeployment, AnyPlan, Considered
+from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
 from planner.results.surveys import CostModel
 from planner.running.deadlines import out_of_time
@@ -33,11 +33,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
 from planner.verifier.engine_deployments import CHECKS
-from planner.verifier.engine_plans import checked_engine, judge_engine_plan
-from planner.verifier.findings import refuse
-
-if TYPE_CHECKING:
-    from planner.results import EnginePlan
+from planner.verifier.plans import checked
 
 WITHOUT_ERROR = ("rent", "devices")
 """Objectives of which nothing is predicted."""
@@ -198,13 +194,10 @@ class EngineCandidates:
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, EngineDeployment)
-        return checked_engine(self.request, deployment)
+        return checked(self.request, deployment)
 
     def checks(self) -> tuple[str, ...]:
         return CHECKS
-
-    def judge(self, plan: AnyPlan) -> None:
-        refuse(judge_engine_plan(cast("EnginePlan", plan))[1])
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         assert isinstance(deployment, EngineDeployment)

@@ -10,23 +10,25 @@ from typing import Any
 import numpy as np
 
 from planner.estimates.economics.choices import Choices, Tables, choices, joined_choices, tables_of
-from planner.estimates.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
 from planner.programs.posed import InMemory, PosedProgram
 from planner.quantities import GIB
-from planner.results import AnyDeployment, AnyPlan
+from planner.results import AnyDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.surveys import CostModel
 from planner.runtimes.candidates import Aim
-from planner.runtimes.erdil_describing import VERIFIED, as_fleet, describe_choice, judge
+from planner.runtimes.erdil_describing import as_fleet, describe_choice
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
+from planner.specs.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.specs.provenance import Provenance
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import Targets
+from planner.verifier.plans import checked
+from planner.verifier.runtimes.erdil2025 import CHECKS
 
 MEMORY = "memory"
 CLOSER = 1.0 - 1e-12
@@ -78,10 +80,7 @@ class ErdilCandidates:
 
     @property
     def provenance(self) -> tuple[Provenance, ...]:
-        if self.asked is None:
-            return ()
-        model, cluster = self.asked.model, self.asked.cluster
-        return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
+        return self.request.provenance
 
     def source(self, aim: Aim, number: int = 0) -> InMemory:
         def posed(found: Choices, memory_scale: float = aim.memory) -> PosedProgram:
@@ -148,13 +147,10 @@ class ErdilCandidates:
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, EconomicsDeployment)
-        return judge(self.request, deployment)
+        return checked(self.request, deployment)
 
     def checks(self) -> tuple[str, ...]:
-        return VERIFIED
-
-    def judge(self, plan: AnyPlan) -> None:
-        self.checked(plan.deployment)
+        return CHECKS
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         return 0.0

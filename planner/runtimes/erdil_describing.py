@@ -13,18 +13,12 @@ from planner.equations.speculation import expected_tokens, n_scored
 from planner.errors import SolverError
 from planner.estimates.economics.choices import Choices
 from planner.estimates.economics.passes import Ways
-from planner.estimates.economics.recount import Way, count_bytes, count_pass
-from planner.estimates.economics.request import EconomicsRequest
-from planner.quantities import broken_limits, further_of
-from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft
+from planner.quantities import further_of
+from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, Way
+from planner.specs.economics.request import EconomicsRequest
+from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 
 TOLERANCE = 1e-9
-
-VERIFIED = (
-    "every constraint of the unscreened program holds",
-    "seconds and bytes recounted by an independent scalar model",
-    "targets hold by that recount",
-)
 
 
 def describe_choice(
@@ -141,22 +135,3 @@ def _agree(choices: Choices, column: int, deployment: EconomicsDeployment) -> No
         wrong.append("the draft runs on other devices than its target")
     if wrong:
         raise SolverError("the recount disagrees with the plan: " + "; ".join(wrong))
-
-
-def judge(request: EconomicsRequest, deployment: EconomicsDeployment) -> tuple[str, ...]:
-    """Names of the checks that a deployment passed, by the recount's figures.
-
-    Raises:
-        SolverError: it breaks a limit of the request.
-    """
-    held = {
-        "memory": (deployment.used_bytes, deployment.capacity_bytes * (1.0 + TOLERANCE)),
-        "pool": (deployment.n_devices, request.n_devices),
-    }
-    broken = [
-        f"{name} {used!r} beyond {most!r}" for name, (used, most) in held.items() if used > most
-    ]
-    broken += broken_limits(request.targets.limits(), deployment, tolerance=TOLERANCE)
-    if broken:
-        raise SolverError("the recount finds limits broken: " + "; ".join(broken))
-    return VERIFIED

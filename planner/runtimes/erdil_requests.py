@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from planner.equations.economics.records import DecodePass, EconomicsDevice
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.conversion import economics_device, economics_model, left_out
-from planner.estimates.economics.request import (
+from planner.programs.economics import KNOWN
+from planner.quantities import objective_of, refused
+from planner.specs.economics.records import DecodePass, EconomicsDevice
+from planner.specs.economics.request import (
     MEMORY_RULES,
     Drafting,
     EconomicsRequest,
     Served,
 )
-from planner.programs.economics import KNOWN
-from planner.quantities import objective_of, refused
 from planner.specs.meanings import misplaced
 from planner.specs.quality import quality_words
 from planner.specs.records import FORMAT_BYTES, ModelSpec
@@ -57,6 +57,11 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
         memory=memory,
         options=request.options,
         notes=tuple(notes),
+        provenance=(
+            *request.model.provenance,
+            *request.cluster.provenance,
+            *request.cluster.device.provenance,
+        ),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.errors import RequestError
-from planner.estimates.economics.request import MEMORY_RULES
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.erdil2025 import erdil_candidates
@@ -14,6 +13,7 @@ from planner.runtimes.roofline import roofline_candidates
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
+from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.meanings import misplaced, refusal_under
 from planner.specs.records import ClusterSpec, ModelSpec

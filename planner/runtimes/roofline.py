@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
@@ -16,7 +16,7 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
-from planner.results import AnyDeployment, AnyPlan, Considered, Deployment, LayoutPlan
+from planner.results import AnyDeployment, Considered, Deployment
 from planner.results.surveys import OWN as OWN_MODEL
 from planner.runtimes.candidates import Aim
 from planner.runtimes.describe import describe
@@ -28,8 +28,8 @@ from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.targets import Targets
-from planner.verifier.findings import refuse
-from planner.verifier.plans import checked, judge_plan, plan_checks
+from planner.verifier.plans import checked
+from planner.verifier.runtimes.counting import counting_of
 
 WITHIN = (0.0, 1.0)
 """Multiples of a device's memory that weights alone may take."""
@@ -46,7 +46,15 @@ def roofline_candidates(
     Raises:
         RequestError: the request cannot be read; every problem is listed.
     """
-    request = replace(make_request(**asked), variants=tuple(variants))
+    return candidates_of_request(replace(make_request(**asked), variants=tuple(variants)))
+
+
+def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
+    """Of the model of a request, and of each of its variants that can take its place.
+
+    Raises:
+        RequestError: degrees that the model cannot have, or variants that are none of it.
+    """
     machine = machine_of(request.cluster, request.model)
     check_degrees(request, machine)
     problems = list(variant_problems(request.model, request.variants, request.workload))
@@ -137,10 +145,7 @@ class RooflineCandidates:
         return checked(self.request, replace(deployment, variant=""))
 
     def checks(self) -> tuple[str, ...]:
-        return plan_checks(self.request)
-
-    def judge(self, plan: AnyPlan) -> None:
-        refuse(judge_plan(cast("LayoutPlan", plan))[1])
+        return counting_of(self.request).checks
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         return 0.0

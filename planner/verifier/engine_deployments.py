@@ -14,11 +14,12 @@ from planner.quantities import broken_limits, further_of
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Interval
 from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.engine_request import AskedModel, AskedPool, EngineRequest
+from planner.specs.engine_request import AskedModel, EngineRequest
 from planner.specs.mixers import GroupedAttention
 from planner.specs.quality import quality_words
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.runtimes.packed import homeless
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
@@ -81,7 +82,8 @@ def _recounted(
     demand = request.targets.demand_tokens_per_s
     is_fleet = demand is not None or request.targets.n_replicas is not None
     n_replicas = says.n_replicas if is_fleet else 1
-    wrong += _homeless(request, n_devices, n_replicas)
+    pool = (request.cluster.n_devices, request.cluster.n_devices_per_node)
+    wrong += homeless(request.targets, pool, n_devices, n_replicas)
     rent = n_replicas * n_devices * request.cluster.usd_per_hour
     output = n_replicas * says.batch * says.n_data / tpot
     found = replace(
@@ -106,29 +108,6 @@ def _recounted(
     )
     device = request.records.cluster.device
     return replace(found, further=further_of(request.targets.limits(), found, device)), wrong
-
-
-def _homeless(request: EngineRequest, n_devices: int, n_replicas: int) -> Iterator[Finding]:
-    """Replicas that have no devices of their own, dealt out node by node.
-
-    One that fits a node stays in it; a larger one begins with a node of its own.
-    """
-    asked = request.targets.n_replicas
-    if asked is not None and n_replicas != asked:
-        yield Finding(path=("n_replicas",), says=n_replicas, fact=f"are not {asked}")
-    n_placed = _n_placed(request.cluster, n_devices)
-    if not 1 <= n_replicas <= n_placed:
-        yield Finding(path=("n_replicas",), says=n_replicas, fact=f"have {n_placed} places")
-
-
-def _n_placed(pool: AskedPool, n_devices: int) -> int:
-    """Replicas of so many devices that are dealt out node by node; one wherever it fits at all."""
-    node = pool.n_devices_per_node
-    step = node if n_devices <= node else -(-n_devices // node) * node
-    ends = (min(first + step, pool.n_devices) for first in range(0, pool.n_devices, step))
-    sizes = (end - first for first, end in zip(range(0, pool.n_devices, step), ends, strict=True))
-    whole = sum(size // n_devices if n_devices <= node else size == step for size in sizes)
-    return max(whole, n_devices <= pool.n_devices)
 
 
 def interval(value: float, error: float) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 from planner.errors import SolverError
 
@@ -36,6 +36,10 @@ class Finding:
     says: object
     found: object = None
     fact: str = ""
+
+    def below(self, path: Path) -> Finding:
+        """The same, of a record that stands inside another."""
+        return replace(self, path=(*path, *self.path))
 
     def __str__(self) -> str:
         where = ".".join(self.path)

@@ -18,36 +18,16 @@ _HOMES = {
     "ExpertPlan": ("expert_plans", "judge_experts"),
     "StagePlan": ("stage_plans", "judge_stages"),
     "LayerPlacement": ("layer_placements", "judge_layers"),
-    "EngineAudit": ("engine_plans", "judge_engine_audit"),
+    "EngineAudit": ("engine_audits", "judge_engine_audit"),
     "Prediction": ("predictions", "judge_prediction"),
 }
 
 
-_OF_DEPLOYMENTS = {
-    "Deployment": ("plans", "judge_plan"),
-    "EngineDeployment": ("engine_plans", "judge_engine_plan"),
-}
-"""Who judges a plan, by what it deploys."""
-
-
-def judge_for(answer: object) -> Judge | None:
-    """Who judges an answer; None if nobody does yet."""
-    deployment = getattr(answer, "deployment", None)
-    if type(answer).__name__ != "Plan":
-        return judge_of(type(answer))
-    home = _OF_DEPLOYMENTS.get(type(deployment).__name__)
-    return _loaded(home) if home else None
-
-
 def judge_of(record: type) -> Judge | None:
-    """Who judges answers of a record; None if nobody does yet."""
+    """Who judges answers of a record; None if nobody can."""
     home = _HOMES.get(record.__name__)
     if home is None:
         return None
-    return _loaded(home)
-
-
-def _loaded(home: tuple[str, str]) -> Judge:
     module, name = home
     found: Judge = getattr(import_module(f"planner.verifier.{module}"), name)
     return found

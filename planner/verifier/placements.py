@@ -22,7 +22,7 @@ from planner.verifier.deployments import Ground as Standing
 from planner.verifier.engines import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.parts import pieces_of
-from planner.verifier.plans import broken_targets, counted_deployment
+from planner.verifier.runtimes.layouts import broken_targets, counted_deployment
 
 DIMENSIONS = {
     "throughput": "token/s",

@@ -1,178 +1,187 @@
-"""A plan counted anew: its deployment and the next best ones, limits, certificate, sources."""
+"""A plan counted anew, whichever runtime: its deployment and the next best ones, the best of
+each runtime, limits, certificate, sources."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from planner.quantities import MEMORY, QUANTITIES, objective_of
-from planner.results import Alternative, Considered, Deployment, LayoutPlan, LimitUse, Plan
-from planner.specs.quality import with_variants
-from planner.specs.request import Request
+from planner.quantities import MEMORY, QUANTITIES, Quantity, objective_of
+from planner.results import Alternative, AnyDeployment, AnyPlan, AnyRequest, LimitUse
 from planner.verifier.certificates import certified
-from planner.verifier.deployments import Ground, recounted
-from planner.verifier.findings import (
-    TOLERANCE,
-    Finding,
-    Path,
-    Refused,
-    differences,
-    refuse,
-    with_differences,
+from planner.verifier.findings import Finding, Path, refuse, with_differences
+from planner.verifier.rivals import judged_rivals
+from planner.verifier.runtimes.counting import (
+    Countings,
+    counting_of,
+    disagreements,
+    runtime_of,
 )
-from planner.verifier.meshes import is_counted_off_twice
 
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 
 
-def judge_plan(plan: LayoutPlan) -> tuple[LayoutPlan, list[Finding]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What plans of a request are compared by.
+
+    Args:
+        quantity: the objective.
+        least: the best of all that are listed, less being better.
+        error: relative standard deviation of that best one's objective.
+    """
+
+    quantity: Quantity
+    least: float
+    error: float
+
+    def lost(self, one: AnyDeployment) -> float:
+        """What a deployment loses of the best."""
+        return value_of(self.quantity, one) / self.least - 1 if self.least else 0.0
+
+    def is_tie(self, one: AnyDeployment) -> bool:
+        most = self.least * (1 + self.error) * (1 + CLOSE)
+        return bool(self.error) and value_of(self.quantity, one) <= most
+
+
+def value_of(quantity: Quantity, one: AnyDeployment) -> float:
+    """An objective, less being better."""
+    value = quantity.told(one)
+    return 1 / value if quantity.is_rate else value
+
+
+def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     """The plan that is true of what was chosen, and everything in this one that is not so."""
-    requests = {one.model.name: one for one in with_variants(plan.request)}
-    served = _request_of(requests, plan.request, plan.deployment)
-    if served is None:
-        fact = "is no variant that may be served"
-        of = ("deployment", "variant")
-        return plan, [Finding(path=of, says=plan.deployment.variant, fact=fact)]
-    best, wrong = counted_deployment(served, plan.deployment, ("deployment",))
-    wrong += broken_targets(served, best, ("deployment",))
-    objective = objective_of(plan.request.objective).told(best)
-    others = []
-    for i, other in enumerate(plan.alternatives):
-        here = ("alternatives", str(i))
-        request = _request_of(requests, plan.request, other.deployment)
-        if request is None:
-            others.append(other)
-            fact = "is no variant that may be served"
-            path = (*here, "deployment", "variant")
-            wrong.append(Finding(path=path, says=other.deployment.variant, fact=fact))
-            continue
-        found, found_wrong = counted_deployment(request, other.deployment, (*here, "deployment"))
-        wrong += found_wrong
-        wrong += broken_targets(request, found, (*here, "deployment"))
-        others.append(_alternative(plan.request.objective, other, found, objective))
-        if others[-1].loss_fraction < -CLOSE:
-            fact = "is better than the plan"
-            wrong.append(Finding(path=(*here, "objective"), says=other.objective, fact=fact))
-    wrong += _out_of_order(plan)
-    certificate, found_wrong = certified(
+    requests = (plan.request, *plan.other_requests)
+    among = Countings.of(requests)
+    if runtime_of(plan.deployment) != among.first.runtime:
+        fact = f"is not {among.first.runtime}, which was asked"
+        path = ("deployment", "engine")
+        return plan, [Finding(path=path, says=runtime_of(plan.deployment), fact=fact)]
+    best, wrong = among.counted(plan.deployment, ("deployment",))
+    wrong += disagreements(requests, ("other_requests",))
+    found: list[AnyDeployment] = []
+    for i, says in enumerate(plan.alternatives):
+        one, more = among.counted(says.deployment, ("alternatives", str(i), "deployment"))
+        found.append(one)
+        wrong += more
+    listed = (best, *found)
+    leader, scale = _scale(requests, among, listed)
+    others = tuple(
+        _alternative(scale, says, one) for says, one in zip(plan.alternatives, found, strict=True)
+    )
+    rivals, more = judged_rivals(plan.rivals, among, listed, scale)
+    wrong += [*more, *_out_of_order(plan, others, among), *_ties_wrong(plan, others, scale)]
+    certificate, more = certified(
         plan.certificate,
         objective_name=plan.request.objective,
-        objective=objective,
-        dimension=objective_of(plan.request.objective).dimension,
-        is_rate=objective_of(plan.request.objective).is_rate,
+        objective=scale.quantity.told(leader),
+        dimension=scale.quantity.dimension,
+        is_rate=scale.quantity.is_rate,
         gap=plan.request.options.gap,
-        checks=plan_checks(served),
+        checks=among.first.checks,
     )
-    wrong += found_wrong
-    wrong += _considered_wrong(plan, requests)
-    truth = Plan(
-        request=plan.request,
+    wrong += [*more, *_considered_wrong(plan, among)]
+    truth = replace(
+        plan,
         deployment=best,
-        alternatives=tuple(others),
-        limits=_limits(served, best, plan.limits),
+        alternatives=others,
+        limits=_limits(plan.request, best, plan.limits),
         certificate=certificate,
-        provenance=(
-            *served.model.provenance,
-            *served.cluster.provenance,
-            *served.cluster.device.provenance,
-        ),
-        variants=tuple(_considered(requests, one) for one in plan.variants),
+        provenance=among.first.provenance(best),
+        variants=tuple(among.considered.get(one.name, one) for one in plan.variants),
+        error_fraction=scale.error,
+        given_up_fraction=_near(plan.given_up_fraction, scale.lost(best)),
+        rivals=rivals,
     )
     return truth, with_differences(wrong, plan, truth)
 
 
-def checked(request: Request, deployment: Deployment) -> tuple[str, ...]:
+def checked(request: AnyRequest, deployment: AnyDeployment) -> tuple[str, ...]:
     """The checks that a deployment by itself passed, in words.
 
     Raises:
-        SolverError: a figure of it is not so, or it breaks a target.
+        SolverError: a figure of it is not so, or it breaks a limit.
     """
-    found, wrong = counted_deployment(request, deployment, ())
-    wrong += broken_targets(request, found, ())
-    refuse([*wrong, *differences(replace(deployment, variant=""), found)])
-    return plan_checks(request)
+    counting = counting_of(request)
+    found, wrong = counting.counted(deployment, ())
+    refuse(with_differences(wrong, deployment, found))
+    return counting.checks
 
 
-def plan_checks(request: Request) -> tuple[str, ...]:
-    """The checks that a plan passes before it goes out, in words."""
-    fleet = "every replica put in a place of its own, and the demand served by all of them"
-    return (
-        "every constraint of the unscreened program holds",
-        *((fleet,) if request.targets.demand_tokens_per_s is not None else ()),
-        "seconds and bytes recounted by an independent scalar model",
-        "targets hold by that recount",
-    )
+def _scale(
+    requests: Sequence[AnyRequest], among: Countings, listed: Sequence[AnyDeployment]
+) -> tuple[AnyDeployment, Scale]:
+    """The best of what is listed, which is the plan itself unless a simpler one was preferred."""
+    request = requests[0]
+    quantity = objective_of(request.objective)
+    values = [value_of(quantity, one) for one in listed]
+    is_simplest = any(getattr(one, "prefer", "") == "simplest" for one in requests)
+    least = min(values) if is_simplest else values[0]
+    leader = listed[values.index(least)]
+    error = among.error(request.objective, leader)
+    return leader, Scale(quantity=quantity, least=least, error=error)
 
 
-def _request_of(
-    requests: dict[str, Request], asked: Request, deployment: Deployment
-) -> Request | None:
-    """The request of the model that a deployment serves."""
-    if not deployment.variant:
-        return requests[asked.model.name]
-    return requests.get(deployment.variant) if deployment.variant != asked.model.name else None
-
-
-def counted_deployment(
-    request: Request, says: Deployment, path: Path, *, ground: Ground | None = None
-) -> tuple[Deployment, list[Finding]]:
-    """A deployment that is true of its choice; itself where that cannot be."""
-    try:
-        found, wrong = recounted(request, says, ground=ground)
-    except Refused as refused:
-        return says, [refused.at(path)]
-    return found, [replace(one, path=(*path, *one.path)) for one in wrong]
+def _near(says: float, found: float) -> float:
+    """A difference of nearly equal numbers: as it is said where it is so to their rounding."""
+    return says if math.isclose(says, found, abs_tol=CLOSE) else found
 
 
 def _alternative(
-    name: str, says: Alternative[Deployment], found: Deployment, best: float
-) -> Alternative[Deployment]:
-    """The runner-up that is true of its deployment; of rates, the time that it loses."""
-    value = objective_of(name).told(found)
-    lost = best / value - 1.0 if objective_of(name).is_rate else (value - best) / abs(best)
+    scale: Scale, says: Alternative[AnyDeployment], found: AnyDeployment
+) -> Alternative[AnyDeployment]:
+    """The runner-up that is true of its deployment."""
+    value = scale.quantity.told(found)
     return Alternative(
         deployment=found,
         objective=says.objective if math.isclose(says.objective, value, rel_tol=CLOSE) else value,
-        loss_fraction=lost,
+        loss_fraction=scale.lost(found),
+        is_tie=scale.is_tie(found),
     )
 
 
-def _out_of_order(plan: LayoutPlan) -> Iterator[Finding]:
+def _out_of_order(
+    plan: AnyPlan, found: Sequence[Alternative[AnyDeployment]], among: Countings
+) -> Iterator[Finding]:
     """Runners-up that use the pool as the plan or another does, or stand behind worse ones."""
-    met = {_way_to_use(plan.deployment)}
+    met = {among.way(plan.deployment)}
     before = -math.inf
-    for i, other in enumerate(plan.alternatives):
-        way = _way_to_use(other.deployment)
+    for i, other in enumerate(found):
+        here: Path = ("alternatives", str(i))
+        way = among.way(other.deployment)
         if way in met:
             fact = "uses the pool as another plan here does"
-            path = ("alternatives", str(i), "deployment")
-            yield Finding(path=path, says=other.deployment.mesh.label, fact=fact)
+            yield Finding(path=(*here, "deployment"), says=other.deployment.summary, fact=fact)
+        met.add(way)
         if other.loss_fraction < before - CLOSE:
             fact = "is less than that of the one before it"
-            of = ("alternatives", str(i), "loss_fraction")
-            yield Finding(path=of, says=other.loss_fraction, fact=fact)
-        met.add(way)
+            says = plan.alternatives[i].loss_fraction
+            yield Finding(path=(*here, "loss_fraction"), says=says, fact=fact)
         before = other.loss_fraction
+        if other.loss_fraction < -CLOSE:
+            fact = "is better than the plan"
+            yield Finding(path=(*here, "objective"), says=other.objective, fact=fact)
 
 
-def _way_to_use(one: Deployment) -> tuple[object, ...]:
-    """Devices, formats and how weights rest: plans that share these differ in less.
-
-    Where a switch is counted off along two axes, also how prefill uses them: either phase may be
-    the one for whose sake there are two.
-    """
-    resting = (one.storage, one.copied_axes, one.sliced_axes)
-    formats = (one.variant, one.weights_format, one.kv_format)
-    before = (one.prefill.gathered_axes, one.prefill.attention, one.prefill.batch)
-    for_whom = before if is_counted_off_twice(one.mesh) else ()
-    return (one.mesh.label, one.mesh.axes, one.mesh.n_stages, *formats, *resting, *for_whom)
+def _ties_wrong(
+    plan: AnyPlan, found: Sequence[Alternative[AnyDeployment]], scale: Scale
+) -> Iterator[Finding]:
+    """Fewer ties than are listed, or others than those that are, where all of them are."""
+    listed = sum(one.is_tie for one in found)
+    is_all = any(not one.is_tie for one in found) or not scale.error
+    if plan.n_ties < listed or (is_all and plan.n_ties != listed):
+        fact = f"where {listed} of the listed plans are"
+        yield Finding(path=("n_ties",), says=plan.n_ties, fact=fact)
 
 
-def _limits(request: Request, best: Deployment, says: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
+def _limits(
+    request: AnyRequest, best: AnyDeployment, says: tuple[LimitUse, ...]
+) -> tuple[LimitUse, ...]:
     """What is used of each limit; what a looser one would gain is as it is said."""
     gains = {one.name: one.gain_fraction for one in says}
-    limits = {**request.targets.limits(), MEMORY: best.memory.capacity_bytes}
+    limits = {**request.targets.limits(), MEMORY: best.capacity_bytes}
     return tuple(
         LimitUse(
             name=name,
@@ -186,40 +195,9 @@ def _limits(request: Request, best: Deployment, says: tuple[LimitUse, ...]) -> t
     )
 
 
-def broken_targets(request: Request, found: Deployment, path: Path) -> Iterator[Finding]:
-    """Targets that do not hold by the recount."""
-    for name, limit in request.targets.limits().items():
-        quantity = QUANTITIES[name]
-        value = quantity.told(found)
-        if not quantity.is_kept(value, limit, tolerance=TOLERANCE):
-            fact = f"has {name} {value!r}, beyond {limit!r}"
-            yield Finding(path=path, says=found.summary, fact=fact)
-
-
-def _considered(requests: dict[str, Request], says: Considered) -> Considered:
-    """A variant as its own file has it."""
-    request = requests.get(says.name)
-    variant = request.model.variant if request else None
-    if request is None or variant is None:
-        return says
-    return Considered(
-        name=says.name,
-        title=request.model.title,
-        quality_loss_fraction=variant.quality_loss_fraction,
-        quality=variant.quality,
-    )
-
-
-def _considered_wrong(plan: LayoutPlan, requests: dict[str, Request]) -> Iterator[Finding]:
-    """Variants that are said to be chosen among and were not, or were and are not said.
-
-    Where degrees are fixed, variants that cannot have them are left out; only a new search says
-    which these are.
-    """
-    known = [name for name in requests if name != plan.request.model.name]
-    said = [one.name for one in plan.variants]
-    is_whole = said == known
-    is_part = plan.request.targets.degrees.fixed() and set(said) <= set(known)
-    if not (is_whole or is_part):
+def _considered_wrong(plan: AnyPlan, among: Countings) -> Iterator[Finding]:
+    """Variants that are said to be chosen among and were not, or were and are not said."""
+    known, said = list(among.considered), [one.name for one in plan.variants]
+    if said != known and not (among.may_lack and set(said) <= set(known)):
         fact = f"are not {', '.join(known) or 'none'}, which may be served"
         yield Finding(path=("variants",), says=", ".join(said), fact=fact)

@@ -28,6 +28,7 @@ from planner.results import (
     StepTime,
 )
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
 from planner.results.placements import (
     Channel,
@@ -78,12 +79,13 @@ class Judged:
 
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
-        asked="request",
-        counted="deployment limits certificate provenance error_fraction given_up_fraction",
+        asked="request other_requests",
+        counted="deployment limits certificate provenance error_fraction given_up_fraction rivals",
         chosen="alternatives variants",
-        proved="n_ties rivals",
+        proved="n_ties",
         how="sources of the model, the cluster and its device, as their records say; variants that "
-        "the limit on quality leaves, all of them unless degrees are fixed",
+        "the limit on quality leaves, all of them unless degrees are fixed; other runtimes are "
+        "asked the same, and each has a rival",
     ),
     Deployment: Judged(
         asked="n_output_tokens demand_tokens_per_s",
@@ -129,8 +131,10 @@ FIELDS: Mapping[type, Judged] = {
         "is proved",
     ),
     Rival: Judged(
-        proved="runtime deployment objective loss_fraction",
-        how="the best of each runtime that was asked is a search of its own",
+        counted="runtime objective loss_fraction",
+        chosen="deployment",
+        how="of each runtime that was asked a deployment by its own request, no better than the "
+        "plan and no worse than any of its runtime that is listed; that it is the best is proved",
     ),
     LimitUse: Judged(
         counted="name used limit dimension relief",
@@ -274,6 +278,29 @@ FIELDS: Mapping[type, Judged] = {
         how="choices that the request offers, degrees that divide the model and fit the pool; "
         "passes kernel by kernel and message by message, what they hold, and rent; of plans and "
         "audits the commands are written again",
+    ),
+    EconomicsDeployment: Judged(
+        chosen="weights_format layout batch draft n_replicas",
+        asked="demand_tokens_per_s",
+        counted="step tpot_s usd_per_hour usd_per_token weights_bytes kv_bytes used_bytes "
+        "capacity_bytes further",
+        how="formats and batches among those offered, stages and ranks that the rules of division "
+        "allow; the paper's pass in scalar arithmetic, bytes by the rule that was asked for, rent "
+        "over decoded tokens",
+    ),
+    EconomicsDraft: Judged(
+        counted="model weights_format step n_yielded held_bytes",
+        chosen="layout n_drafted",
+        how="tokens drafted among those offered, on the devices of its target",
+    ),
+    Way: Judged(
+        chosen="n_stages n_tensor n_expert n_attention",
+        how="stages, ranks, spread of experts and ranks of attention that may be deployed",
+    ),
+    PassCount: Judged(
+        counted="launch_s attention_network_s ffn_network_s expert_network_s pipeline_network_s "
+        "memory_s compute_s attention_shape ffn_shape",
+        how="the equations of the paper with these integers, in the faster shape",
     ),
     EngineAudit: Judged(
         asked="request observed_tpot_s",

@@ -10,15 +10,16 @@ import pytest
 from planner import NoPlanError, RequestError, frontier
 from planner.equations.speculation import expected_tokens
 from planner.estimates.economics.choices import tables_of
-from planner.estimates.economics.recount import Way, count_bytes, count_pass
 from planner.planning.plans import plan
 from planner.report.as_csv import frontiers_csv
 from planner.report.comparison import comparison_text
 from planner.report.frontiers import frontiers_text
 from planner.report.page import page
+from planner.results.erdil2025 import Way
 from planner.runtimes.erdil_requests import economics_request
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import SolverOptions, Speculation, Targets
+from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 from tests.programs.test_tradeoff import non_dominated
 from tests.report.economics_examples import (
     BATCHES,

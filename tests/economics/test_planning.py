@@ -9,15 +9,16 @@ import pytest
 
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.economics.choices import choices, tables_of
-from planner.estimates.economics.request import Drafting, EconomicsRequest, Served
 from planner.planning.plans import decide, plan
 from planner.results import Conflict, ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates
-from planner.runtimes.erdil_describing import describe_choice, judge
+from planner.runtimes.erdil_describing import describe_choice
+from planner.specs.economics.request import Drafting, EconomicsRequest, Served
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import Workload
 from planner.specs.request import DEFAULT_BATCHES, Speculation, Targets
+from planner.verifier.plans import checked
 from tests.papers.economics import facts
 
 
@@ -115,8 +116,8 @@ def test_a_choice_that_the_recount_does_not_confirm_is_never_a_plan(part: str):
 def test_a_deployment_beyond_a_target_is_never_a_plan():
     plan = planned_decode(asked("Llama_3_70B"))
     stricter = replace(plan.request, targets=Targets(tpot_s=plan.deployment.tpot_s * 0.999))
-    with pytest.raises(SolverError, match="limits broken"):
-        judge(stricter, plan.deployment)
+    with pytest.raises(SolverError, match="breaks a limit: tpot"):
+        checked(stricter, plan.deployment)
 
 
 def test_counting_one_microbatch_lets_in_what_no_device_can_hold():

@@ -9,7 +9,6 @@ from math import ceil, inf
 import numpy as np
 import pytest
 
-from planner.equations.economics.records import EconomicsModel
 from planner.equations.economics.transformer import kv_bytes_per_token, n_params
 from planner.equations.speculation import expected_tokens
 from planner.errors import RequestError
@@ -25,14 +24,16 @@ from planner.estimates.economics.degrees import (
 )
 from planner.estimates.economics.memory import held
 from planner.estimates.economics.passes import Ways, all_ways, pass_latency_s
-from planner.estimates.economics.recount import Way, count_bytes, count_pass
-from planner.estimates.economics.request import (
+from planner.results.erdil2025 import Way
+from planner.specs.economics.records import EconomicsModel
+from planner.specs.economics.request import (
     MEMORY_RULES,
     Drafting,
     EconomicsRequest,
     Served,
 )
 from planner.specs.reading import load_cluster, load_model
+from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import Layout, breakdown
 

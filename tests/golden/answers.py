@@ -19,6 +19,7 @@ Value = float | int | bool | str
 PROSE = frozenset(
     [
         "request",
+        "other_requests",
         "launch",
         "times",
         "wall_s",

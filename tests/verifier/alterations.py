@@ -18,6 +18,8 @@ from planner.verifier.rules import ASKED, COUNTED, PROVED, UNVERIFIED, rule_of
 
 Pointer = tuple[str, ...]
 PARTS = ("answer", "certificate")
+ASKED_THERE = ("request", "other_requests")
+"""What was asked, wherever it stands: it is no claim."""
 
 
 def leaves(envelope: Json) -> list[Pointer]:
@@ -26,7 +28,8 @@ def leaves(envelope: Json) -> list[Pointer]:
     def below(value: object, path: Pointer) -> Iterator[Pointer]:
         if isinstance(value, dict):
             for key, inner in value.items():
-                yield from below(inner, (*path, key))
+                if key not in ASKED_THERE:
+                    yield from below(inner, (*path, key))
         elif isinstance(value, list):
             if value:
                 yield path

@@ -275,6 +275,30 @@ def _engine_variant_plan() -> object:
     return plan(model, cluster, engine="trtllm", **asked, **SOME)
 
 
+def _several_engines_plan() -> object:
+    """The best is of TensorRT-LLM, and the simplest of its ties of SGLang."""
+    asked: dict[str, Any] = {"prefer": "simplest", "objective": "latency", **SOME}
+    asked["engine"] = ("vllm", "sglang", "trtllm")
+    targets = Targets(tpot_s=0.03)
+    model, cluster = load_architecture("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
+    return plan(model, cluster, targets=targets, **asked)
+
+
+def _erdil_plan() -> object:
+    draft = Speculation(draft=load_model("llama-3-8b"), lookaheads=(2, 4))
+    targets = Targets(tpot_s=0.02, demand_tokens_per_s=30_000.0)
+    asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (1, 8, 64), "speculation": draft}
+    model, cluster = load_model("llama-3-70b"), load_cluster("h100-nvl8-x4")
+    return plan(model, cluster, engine="erdil2025", targets=targets, **asked)
+
+
+def _erdil_experts_plan() -> object:
+    asked: dict[str, Any] = {"memory": "one-microbatch", "objective": "throughput"}
+    asked |= {"workload": WORKLOAD, "batches": (8, 64, 512), "targets": Targets(tpot_s=0.05)}
+    model, cluster = load_model("deepseek-v3"), load_cluster("h100-nvl8-x8")
+    return plan(model, cluster, engine="erdil2025", **asked)
+
+
 def _engine_audit() -> object:
     model, cluster = load_architecture("qwen3-8b"), load_cluster("h100-nvl8-x1")
     degrees = Degrees(tensor=2)
@@ -315,6 +339,9 @@ MAKERS: dict[str, Callable[[], object]] = {
     "plan of an engine": _engine_plan,
     "plan of an engine with drafts": _engine_mixture_plan,
     "plan of an engine among variants": _engine_variant_plan,
+    "plan of several engines": _several_engines_plan,
+    "plan by the reference model": _erdil_plan,
+    "plan of experts by the reference model": _erdil_experts_plan,
     "audit of an engine": _engine_audit,
     "prediction with exchanges": _exchanging_prediction,
     "prediction in stages": _staged_prediction,

@@ -17,8 +17,6 @@ from planner.verifier.judging import judge_of
 from planner.verifier.rules import COUNTED, FIELDS, RULES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "verification.md"
-NOT_JUDGED = ("results.erdil2025", "economics.recount")
-"""Deployments of this runtime are counted again, but not by code of the verifier's own."""
 MARK = "<!-- from here on: python -m tests.verifier.test_rules -->\n"
 WORDS = {COUNTED: "recounted"}
 
@@ -28,13 +26,11 @@ def _judged_records() -> list[type]:
     found: dict[type, None] = {}
 
     def walk(hint: Any) -> None:
-        if isinstance(hint, type) and hint.__module__.endswith(NOT_JUDGED):
-            return
         if isinstance(hint, type) and dataclasses.is_dataclass(hint) and hint not in found:
             found[hint] = None
             hints = record_hints(hint)
             for field in dataclasses.fields(hint):
-                if field.name != "request":
+                if field.name not in ("request", "other_requests"):
                     walk(hints[field.name])
         for inner in get_args(hint):
             walk(inner)

@@ -10,8 +10,8 @@ from planner.commands.options.counts import batches, capped, count
 from planner.commands.options.layouts import layouts_of
 from planner.commands.options.written import Written
 from planner.errors import Problem
-from planner.estimates.economics.request import MEMORY_RULES
 from planner.quantities import QUANTITIES, Quantity, limited
+from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
     CONVENTIONS,

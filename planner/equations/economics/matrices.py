@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.equations.economics.records import EconomicsModel
 from planner.equations.economics.transformer import touched_fraction
+from planner.specs.economics.records import EconomicsModel
 
 
 def activations_moved(

@@ -15,7 +15,7 @@ from planner.equations.economics.collectives import (
     collective_s,
 )
 from planner.equations.economics.degrees import Degrees, n_nodes, tensor_group
-from planner.equations.economics.records import DecodePass
+from planner.specs.economics.records import DecodePass
 
 N_LAUNCHES_PER_LAYER = 4
 """Kernels of one layer, whatever its architecture. Source: [Erdil2025] Eq. 30."""

@@ -13,7 +13,6 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.equations.economics.degrees import Degrees
 from planner.equations.economics.matrices import attention_bytes, ffn_bytes
-from planner.equations.economics.records import DecodePass
 from planner.equations.economics.transformer import (
     attention_flop,
     ffn_flop,
@@ -21,6 +20,7 @@ from planner.equations.economics.transformer import (
     n_params,
     pass_flop,
 )
+from planner.specs.economics.records import DecodePass
 
 
 def kv_bytes(decode: DecodePass, n_requests: FloatArray) -> FloatArray:

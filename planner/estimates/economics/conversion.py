@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.equations.economics.records import (
+from planner.errors import Problem, RequestError
+from planner.specs.economics.records import (
     EconomicsDevice,
     EconomicsModel,
     LatentAttention,
 )
-from planner.errors import Problem, RequestError
 from planner.specs.ledger import ECONOMICS, timed_by
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, NodesFabric
 

@@ -26,7 +26,7 @@ from math import ceil
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.economics.records import EconomicsModel
+from planner.specs.economics.records import EconomicsModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.economics.collectives import ALL_REDUCE, collective_s
 from planner.equations.economics.degrees import Degrees
-from planner.equations.economics.records import DecodePass
 from planner.estimates.economics.degrees import Grid, grids
+from planner.specs.economics.records import DecodePass
 
 Widths = tuple[float, float]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.economics.records import EconomicsModel
 from planner.equations.economics.transformer import (
     kv_bytes_per_token,
     n_attention_params,
@@ -16,6 +15,7 @@ from planner.equations.economics.transformer import (
 )
 from planner.estimates.economics.degrees import ffn_padding
 from planner.estimates.economics.passes import Ways
+from planner.specs.economics.records import EconomicsModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

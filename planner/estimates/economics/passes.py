@@ -27,7 +27,6 @@ from planner.equations.economics.network import (
     launch_s,
     pipeline_network_s,
 )
-from planner.equations.economics.records import DecodePass
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
     kv_bytes,
@@ -42,6 +41,7 @@ from planner.estimates.economics.degrees import (
     tensor_degrees,
 )
 from planner.estimates.economics.grids import attention_grid_s, ffn_grid_s
+from planner.specs.economics.records import DecodePass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

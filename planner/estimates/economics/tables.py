@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.economics.records import DecodePass
 from planner.estimates.economics.memory import Held, held
 from planner.estimates.economics.passes import Ways, all_ways, joined_ways, pass_latency_s
-from planner.estimates.economics.request import EconomicsRequest
+from planner.specs.economics.records import DecodePass
+from planner.specs.economics.request import EconomicsRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
-from planner.results import Plan
+from planner.results import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.predictions import Launch, Prediction
 from planner.specs.architecture import Architecture, Experts
@@ -17,9 +18,7 @@ from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 
 def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeployment:
-    """A deployment with the commands that belong to its figures, unless it is of another engine."""
-    if best.engine != request.engine:
-        return best
+    """A deployment with the commands that belong to its figures."""
     named = {one.name: one for one in request.records.models}
     asked = prediction_request(request, named[best.model], best)
     return replace(best, command=_predict_command(request, best), launch=launched(asked))
@@ -29,14 +28,8 @@ def with_commands_of(answer: object) -> object:
     """An answer with the commands that belong to its figures, wherever it has some."""
     if isinstance(answer, Prediction):
         return replace(answer, launch=launched(answer.request))
-    if isinstance(answer, Plan) and isinstance(answer.request, EngineRequest):
-        request = answer.request
-        others = tuple(
-            replace(one, deployment=with_commands(request, one.deployment))
-            for one in answer.alternatives
-        )
-        best = with_commands(request, answer.deployment)
-        return replace(answer, deployment=best, alternatives=others)
+    if isinstance(answer, Plan):
+        return _plan_with_commands(answer)
     if isinstance(answer, EngineAudit):
         request = answer.request
         same, fast, cheap = (
@@ -48,6 +41,34 @@ def with_commands_of(answer: object) -> object:
             answer, predicted=predicted, same_devices=same, equal_speed=fast, equal_cost=cheap
         )
     return answer
+
+
+def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
+    """A plan whose deployments have the commands of their own requests."""
+    told = teller_of((answer.request, *answer.other_requests))
+    return replace(
+        answer,
+        deployment=told(answer.deployment),
+        alternatives=tuple(
+            replace(one, deployment=told(one.deployment)) for one in answer.alternatives
+        ),
+        rivals=tuple(
+            replace(one, deployment=one.deployment and told(one.deployment))
+            for one in answer.rivals
+        ),
+    )
+
+
+def teller_of(requests: Sequence[AnyRequest]) -> Callable[[AnyDeployment], AnyDeployment]:
+    """What gives a deployment the commands of its own engine's request, if it has such."""
+    by_engine = {one.engine: one for one in requests if isinstance(one, EngineRequest)}
+
+    def told(best: AnyDeployment) -> AnyDeployment:
+        if not isinstance(best, EngineDeployment) or best.engine not in by_engine:
+            return best
+        return with_commands(by_engine[best.engine], best)
+
+    return told
 
 
 def prediction_request(

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.equations.economics.records import (
+from planner.specs.economics.records import (
     DecodePass,
     EconomicsDevice,
     EconomicsModel,

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.equations.economics.records import DecodePass, EconomicsDevice, TreeCollectives
 from planner.equations.economics.transformer import (
     attention_flop,
     kv_bytes_per_token,
@@ -15,6 +14,7 @@ from planner.equations.economics.transformer import (
     pass_flop,
 )
 from planner.equations.economics.work import kv_bytes
+from planner.specs.economics.records import DecodePass, EconomicsDevice, TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import Layout, breakdown, latency_s
 from tests.papers.economics.model.search import paper_grid

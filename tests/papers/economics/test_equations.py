@@ -17,11 +17,11 @@ from planner.equations.economics.collectives import (
 )
 from planner.equations.economics.degrees import degrees_of, tensor_group
 from planner.equations.economics.network import attention_network_s
-from planner.equations.economics.records import TreeCollectives
 from planner.equations.economics.transformer import (
     exchanged_bytes,
     touched_fraction,
 )
+from planner.specs.economics.records import TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import (
     FINAL,

@@ -14,8 +14,8 @@ from planner.equations.economics.collectives import (
     collective_s,
 )
 from planner.equations.economics.matrices import matrix_bytes
-from planner.equations.economics.records import DecodePass
 from planner.equations.economics.transformer import touched_fraction
+from planner.specs.economics.records import DecodePass
 from tests.papers.economics import facts, rows
 from tests.papers.economics.model import toy
 from tests.papers.economics.model.casework import FINAL, FULL, best_layout, breakdown, latency_s

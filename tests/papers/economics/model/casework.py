@@ -23,7 +23,6 @@ from planner.equations.economics.network import (
     launch_s,
     pipeline_network_s,
 )
-from planner.equations.economics.records import DecodePass
 from planner.equations.economics.work import (
     fits_memory,
     projection_compute_s,
@@ -31,6 +30,7 @@ from planner.equations.economics.work import (
     shared_compute_s,
     shared_memory_s,
 )
+from planner.specs.economics.records import DecodePass
 
 N_STAGE_STEPS = 9
 N_SHARE_STEPS = 5

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.equations.economics.records import DecodePass, EconomicsDevice
 from planner.equations.economics.transformer import pass_flop
+from planner.specs.economics.records import DecodePass, EconomicsDevice
 
 SECONDS_PER_HOUR = 3600.0
 

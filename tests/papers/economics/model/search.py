@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.economics.records import DecodePass
 from planner.equations.economics.transformer import n_params
+from planner.specs.economics.records import DecodePass
 from tests.papers.economics.model.casework import FULL, Casework, latency_s
 from tests.papers.economics.model.cost import mfu_fraction, preference, usd_per_token
 from tests.papers.economics.model.speculation import speculative_latency_s

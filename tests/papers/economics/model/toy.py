@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.equations.economics.records import EconomicsDevice, EconomicsModel
 from planner.equations.economics.transformer import n_params
+from planner.specs.economics.records import EconomicsDevice, EconomicsModel
 
 N_REDUCES_SERIAL = 4
 N_REDUCES_PARALLEL = 2

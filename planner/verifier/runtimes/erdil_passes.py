@@ -1,72 +1,22 @@
-"""One layout at one batch, counted again by hand: the judge of what the arrays found.
+"""One pass of [Erdil2025] at one batch, counted by hand: seconds, and bytes of a device.
 
-Plain numbers and loops, written from the paper's equations and the rules in `degrees`; it
-shares records with the arrays, and no arithmetic.
+Plain numbers and loops, written from the paper's equations and the rules of division; it
+shares records with the arrays that choices are found in, and no arithmetic.
 
 Source: [Erdil2025] Eqs. 20-46 and the published program.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, inf, log2, sqrt
 
-from planner.equations.economics.records import (
+from planner.results.erdil2025 import PassCount, Way
+from planner.specs.economics.records import (
     DecodePass,
     EconomicsDevice,
     EconomicsModel,
     RingCollectives,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """A layout: stages P, devices of one T, ways of the experts e, ranks of attention t."""
-
-    n_stages: int
-    n_tensor: int
-    n_expert: int
-    n_attention: int
-
-    @property
-    def n_devices(self) -> int:
-        return self.n_stages * self.n_tensor
-
-    @property
-    def label(self) -> str:
-        """`TP 8 × PP 2`, with the ways of experts and the ranks of attention where they differ."""
-        experts = f", EP {self.n_expert}" if self.n_expert > 1 else ""
-        apart = self.n_attention != self.n_tensor
-        attention = f", attention on {self.n_attention}" if apart else ""
-        return f"TP {self.n_tensor} × PP {self.n_stages}{experts}{attention}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassCount:
-    """Where the time of a pass goes; memory and compute overlap, nothing else does [s].
-
-    Shapes are how tensor parallelism cuts the weights of attention and of the FFN: `1D`, or
-    ranks along both dimensions as `2D 4×8`.
-    """
-
-    launch_s: float
-    attention_network_s: float
-    ffn_network_s: float
-    expert_network_s: float
-    pipeline_network_s: float
-    memory_s: float
-    compute_s: float
-    attention_shape: str
-    ffn_shape: str
-
-    @property
-    def network_s(self) -> float:
-        tensors = self.attention_network_s + self.ffn_network_s
-        return tensors + self.expert_network_s + self.pipeline_network_s
-
-    @property
-    def total_s(self) -> float:
-        return self.launch_s + self.network_s + max(self.memory_s, self.compute_s)
 
 
 def count_pass(decode: DecodePass, way: Way, batch: int) -> PassCount:

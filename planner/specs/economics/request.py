@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.equations.economics.records import DecodePass, EconomicsDevice
+from planner.specs.economics.records import DecodePass, EconomicsDevice
+from planner.specs.provenance import Provenance
 from planner.specs.request import CONVENTIONS, SolverOptions, Targets
 
 MEMORY_RULES = ("in-flight", "one-microbatch")
@@ -66,6 +67,7 @@ class EconomicsRequest:
         memory: one of `MEMORY_RULES`.
         options: how to solve.
         notes: what the reference model cannot say of the model or the pool.
+        provenance: where the constants of all this come from.
     """
 
     served: tuple[Served, ...]
@@ -78,6 +80,7 @@ class EconomicsRequest:
     memory: str = MEMORY_RULES[0]
     options: SolverOptions = field(default_factory=SolverOptions)
     notes: tuple[str, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
 
     @property
     def device(self) -> EconomicsDevice:

@@ -1,0 +1,94 @@
+"""The candidates of a request, made again of the records that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planner.errors import NoPlanError
+from planner.estimates.serving.networks import serving_network
+from planner.planning.plans import decide
+from planner.results import AnyRequest
+from planner.results.engines import EngineAudit, EngineDeployment
+from planner.runtimes.candidates import Among, Candidates
+from planner.runtimes.engines import EngineCandidates
+from planner.runtimes.erdil2025 import ErdilCandidates
+from planner.runtimes.predicting import Machines
+from planner.runtimes.roofline import candidates_of_request
+from planner.specs.engine_request import EngineRequest
+from planner.specs.request import Request
+from planner.specs.targets import Targets
+
+
+def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Among:
+    """Of all that was asked together; models that were asked for before their variants.
+
+    Args:
+        order: names of the runtimes as they were asked, where there were several.
+    """
+    parts = [one for request in requests for one in candidates_again(request)]
+    ranks = {name: i for i, name in enumerate(order)}
+    parts.sort(key=lambda one: (one.variant is not None, ranks.get(one.runtime, 0)))
+    return Among(parts=tuple(parts))
+
+
+def candidates_again(request: AnyRequest) -> tuple[Candidates, ...]:
+    """Of one runtime: of the model and of its variants."""
+    if isinstance(request, Request):
+        return candidates_of_request(request)
+    if not isinstance(request, EngineRequest):
+        return (ErdilCandidates(request=request),)
+    machines, records = _machines(request), request.records
+    return tuple(
+        EngineCandidates(
+            request=request,
+            model=one,
+            asked=records.models[0],
+            machines=machines,
+            cluster=records.cluster,
+        )
+        for one in records.models
+    )
+
+
+def _machines(request: EngineRequest) -> Machines:
+    records = request.records
+    return Machines(
+        device=records.cluster.device,
+        kernels=records.kernels,
+        engine=records.engine,
+        network=serving_network(records.cluster.fabric),
+        network_name=records.cluster.name,
+        cluster=records.cluster,
+    )
+
+
+def prefer_of(requests: Sequence[AnyRequest]) -> str:
+    """What is preferred of plans as good as each other; the best, where nothing says otherwise."""
+    said = (one.prefer for one in requests if isinstance(one, EngineRequest))
+    return next(said, "objective")
+
+
+def audited_again(audit: EngineAudit) -> dict[str, EngineDeployment | None]:
+    """What an audit sets beside what runs, by its names."""
+    request, runs = audit.request, audit.predicted
+    in_flight = runs.batch * runs.n_data
+    same = Targets(n_devices=runs.n_devices, min_batch=in_flight)
+    asked = {
+        "same_devices": ("latency", same),
+        "equal_speed": ("cost", Targets(tpot_s=audit.observed_tpot_s)),
+        "equal_cost": ("latency", Targets(usd_per_token=audit.observed_usd_per_token)),
+    }
+    return {
+        name: _best(replace(request, objective=objective, targets=targets))
+        for name, (objective, targets) in asked.items()
+    }
+
+
+def _best(request: EngineRequest) -> EngineDeployment | None:
+    """The best deployment of a request; None where there is none."""
+    try:
+        found = decide(among_again((request,)), prefer=request.prefer)
+    except NoPlanError:
+        return None
+    return found.deployment if isinstance(found.deployment, EngineDeployment) else None

@@ -1,0 +1,56 @@
+"""Deployments of a serving engine, each by the records of its request."""
+
+from __future__ import annotations
+
+from planner.results import Considered
+from planner.results.engines import EngineDeployment
+from planner.specs.engine_request import EngineRequest
+from planner.specs.provenance import Provenance
+from planner.verifier.engine_deployments import CHECKS, counted_engine
+from planner.verifier.findings import Finding, Path
+
+WITHOUT_ERROR = ("rent", "devices")
+"""Objectives of which nothing is predicted."""
+
+
+class EngineCounting:
+    """See `Counting`."""
+
+    checks = CHECKS
+    may_lack = False
+
+    def __init__(self, request: EngineRequest) -> None:
+        self._request = request
+        self.runtime = request.engine
+
+    @property
+    def considered(self) -> tuple[Considered, ...]:
+        return tuple(
+            Considered(
+                name=one.name,
+                title=one.title,
+                quality_loss_fraction=one.quality_loss_fraction,
+                quality=one.quality,
+            )
+            for one in self._request.variants
+        )
+
+    def counted(self, says: EngineDeployment, path: Path) -> tuple[EngineDeployment, list[Finding]]:
+        return counted_engine(self._request, says, path)
+
+    def way(self, one: EngineDeployment) -> tuple[object, ...]:
+        degrees = (one.n_tensor, one.n_data, one.n_stages, one.n_expert_parallel)
+        return (one.model, one.formats, *degrees)
+
+    def error(self, objective: str, best: EngineDeployment) -> float:
+        """Of the time that the objective is made of: rent and devices have none."""
+        if objective in WITHOUT_ERROR:
+            return 0.0
+        times = best.ttft_s if objective == "ttft" else best.tpot_s
+        return times.high / times.value - 1
+
+    def provenance(self, best: EngineDeployment) -> tuple[Provenance, ...]:
+        records = self._request.records
+        served = [one.provenance for one in records.models if one.name == best.model]
+        model = served[0] if served else ()
+        return (*model, *records.cluster.provenance, *records.cluster.device.provenance)

@@ -1,0 +1,208 @@
+"""Decode deployments of the reference model counted anew, by the passes of `erdil_passes`.
+
+Chosen are the format, how the model and its draft are cut, the batch, how far is drafted and the
+number of replicas. Each has to be a choice that the request and the rules of division allow.
+
+Source: [Erdil2025] Eqs. 2 and 4 for money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil
+
+from planner.quantities import broken_limits, further_of
+from planner.results import Considered
+from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, Way
+from planner.specs.economics.records import DecodePass
+from planner.specs.economics.request import EconomicsRequest, Served
+from planner.specs.provenance import Provenance
+from planner.specs.runtimes import ERDIL2025
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
+from planner.verifier.runtimes.packed import homeless
+
+CHECKS = (
+    "every constraint of the unscreened program holds",
+    "seconds and bytes recounted by an independent scalar model",
+    "targets hold by that recount",
+)
+
+
+class ErdilCounting:
+    """See `Counting`."""
+
+    runtime = ERDIL2025.name
+    checks = CHECKS
+    considered: tuple[Considered, ...] = ()
+    may_lack = False
+
+    def __init__(self, request: EconomicsRequest) -> None:
+        self._request = request
+
+    def counted(
+        self, says: EconomicsDeployment, path: Path
+    ) -> tuple[EconomicsDeployment, list[Finding]]:
+        try:
+            found, wrong = _recounted(self._request, says)
+        except Refused as refused:
+            return says, [refused.at(path)]
+        return found, [one.below(path) for one in wrong]
+
+    def way(self, one: EconomicsDeployment) -> tuple[object, ...]:
+        return (one.weights_format, one.layout.n_stages, one.layout.n_tensor)
+
+    def error(self, objective: str, best: EconomicsDeployment) -> float:
+        return 0.0
+
+    def provenance(self, best: EconomicsDeployment) -> tuple[Provenance, ...]:
+        return self._request.provenance
+
+
+def _recounted(
+    request: EconomicsRequest, says: EconomicsDeployment
+) -> tuple[EconomicsDeployment, list[Finding]]:
+    served = _served(request, says)
+    wrong = [*_uncut(served.target, request, says.layout, says.batch, ("layout",))]
+    draft, n_yielded, target = None, 1.0, served.target
+    if says.draft is not None:
+        draft, n_scored = _drafted(request, served, says, says.draft, wrong)
+        target, n_yielded = replace(target, n_scored_tokens=float(n_scored)), draft.n_yielded
+    step = count_pass(target, says.layout, says.batch)
+    round_s = step.total_s + (draft.n_drafted * draft.step.total_s if draft else 0.0)
+    weights, caches = _held(request, served.target, says.layout, says.batch)
+    drafted = draft.held_bytes if draft else 0.0
+    # of one micro-batch each of the two meets the memory by itself
+    is_joint = request.memory == "in-flight"
+    used = weights + caches + drafted if is_joint else max(weights + caches, drafted)
+    if used > request.hbm_bytes * (1 + TOLERANCE):
+        fact = f"is less than the {used!r} that are held"
+        wrong.append(Finding(path=("capacity_bytes",), says=says.capacity_bytes, fact=fact))
+    token_s, demand = round_s / n_yielded, request.targets.demand_tokens_per_s
+    is_fleet = demand is not None or request.targets.n_replicas is not None
+    n_replicas = says.n_replicas if is_fleet else 1
+    n_devices = says.layout.n_stages * says.layout.n_tensor
+    of_pool = (request.n_devices, request.device.n_devices_per_node)
+    wrong += homeless(request.targets, of_pool, n_devices, n_replicas)
+    rent = n_replicas * n_devices * request.usd_per_hour
+    output = n_replicas * says.batch / token_s
+    found = EconomicsDeployment(
+        weights_format=served.weights_format,
+        layout=says.layout,
+        batch=says.batch,
+        step=step,
+        tpot_s=token_s,
+        usd_per_hour=rent,
+        usd_per_token=rent / 3600 / (output if demand is None else demand),
+        weights_bytes=weights,
+        kv_bytes=caches,
+        used_bytes=used,
+        capacity_bytes=request.hbm_bytes,
+        draft=draft,
+        n_replicas=n_replicas,
+        demand_tokens_per_s=demand,
+    )
+    limits = request.targets.limits()
+    found = replace(found, further=further_of(limits, found, request.device))
+    for fact in broken_limits(limits, found, tolerance=2 * TOLERANCE):
+        wrong.append(Finding(path=(), says=found.summary, fact=f"breaks a limit: {fact}"))
+    return found, wrong
+
+
+def _served(request: EconomicsRequest, says: EconomicsDeployment) -> Served:
+    """The model in the format that was chosen.
+
+    Raises:
+        Refused: there is no such choice, or not of this batch.
+    """
+    if says.batch not in request.batches:
+        raise Refused("is not offered", path=("batch",), says=says.batch)
+    for one in request.served:
+        if one.weights_format == says.weights_format:
+            return one
+    raise Refused("is not offered", path=("weights_format",), says=says.weights_format)
+
+
+def _drafted(
+    request: EconomicsRequest,
+    served: Served,
+    says: EconomicsDeployment,
+    draft: EconomicsDraft,
+    wrong: list[Finding],
+) -> tuple[EconomicsDraft, int]:
+    """The draft on the devices of its target, and how many tokens the target scores.
+
+    These are what was drafted and, in the usual convention, one position more, each of which is
+    reached if all before it were accepted.
+
+    Raises:
+        Refused: nothing may be drafted, or not so far.
+    """
+    asked = request.drafting
+    if served.draft is None:
+        raise Refused("was not offered", path=("draft", "model"), says=draft.model)
+    if draft.n_drafted not in asked.lookaheads:
+        raise Refused("is not offered", path=("draft", "n_drafted"), says=draft.n_drafted)
+    here: Path = ("draft", "layout")
+    wrong += _uncut(served.draft, request, draft.layout, says.batch, here)
+    n_own = draft.layout.n_stages * draft.layout.n_tensor
+    if n_own != says.layout.n_stages * says.layout.n_tensor:
+        fact = "are not the devices of its target"
+        wrong.append(Finding(path=(*here, "n_tensor"), says=n_own, fact=fact))
+    n_scored = draft.n_drafted + (asked.convention == "usual")
+    found = EconomicsDraft(
+        model=served.draft.model.title,
+        weights_format=served.draft_format,
+        layout=draft.layout,
+        step=count_pass(served.draft, draft.layout, says.batch),
+        n_drafted=draft.n_drafted,
+        n_yielded=sum(asked.acceptance**n for n in range(n_scored)),
+        held_bytes=sum(_held(request, served.draft, draft.layout, says.batch)),
+    )
+    return found, n_scored
+
+
+def _held(
+    request: EconomicsRequest, decode: DecodePass, way: Way, batch: int
+) -> tuple[float, float]:
+    """Weights and caches on the busiest device, by the rule that was asked for."""
+    cached, rule = request.n_cached_tokens, request.memory
+    return count_bytes(decode.model, way, batch, n_cached_tokens=cached, rule=rule)
+
+
+def _uncut(
+    decode: DecodePass, request: EconomicsRequest, way: Way, batch: int, path: Path
+) -> Iterator[Finding]:
+    """Ways to cut a model that nobody can deploy.
+
+    Raises:
+        Refused: one with which nothing can be counted.
+    """
+    model, per_node = decode.model, decode.device.n_devices_per_node
+    stages, tensor, expert, ranks = way.n_stages, way.n_tensor, way.n_expert, way.n_attention
+    of = ("n_stages", "n_tensor", "n_expert", "n_attention")
+    for name in of:
+        if getattr(way, name) < 1:
+            raise Refused("is below one", path=(*path, name), says=getattr(way, name))
+
+    def wrong(name: str, fact: str) -> Finding:
+        return Finding(path=(*path, name), says=getattr(way, name), fact=fact)
+
+    if stages > min(model.n_layers, batch):
+        raise Refused("are more than layers or requests", path=(*path, "n_stages"), says=stages)
+    if tensor % expert:
+        raise Refused("do not divide the stage", path=(*path, "n_expert"), says=expert)
+    fullest = ceil(model.n_layers / stages)
+    if ceil(model.n_layers / fullest) != stages:
+        yield wrong("n_stages", f"are more than {fullest} layers a stage need")
+    if per_node % tensor and tensor % per_node:
+        yield wrong("n_tensor", f"are neither a share of {per_node} devices nor whole nodes")
+    if stages * tensor > request.n_devices:
+        yield wrong("n_tensor", f"by {stages} stages are more than {request.n_devices} devices")
+    if expert > model.n_experts or (model.n_experts % expert and expert != tensor):
+        yield wrong("n_expert", f"do not divide {model.n_experts} experts")
+    if expert > 1 and ceil(batch / stages) < 2 * (model.n_experts // model.n_active_experts):
+        yield wrong("n_expert", "are spread over too few requests")
+    if tensor % ranks or model.n_heads % ranks:
+        yield wrong("n_attention", f"do not divide {tensor} devices and {model.n_heads:g} heads")

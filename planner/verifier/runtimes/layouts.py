@@ -1,0 +1,115 @@
+"""Deployments of layouts: each by the request of the model or variant that it serves."""
+
+from __future__ import annotations
+
+from planner.quantities import QUANTITIES
+from planner.results import Considered, Deployment
+from planner.specs.provenance import Provenance
+from planner.specs.quality import with_variants
+from planner.specs.request import Request
+from planner.specs.runtimes import ROOFLINE
+from planner.verifier.deployments import Ground, recounted
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.meshes import is_counted_off_twice
+
+CHECKS = (
+    "every constraint of the unscreened program holds",
+    "seconds and bytes recounted by an independent scalar model",
+    "targets hold by that recount",
+)
+OF_A_FLEET = "every replica put in a place of its own, and the demand served by all of them"
+
+
+class LayoutCounting:
+    """See `Counting`.
+
+    Args:
+        request: of the model that is asked for; its variants follow from it.
+    """
+
+    runtime = ROOFLINE.name
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._by_model = {one.model.name: one for one in with_variants(request)}
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        is_fleet = self._request.targets.demand_tokens_per_s is not None
+        return (CHECKS[0], *((OF_A_FLEET,) if is_fleet else ()), *CHECKS[1:])
+
+    @property
+    def considered(self) -> tuple[Considered, ...]:
+        return tuple(
+            Considered(
+                name=one.model.name,
+                title=one.model.title,
+                quality_loss_fraction=one.model.variant.quality_loss_fraction,
+                quality=one.model.variant.quality,
+            )
+            for name, one in self._by_model.items()
+            if name != self._request.model.name and one.model.variant is not None
+        )
+
+    @property
+    def may_lack(self) -> bool:
+        """Where degrees are fixed, variants that cannot have them are left out."""
+        return bool(self._request.targets.degrees.fixed())
+
+    def counted(self, says: Deployment, path: Path) -> tuple[Deployment, list[Finding]]:
+        request = self._request_of(says)
+        if request is None:
+            fact = "is no variant that may be served"
+            return says, [Finding(path=(*path, "variant"), says=says.variant, fact=fact)]
+        found, wrong = counted_deployment(request, says, path)
+        return found, [*wrong, *broken_targets(request, found, path)]
+
+    def _request_of(self, deployment: Deployment) -> Request | None:
+        """The request of the model that a deployment serves."""
+        own = self._request.model.name
+        if not deployment.variant:
+            return self._by_model[own]
+        return self._by_model.get(deployment.variant) if deployment.variant != own else None
+
+    def way(self, one: Deployment) -> tuple[object, ...]:
+        """Devices, formats and how weights rest.
+
+        Where a switch is counted off along two axes, also how prefill uses them: either phase
+        may be the one for whose sake there are two.
+        """
+        resting = (one.storage, one.copied_axes, one.sliced_axes)
+        formats = (one.variant, one.weights_format, one.kv_format)
+        before = (one.prefill.gathered_axes, one.prefill.attention, one.prefill.batch)
+        for_whom = before if is_counted_off_twice(one.mesh) else ()
+        return (one.mesh.label, one.mesh.axes, one.mesh.n_stages, *formats, *resting, *for_whom)
+
+    def error(self, objective: str, best: Deployment) -> float:
+        return 0.0
+
+    def provenance(self, best: Deployment) -> tuple[Provenance, ...]:
+        served = self._request_of(best) or self._request
+        model, cluster = served.model, served.cluster
+        return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
+
+
+def counted_deployment(
+    request: Request, says: Deployment, path: Path, *, ground: Ground | None = None
+) -> tuple[Deployment, list[Finding]]:
+    """A deployment that is true of its choice; itself where that cannot be."""
+    try:
+        found, wrong = recounted(request, says, ground=ground)
+    except Refused as refused:
+        return says, [refused.at(path)]
+    return found, [one.below(path) for one in wrong]
+
+
+def broken_targets(request: Request, found: Deployment, path: Path) -> list[Finding]:
+    """Targets that do not hold by the recount."""
+    wrong = []
+    for name, limit in request.targets.limits().items():
+        quantity = QUANTITIES[name]
+        value = quantity.told(found)
+        if not quantity.is_kept(value, limit, tolerance=TOLERANCE):
+            fact = f"has {name} {value!r}, beyond {limit!r}"
+            wrong.append(Finding(path=path, says=found.summary, fact=fact))
+    return wrong

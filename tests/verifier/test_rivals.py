@@ -1,0 +1,92 @@
+"""The best of each runtime beside the choice: counted, and held against what stands there."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from planner import plan, verify
+from planner.verifier.plans import judge_plan
+from tests.verifier.alterations import leaves, tried
+from tests.verifier.answers import SOME, answer, envelope
+
+NAME = "plan of several engines"
+
+
+def told(record, *, prove=False):
+    return {one.pointer: one.fact for one in verify(record, prove=prove).falsehoods}
+
+
+def test_the_simplest_is_of_another_engine_than_the_best():
+    found = answer(NAME)
+    best = min(found.rivals, key=lambda one: one.loss_fraction)
+    assert (found.deployment.engine, best.runtime) == ("sglang", "trtllm")
+    assert found.given_up_fraction > 0.01
+    assert [one.runtime for one in found.rivals] == ["vllm", "sglang", "trtllm"]
+    assert [one.engine for one in found.other_requests] == ["vllm", "trtllm"]
+
+
+def test_each_figure_of_a_rival_is_counted():
+    """Every one of them: a sample would miss some for many runs."""
+    record, draw = envelope(NAME), Random(5)
+    places = [path for path in leaves(record) if path[:2] == ("answer", "rivals")]
+    found = [tried("plan", answer(NAME), record, path, draw) for path in places]
+    assert len([one for one in found if one and one.is_refused]) > 3 * 25
+    assert [one.told for one in found if one and one.is_let_through] == []
+
+
+def test_a_worse_deployment_in_place_of_the_best_is_seen_where_a_better_one_is_listed():
+    """The listed plan of SGLang is no worse than the best of SGLang that is claimed."""
+    record = copy.deepcopy(envelope(NAME))
+    _, mine, best = record["answer"]["rivals"]
+    assert (mine["runtime"], best["runtime"]) == ("sglang", "trtllm")
+    other = next(
+        one
+        for one in record["answer"]["alternatives"]
+        if one["deployment"]["engine"] == "trtllm" and one["loss_fraction"] > 1e-4
+    )
+    best |= {key: other[key] for key in ("deployment", "objective", "loss_fraction")}
+    facts = told(record)
+    assert facts == {
+        "/answer/rivals/2/objective": "is not the best of trtllm: one is listed here that is better"
+    }
+
+
+@pytest.mark.parametrize("i", [0, 1, 2])
+def test_a_rival_that_is_left_out_is_missed(i):
+    record = copy.deepcopy(envelope(NAME))
+    del record["answer"]["rivals"][i]
+    assert "were asked" in told(record)["/answer/rivals"]
+
+
+def test_a_rival_that_beats_the_plan_and_its_ties_is_refused():
+    record = copy.deepcopy(envelope(NAME))
+    best = record["answer"]["rivals"][2]
+    plan_of = record["answer"]
+    plan_of["alternatives"] = [
+        one for one in plan_of["alternatives"] if one["deployment"]["engine"] != best["runtime"]
+    ]
+    assert "is better than the plan" in told(record).values()
+
+
+def test_another_runtime_that_was_asked_something_else_is_told():
+    record = copy.deepcopy(envelope(NAME))
+    record["answer"]["other_requests"][0]["targets"]["tpot_s"] = 0.031
+    assert "/answer/other_requests/0/targets/tpot_s" in told(record)
+
+
+def test_a_search_again_finds_the_best_of_each_engine():
+    """A true deployment of vLLM that is not its best, with all that follows: a search can tell."""
+    mine = answer(NAME)
+    (asked,) = [one for one in mine.other_requests if one.engine == "vllm"]
+    model, cluster = asked.records.models[0], asked.records.cluster
+    wanted = {"targets": asked.targets, "objective": asked.objective, "prefer": "objective"}
+    worse = plan(model, cluster, "vllm", **wanted, **{**SOME, "batches": (24,)}).deployment
+    rival = replace(mine.rivals[0], deployment=worse)
+    truth, _ = judge_plan(replace(mine, rivals=(rival, *mine.rivals[1:])))
+    assert truth.rivals[0].loss_fraction > mine.rivals[0].loss_fraction + 0.01
+    assert verify(truth).is_true
+    assert told(truth, prove=True).keys() == {"/answer/rivals/0/objective"}
