@@ -47,6 +47,10 @@ class Pattern(Protocol):
     def shape(self) -> Hashable:
         """What a planner would choose that does not know what is free; equal ones are alike."""
 
+    @property
+    def simplicity(self) -> tuple[int, ...]:
+        """Devices, then what they are cut into: the least is the simplest."""
+
 
 class Source(Protocol):
     """Who timed the deployments that a configuration was chosen from."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from planner.placing.searching import Asked, Search
+from planner.placing.searching import Asked, Choice, Search
 from planner.placing.sites import Considered, Located
 from planner.placing.totals import UNITS, in_si
 from planner.results.placements import Placement, Recipe, Replica, Served
@@ -35,8 +35,9 @@ def chosen_of(search: Search) -> Chosen:
     """What a search found; it found something."""
     assert search.solution.answer is not None
     n_columns = search.posed.program.n_columns
+    choice = search.choice or Choice(posed=search.posed, counts=search.solution.answer)
     return Chosen(
-        located=search.posed.located(search.solution.answer),
+        located=choice.posed.located(choice.counts),
         solution=search.solution,
         considered=search.offered.considered(n_columns),
         n_solved=n_columns,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
+from planner.placing.alike import alike
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import chosen_of, placement_of
@@ -124,7 +125,7 @@ def place(
         asked = replace(asked, sorts=chosen_first(replace(asked, site=well)))
     search = searched(asked)
     refuse_none(asked, search)
-    found = placement_of(asked, chosen_of(search), began_s=began_s)
+    found = placement_of(asked, chosen_of(alike(asked, search)), began_s=began_s)
     if recorded is not None:
         found = replace(found, request=replace(found.request, costs=recorded.asked))
     refuse(judge_placement(found)[1])

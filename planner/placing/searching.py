@@ -11,7 +11,7 @@ from planner.placing.program import Aim, Wanted, is_nothing
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Offered, Posed, Served, Site, Sort, sort_of
 from planner.placing.totals import in_si
-from planner.programs.placement import PlacementProgram
+from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.proofs import Vouched
 from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import PlacementSolution, solve_placement
@@ -87,12 +87,26 @@ def _wanted(one: Serve, without: Sequence[str]) -> Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Copies of the columns of a program."""
+
+    posed: Posed
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What there was to choose from, and what was chosen."""
+    """What there was to choose from, and what was chosen.
+
+    Args:
+        posed, solution: of all there is.
+        choice: one as good, of a program of its own; None for what the solution says.
+    """
 
     offered: Offered
     posed: Posed
     solution: PlacementSolution
+    choice: Choice | None = None
 
     @property
     def is_nothing(self) -> bool:

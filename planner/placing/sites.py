@@ -26,12 +26,13 @@ from planner.topology.inventory import Kind
 if TYPE_CHECKING:
     import networkx as nx
 
-Sort = tuple[int, str, Hashable]
-"""Model, kind and shape of configurations that are alike to who does not know what is free."""
+Sort = tuple[int, str, str, Hashable]
+"""Model, engine, kind and shape of configurations that are alike to who does not know what is
+free."""
 
 
 def sort_of(one: AnyConfiguration) -> Sort:
-    return one.model, one.pattern.kind_name, one.pattern.shape
+    return one.model, one.engine, one.pattern.kind_name, one.pattern.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

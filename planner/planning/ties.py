@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.programs.engine import SIMPLICITY
 from planner.programs.layout import Assignment, ceiling, keeping
 from planner.programs.posed import PosedProgram
 from planner.programs.rows import least_by_group
+from planner.programs.simplicity import SIMPLICITY
 from planner.results import Alternative, AnyDeployment, Rival
 from planner.running.deadlines import is_over
 from planner.runtimes.candidates import Aim, Among

@@ -17,10 +17,14 @@ import numpy.typing as npt
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.quantities import Coefficients, Facts, Ways
+from planner.programs.simplicity import SIMPLICITY
 from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
 from planner.specs.request import Targets
 
 REPLICA_SLOT = "replicas"
+
+IDLEST = "throughput"
+"""Least time of a token: most of a replica's time is left over."""
 
 PREFILLED = "prefilled"
 """The second row of memory: what was prefilled, beside what decode writes."""
@@ -88,6 +92,20 @@ class Fleet:
             is_chosen=demand is not None or targets.n_replicas is not None,
         )
 
+    def tie_breakers(
+        self, objective: str, *asked: str, delays: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
+        """What decides between optima: what is asked, then of fleets the simplest and idlest.
+
+        Replicas that serve a demand cost whole devices, so that many fleets cost the same: of
+        these it is the one of the smallest replicas, of these the one that could serve most.
+
+        Args:
+            delays: that decide last, where so much is served by several.
+        """
+        listed = (*asked, SIMPLICITY, IDLEST, *delays) if self.is_chosen else asked
+        return tuple(one for one in dict.fromkeys(listed) if one != objective)
+
     def most(self, rooms: IntArray) -> IntArray:
         """Replicas to choose from of each context, of those that there is room for, (K,)."""
         return rooms if self.n_replicas is None else np.minimum(rooms, self.n_replicas)
@@ -110,6 +128,7 @@ def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collect
         "rent": partial(times_devices, each, device.usd_per_hour),
         "batch": partial(_negative_batch, replica),
         "memory": replica.memory,
+        SIMPLICITY: _simplicity,
         **replica.own,
     }
     if device.tdp_w is not None:
@@ -224,6 +243,10 @@ def _throughput(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
 
 def _device_throughput(replica: Replica, facts: Facts) -> Coefficients:
     return _no_context(facts), replica.device_s(facts) * MS
+
+
+def _simplicity(facts: Facts) -> Coefficients:
+    return facts.of_context[SIMPLICITY], _nothing(facts)
 
 
 def _negative_batch(replica: Replica, facts: Facts) -> Coefficients:

@@ -35,6 +35,7 @@ from planner.programs.amounts import (
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, Facts, Quantities
+from planner.programs.simplicity import SIMPLICITY, simplicity
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB, USD_PER_MTOKEN
 from planner.specs.records import Workload
@@ -45,7 +46,6 @@ PREFILL, DECODE, REPLICAS = 0, 1, 2
 """Slots of a deployment."""
 
 TIE_BREAKER = "cost"
-IDLEST = "throughput"  # least device time of a token: most of the replicas' time is left over
 
 
 class Posing:
@@ -120,6 +120,7 @@ class Posing:
         }
         if Fleet.asked(targets, ()).is_chosen:
             contexts["n_rooms"] = self._rooms[table.contexts.mesh[numbers]]
+            contexts[SIMPLICITY] = self._simplicity[table.contexts.mesh[numbers]]
         facts, n_unfit, least_unfit = _fitting(table, block, context.reshape(-1), contexts, room)
         if self._fleet.is_chosen:
             facts = with_replicas(facts, self._fleet, REPLICAS)
@@ -144,13 +145,11 @@ class Posing:
                 ),
             ),
         )
-        breaker = self._tie_breaker
         posed = PosedProgram(
             program=program,
             quantities=quantities,
-            tie_breaker=None if self._objective == breaker else breaker,
+            tie_breakers=self._fleet.tie_breakers(self._objective, self._tie_breaker),
             n_unfit=n_unfit,
-            last_tie_breaker=IDLEST if self._fleet.is_chosen else None,
         )
 
         def roomier(times: float) -> PosedProgram:
@@ -165,6 +164,12 @@ class Posing:
     def _rooms(self) -> IntArray:
         """Replicas of each mesh that the pool has room for, (M,)."""
         return n_places(self._request.cluster, self._table.machine.meshes)
+
+    @cached_property
+    def _simplicity(self) -> FloatArray:
+        """Of a replica on each mesh, by its stages and the nodes that one spans, (M,)."""
+        meshes = self._table.machine.meshes
+        return simplicity(meshes.n_devices, meshes.n_stages, meshes.n_across)
 
 
 def _with_room(program: LayoutProgram, room: float) -> LayoutProgram:

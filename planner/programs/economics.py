@@ -24,6 +24,7 @@ from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Quantities
+from planner.programs.simplicity import SIMPLICITY, simplicity
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB
 from planner.specs.economics.request import EconomicsRequest
@@ -78,6 +79,7 @@ def pose_economics(
             "n_devices": n_devices,
             "n_rooms": n_node_places(request.n_devices, device.n_devices_per_node, n_devices),
             "fixed_bytes": np.zeros(len(first)),
+            SIMPLICITY: simplicity(n_devices, ways.n_stages[first]),
         },
         of_column={
             "batch": choices.batch,
@@ -111,6 +113,6 @@ def pose_economics(
     return PosedProgram(
         program=program,
         quantities=quantities,
-        tie_breaker=None if objective == tie_breaker else tie_breaker,
+        tie_breakers=fleet.tie_breakers(objective, tie_breaker),
         n_unfit=0,
     )

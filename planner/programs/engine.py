@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import IntArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.programs.amounts import (
     REPLICA_SLOT,
@@ -25,14 +25,14 @@ from planner.programs.amounts import (
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Coefficients, Facts, Quantities
+from planner.programs.quantities import Facts, Quantities
+from planner.programs.simplicity import SIMPLICITY, simplicity
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB
 from planner.specs.engine_request import EngineRequest
 from planner.topology.packing import n_node_places
 
 SLOTS = ("serving",)
-SIMPLICITY = "simplicity"
 KNOWN = frozenset(
     {
         "cost",
@@ -110,9 +110,8 @@ def pose_engine(
     return PosedProgram(
         program=program,
         quantities=quantities,
-        tie_breaker=None if objective == tie_breaker else tie_breaker,
+        tie_breakers=fleet.tie_breakers(objective, tie_breaker, SIMPLICITY, delays=DELAYS),
         n_unfit=choices.n_considered - len(table),
-        last_tie_breaker=None if objective == SIMPLICITY else SIMPLICITY,
     )
 
 
@@ -142,7 +141,7 @@ def _facts(
             "n_devices": n_devices,
             "n_rooms": rooms,
             "fixed_bytes": choices.fixed_bytes[first],
-            SIMPLICITY: _complexity(choices, first),
+            SIMPLICITY: simplicity(n_devices, table.n_stages[first], table.n_data[first]),
         },
         of_column={
             "batch": table.batch.astype(np.int64),
@@ -158,18 +157,7 @@ def _facts(
     )
 
 
-def _simplicity(facts: Facts) -> Coefficients:
-    return facts.of_context[SIMPLICITY], np.zeros(len(facts.context))
+DELAYS = ("latency", "ttft")
 
-
-REPLICA = timed_replica("latency", "ttft", own={SIMPLICITY: _simplicity})
+REPLICA = timed_replica(*DELAYS, own={})
 """What these facts say of one replica."""
-
-
-def _complexity(choices: EngineChoices, first: np.ndarray) -> FloatArray:
-    """Rank of each context: fewest devices, then stages, ranks, groups of experts (K,)."""
-    table = choices.table
-    keys = (table.n_devices, table.n_stages, table.n_data, table.n_expert_parallel)
-    ordered = np.stack([key[first] for key in keys], axis=1)
-    _, rank = np.unique(ordered, axis=0, return_inverse=True)
-    return np.asarray(rank.ravel(), dtype=float)

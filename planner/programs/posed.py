@@ -28,18 +28,16 @@ class PosedProgram:
         program: contexts and columns.
         quantities: coefficients (contexts, columns) by name: what may be limited or minimised.
             Its facts say what contexts and columns are: see the properties.
-        tie_breaker: quantity that decides between optima, `None` where it is the objective.
+        tie_breakers: quantities that decide between optima, one after the other.
         n_unfit: candidates left out because they alone exceed the memory.
-        last_tie_breaker: quantity that decides where that one ties too, if any.
         roomier: the same candidates posed on devices of that many times the memory; `None`
             where they are not at hand any more.
     """
 
     program: LayoutProgram
     quantities: Quantities
-    tie_breaker: str | None
+    tie_breakers: tuple[str, ...]
     n_unfit: int
-    last_tie_breaker: str | None = None
     roomier: Callable[[float], PosedProgram] | None = None
 
     @property

@@ -201,7 +201,8 @@ class EngineCandidates:
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         assert isinstance(deployment, EngineDeployment)
-        if objective in WITHOUT_ERROR:
+        is_rent = objective == "cost" and self.request.targets.demand_tokens_per_s is not None
+        if is_rent or objective in WITHOUT_ERROR:  # rent over a demand is rent
             return 0.0
         times = deployment.ttft_s if objective == "ttft" else deployment.tpot_s
         return times.high / times.value - 1.0

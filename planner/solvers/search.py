@@ -96,7 +96,7 @@ def search(
         ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
         (best, value), *others = ranked
         solution = replace(solution, answer=best, objective=value)
-    if posed.tie_breaker is not None or posed.last_tie_breaker is not None:
+    if posed.tie_breakers:
         first, best = best, break_ties(posed, best, options)
         # the best of the ties may use the pool as a runner-up does, which what it was then beats
         others = [
@@ -239,9 +239,9 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
     Out of time, or within a gap, the solver may return a worse one: then the first stays.
     """
     program = posed.program
-    for name in (posed.tie_breaker, posed.last_tie_breaker):
-        if name is None or is_over():
-            continue
+    for name in posed.tie_breakers:
+        if is_over():
+            break
         context, column = posed.quantities[name]
         program = replace(
             program,

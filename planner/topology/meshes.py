@@ -119,6 +119,16 @@ class MeshTable:
         return f"{whole}, {cut}" if cut else whole
 
     @property
+    def n_inside(self) -> IntArray:
+        """Devices of a stage that lie in one node, int[M]; on a torus all."""
+        return np.asarray(np.where(self.axis_tier == 0, self.axis_size, 1).prod(axis=1))
+
+    @property
+    def n_across(self) -> IntArray:
+        """Nodes that a stage lies on, int[M]; one on a torus."""
+        return np.asarray(np.where(self.axis_tier == 0, 1, self.axis_size).prod(axis=1))
+
+    @property
     def group_size(self) -> IntArray:
         """Devices of the group over each subset of axes, int[M, 8]; bit i is axis i."""
         sizes: IntArray = self._member_size.prod(axis=2)

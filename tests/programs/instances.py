@@ -60,7 +60,7 @@ def posed(layout, *, tie=None, **columns):
         quantities=known(
             {"nothing": none} | quantities, context=layout.column_context, batch=nothing
         ),
-        tie_breaker=tie,
+        tie_breakers=() if tie is None else (tie,),
         n_unfit=0,
     )
 

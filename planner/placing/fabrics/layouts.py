@@ -38,12 +38,13 @@ def configurations_on_nodes(
         return
     asked = replace(request, cluster=domain.cluster)
     machine = machine_of(asked.cluster, asked.model)
-    shape = _shapes(machine.meshes)
+    meshes = machine.meshes
+    shape = np.stack([meshes.n_inside, meshes.n_across, meshes.n_stages], axis=1)
     wanted = [tuple(one) not in beaten for one in shape.tolist()]
     rows = np.flatnonzero(_offered(shape, domain) & np.array(wanted, dtype=np.bool_))
     if not len(rows):
         return
-    shape, meshes = shape[rows], _handing(machine.meshes.take(rows), asked, domain)
+    shape, meshes = shape[rows], _handing(meshes.take(rows), asked, domain)
     network = network_table(meshes, asked.cluster.fabric)
     table = table_of(asked, Machine(device=machine.device, meshes=meshes, network=network))
     if not len(table.contexts):
@@ -61,14 +62,6 @@ def configurations_on_nodes(
             pieces=(t * p,) if domain.span == NODE else (t,) * (m * p),
         )
         yield Configuration(model=model, pattern=pattern, **layouts.quantities(best))
-
-
-def _shapes(meshes: MeshTable) -> IntArray:
-    """Devices in a node, nodes of a group and stages of each mesh, (M, 3)."""
-    is_inside = meshes.axis_tier == 0
-    inside = np.where(is_inside, meshes.axis_size, 1).prod(axis=1)
-    across = np.where(is_inside, 1, meshes.axis_size).prod(axis=1)
-    return np.stack([inside, across, meshes.n_stages], axis=1)
 
 
 def _offered(shape: IntArray, domain: Domain) -> BoolArray:

@@ -69,6 +69,10 @@ class NodePattern:
         return self.n_inside, self.n_across, self.n_stages
 
     @property
+    def simplicity(self) -> tuple[int, ...]:
+        return self.n_devices, self.n_stages, self.n_across
+
+    @property
     def sizes(self) -> Counter[int]:
         """Pieces of each size, in the order of ranks."""
         return Counter(self.pieces)

@@ -84,6 +84,10 @@ class SlicePattern:
     def shape(self) -> str:
         return self.label
 
+    @property
+    def simplicity(self) -> tuple[int, ...]:
+        return (self.n_devices,)
+
 
 SliceConfiguration = Configuration[SlicePattern]
 

@@ -44,7 +44,8 @@ class EngineCounting:
 
     def error(self, objective: str, best: EngineDeployment) -> float:
         """Of the time that the objective is made of: rent and devices have none."""
-        if objective in WITHOUT_ERROR:
+        is_rent = objective == "cost" and best.demand_tokens_per_s is not None
+        if is_rent or objective in WITHOUT_ERROR:
             return 0.0
         times = best.ttft_s if objective == "ttft" else best.tpot_s
         return times.high / times.value - 1
