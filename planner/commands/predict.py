@@ -40,6 +40,7 @@ def predict(
     machines = _machines(written, found)
     speculating = _speculating(written, model, found)
     _check_files(written, found)
+    rate = _rate(written, found)
     table = _table(written, model, machines, numbers, found)
     if not {problem.where for problem in found.problems} & numbers.keys():  # all of them are read
         found.problems += _impossible(model, machines, table, numbers, speculating)
@@ -54,6 +55,7 @@ def predict(
         _traffic(numbers),
         speculating=speculating,
         n_shared_tokens=numbers["--shared"],
+        requests_per_s=rate,
     )
     return _answer(written, answer)
 
@@ -107,6 +109,21 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
     found.problems += faults.problems
     usual = {"--ep": 0.0, "--chunk": 0.0}
     return {k: float(v) if v is not None else usual.get(k, 1.0) for k, v in values.items()}
+
+
+def _rate(written: WrittenPrediction, found: Arguments) -> float | None:
+    """Requests that arrive a second; a mean, which is said."""
+    from planner.commands.options.reading import Faults
+    from planner.specs.ledger import remark
+    from planner.units import parse, show
+
+    faults = Faults()
+    rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
+    found.problems += faults.problems
+    if rate is not None:
+        fact = "arrive on average: no queue is counted"
+        remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
+    return rate
 
 
 def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:

@@ -11,7 +11,7 @@ from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.times import times_lines
 from planner.report.words import plural
-from planner.results.predictions import Interval, OperationLine, PassLine, Prediction
+from planner.results.predictions import Interval, Load, OperationLine, PassLine, Prediction
 from planner.units import show
 
 _BAR = 16
@@ -30,6 +30,7 @@ def prediction_text(prediction: Prediction, width: int, *, explains: bool = Fals
     parts = [
         "\n".join([*wrapped(prediction_line(prediction), width), *times_lines(prediction, width)]),
         section("for users", _user_lines(prediction, width)),
+        *_load_sections(prediction, width),
         section(
             f"first token: {show(prediction.ttft_s.value, 's')}", _first_lines(prediction, width)
         ),
@@ -54,8 +55,42 @@ def prediction_line(prediction: Prediction) -> str:
     return (
         f"{one.model} on {one.n_devices} × {one.device} ({one.engine}{layout}), "
         f"batch {one.batch} a rank: TPOT {between(one.tpot_s)}, TTFT {between(one.ttft_s)}, "
-        f"{show(one.device_tokens_per_s, 'token/s')} a device"
+        f"{show(one.device_tokens_per_s, 'token/s')} a device{_load_words(one.load)}"
     )
+
+
+def _load_words(load: Load | None) -> str:
+    """Whether it carries what arrives, behind the verdict."""
+    if load is None:
+        return ""
+    rate, share = show(load.requests_per_s, "request/s"), percent(load.utilization_fraction)
+    verb = "carries" if load.is_carried else "does not carry"
+    return f"; {verb} {rate}, {share} of what it serves"
+
+
+def _load_sections(one: Prediction, width: int) -> Iterator[str]:
+    """What the deployment does at the rate that arrives, if one is said."""
+    load = one.load
+    if load is None:
+        return
+    most, places = show(load.most_requests_per_s, "request/s"), one.n_running
+    serves = f"{percent(load.utilization_fraction)} of the {most} that it serves at batch {places}"
+    rows: tuple[tuple[str, str], ...]
+    if load.n_in_flight is None:
+        n_needed = load.n_needed
+        rows = (
+            ("load", f"{serves}: requests would wait without end; {n_needed} like it carry them"),
+        )
+    else:
+        assert load.tpot_s is not None
+        assert load.ttft_s is not None
+        rows = (
+            ("load", f"{serves}: carried, on average; no queue is counted"),
+            ("in flight", f"{load.n_in_flight:.3g} of {places} on each rank, by Little's law"),
+            ("TTFT", f"{show(load.ttft_s, 's')} with so many in flight"),
+            ("TPOT", f"{show(load.tpot_s, 's')} with so many in flight"),
+        )
+    yield section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
 
 
 def between(times: Interval) -> str:

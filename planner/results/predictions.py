@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -160,6 +161,38 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What arrives at a deployment, and what it does there on average; no queue is counted.
+
+    Args:
+        requests_per_s: that arrive at all ranks together.
+        most_requests_per_s: that it serves with every place taken.
+        n_in_flight: of each attention rank, on average; None where more arrive than it serves.
+        tpot_s, ttft_s: with so many in flight; None there too.
+    """
+
+    requests_per_s: float
+    most_requests_per_s: float
+    n_in_flight: float | None
+    tpot_s: float | None
+    ttft_s: float | None
+
+    @property
+    def is_carried(self) -> bool:
+        return self.n_in_flight is not None
+
+    @property
+    def utilization_fraction(self) -> float:
+        """Of what it serves with every place taken."""
+        return self.requests_per_s / self.most_requests_per_s
+
+    @property
+    def n_needed(self) -> int:
+        """Deployments like it that carry as much."""
+        return math.ceil(self.utilization_fraction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceLine:
     """Where arithmetic and memory take equally long, and where this deployment is."""
 
@@ -197,6 +230,7 @@ class Prediction:
         n_assumed: constants without a measurement behind them.
         launch: how the engine is started; None of an engine that a user's file describes.
         measured_by: engines and versions whose measured kernels times are made of.
+        load: what it does at the rate that arrives; None where none is said.
     """
 
     request: PredictionRequest
@@ -236,3 +270,4 @@ class Prediction:
     provenance: tuple[Provenance, ...]
     launch: Launch | None
     measured_by: tuple[str, ...]
+    load: Load | None = None

@@ -31,6 +31,7 @@ from planner.results.predictions import (
     PassLine,
     Prediction,
 )
+from planner.runtimes.loads import load_of, stay_s
 from planner.runtimes.pass_lines import interval, pass_line, relative_error
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
@@ -86,12 +87,14 @@ def predict(
     *,
     speculating: Speculating | None = None,
     n_shared_tokens: float = 0.0,
+    requests_per_s: float | None = None,
 ) -> Prediction:
     """Evaluate one deployment.
 
     Args:
         table: of that one deployment.
         n_shared_tokens: first tokens that all requests have in common.
+        requests_per_s: that arrive at it, on average.
 
     Raises:
         RequestError: engines do not run it so, or it does not fit; each reason names its option.
@@ -129,9 +132,21 @@ def predict(
         drafts=drafts,
     )
     request = _request(serving, machines, table, traffic, speculating, int(n_shared_tokens))
-    return _prediction(
+    request = replace(request, requests_per_s=requests_per_s)
+    answer = _prediction(
         serving, clock, machines, table, traffic, held, times, drafts, request=request
     )
+    if requests_per_s is None:
+        return answer
+    load = load_of(
+        serving,
+        table,
+        traffic,
+        n_running=answer.n_running,
+        drafts=drafts,
+        requests_per_s=requests_per_s,
+    )
+    return replace(answer, load=load)
 
 
 def impossible(
@@ -196,9 +211,7 @@ def _prediction(
     running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
     n_data, n_devices = int(table.n_data[0]), int(table.n_devices[0])
     ttft = float(times.ttft_s[0])
-    # a sequence has its place from its prompt to its last token
-    request_s = ttft + (traffic.n_output_tokens - 1) * tpot
-    total = running * n_data * traffic.n_output_tokens / request_s
+    total = running * n_data * traffic.n_output_tokens / float(stay_s(times, traffic)[0])
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s

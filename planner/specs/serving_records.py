@@ -44,6 +44,7 @@ class PredictionRequest:
         drafter: `mtp`, `eagle` or `medusa`; empty without drafts.
         n_drafted: tokens of a round.
         acceptance: probability that one is accepted.
+        requests_per_s: that arrive at all ranks together; None where nothing is said of it.
     """
 
     records: ServingRecords
@@ -64,3 +65,4 @@ class PredictionRequest:
     drafter: str
     n_drafted: int
     acceptance: float
+    requests_per_s: float | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
+from planner.results.predictions import FirstTokenPart, Load, MemoryLine, PassLine, Prediction
 from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
@@ -88,8 +89,7 @@ def _truth(
     asked, records, device = answer.request, answer.request.records, rank.kernels.device
     mixes = any(isinstance(one.ffn, Experts) for one in rank.model.layers)
     n_devices = rank.n_group * rank.n_stages
-    request_s = times.ttft_s + (asked.n_output_tokens - 1) * times.tpot_s
-    total = times.n_running * rank.n_data * asked.n_output_tokens / request_s
+    total = _ended(rank, times, asked) * asked.n_output_tokens
     provenance = _provenance(lines, records.engine.provenance)
     peak = rank.kernels.peak(Run(family="gemm", format=rank.formats.weights))
     return replace(
@@ -133,6 +133,45 @@ def _truth(
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
         measured_by=records.kernels.measured_by,
+        load=_load(answer, rank, served, times),
+    )
+
+
+def _ended(rank: Rank, times: Felt, asked: PredictionRequest) -> float:
+    """Requests that end each second: each has its place from its prompt to its last token."""
+    stay_s = times.ttft_s + (asked.n_output_tokens - 1) * times.tpot_s
+    return times.n_running * rank.n_data / stay_s
+
+
+def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | None:
+    """Where as many requests end as come, between two whole numbers in flight."""
+    asked = answer.request
+    come = asked.requests_per_s
+    if come is None:
+        return None
+    most = _ended(rank, full, asked)
+    nothing = dict.fromkeys(("n_in_flight", "tpot_s", "ttft_s"))
+    if come > most:
+        return Load(requests_per_s=come, most_requests_per_s=most, **nothing)
+
+    def at(n: int) -> Felt:
+        return felt(rank, replace(served, batch=max(n, 1)), full.n_running)
+
+    says = answer.load.n_in_flight if answer.load else None
+    upper = math.ceil(says) if says is not None and 0 < says <= full.n_running else 1
+    while upper > 1 and _ended(rank, at(upper - 1), asked) >= come:
+        upper -= 1
+    while upper < full.n_running and _ended(rank, at(upper), asked) < come:
+        upper += 1
+    few, many = at(upper - 1), at(upper)
+    fewer = _ended(rank, few, asked) if upper > 1 else 0.0
+    share = (come - fewer) / (_ended(rank, many, asked) - fewer)
+    return Load(
+        requests_per_s=come,
+        most_requests_per_s=most,
+        n_in_flight=upper - 1 + share,
+        tpot_s=few.tpot_s + share * (many.tpot_s - few.tpot_s),
+        ttft_s=few.ttft_s + share * (many.ttft_s - few.ttft_s),
     )
 
 

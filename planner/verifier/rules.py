@@ -44,6 +44,7 @@ from planner.results.predictions import (
     FirstTokenPart,
     Interval,
     Launch,
+    Load,
     MemoryLine,
     OperationLine,
     PassLine,
@@ -315,9 +316,14 @@ FIELDS: Mapping[type, Judged] = {
         "formats quality overlap tokens_per_step ttft_s tpot_s itl_s ttft_parts queue_s "
         "user_tokens_per_s device_tokens_per_s total_tokens_per_s peak_flop_per_s "
         "hbm_bytes_per_s ridge_flop_per_byte memory passes n_assumed provenance launch "
-        "measured_by",
+        "measured_by load",
         unverified="balance",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
+    ),
+    Load: Judged(
+        asked="requests_per_s",
+        counted="most_requests_per_s n_in_flight tpot_s ttft_s",
+        how="where as many requests end as come, each there from its prompt to its last token",
     ),
     Interval: Judged(
         counted="value low high", how="errors of forms added up, those of one form together"

@@ -28,7 +28,8 @@ import pytest
 from planner.cli import main
 
 HERE = Path(__file__).parent
-DOCUMENTS = (*sorted(HERE.glob("*.md")), HERE.parents[1] / "docs" / "messages.md")
+DOCS = HERE.parents[1] / "docs"
+DOCUMENTS = (*sorted(HERE.glob("*.md")), DOCS / "messages.md", DOCS / "one-answer.md")
 
 _COMMAND = re.compile(r"^\$ (.*)$", re.M)
 _BLOCK = re.compile(r"^```(console|toml|json|csv)([^\n]*)\n(.*?)^```$", re.M | re.S)

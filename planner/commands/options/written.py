@@ -386,6 +386,10 @@ class WrittenPrediction:
     shared: Annotated[
         str, _text(_SERVE, "TOKENS", "First tokens that all requests share in memory.")
     ] = "0"
+    rate: Annotated[
+        str | None,
+        _text(_SERVE, "RATE", "Requests that arrive at this deployment on average, like 4req/s."),
+    ] = None
 
     tp: Annotated[str, _text(_DEPLOYED, "N", "Devices that share the heads of a rank.")] = "1"
     dp: Annotated[
