@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 from planner.errors import Problem
 from planner.units import show
@@ -83,6 +83,8 @@ class Quantity:
         aim: the objective in words.
         axis: as an axis of a frontier; it is none where left out.
         is_offered: users may ask for the objective.
+        placed: how a placement keeps its limit: `each` replica by itself, `all` of them
+            together, or `model` by model; where empty, none does.
         needs: a device without this figure in its file has no such quantity.
         lack, cure: what is then wrong, and its remedy.
         counted: it by itself, of a deployment and its device, where no field tells it.
@@ -112,6 +114,7 @@ class Quantity:
     aim: str = ""
     axis: Axis | None = None
     is_offered: bool = True
+    placed: Literal["", "each", "all", "model"] = ""
     needs: str = ""
     lack: str = ""
     cure: str = ""
@@ -143,9 +146,8 @@ class Quantity:
         return further[self.name]
 
     def counted_of(self, deployment: object, device: object) -> float:
-        """What a deployment on a device comes to by itself, SI; where no field tells it."""
-        assert self.counted is not None
-        return self.counted(deployment, device)
+        """What a deployment on a device comes to, SI; by itself where no field tells it."""
+        return self.counted(deployment, device) if self.counted else self.told(deployment)
 
     def at_most(self, limit: float) -> float:
         """A limit in SI as the right side of a program's row: a least is a most of the negative."""
@@ -199,6 +201,7 @@ _ROWS = (
         dimension="s",
         label="TPOT",
         fields=("planned_tpot_s", "tpot_s"),
+        placed="each",
         program="latency",
         scale=MS,
         option="--latency-target",
@@ -223,6 +226,7 @@ _ROWS = (
         dimension="s",
         label="TTFT",
         fields=("planned_ttft_s", "ttft_s"),
+        placed="each",
         program="ttft",
         scale=MS,
         option="--ttft-target",
@@ -266,6 +270,7 @@ _ROWS = (
         dimension="1",
         label="devices",
         fields=("n_devices",),
+        placed="all",
         program="devices",
         option="--max-devices",
         about="Most devices of all replicas together.",
@@ -283,6 +288,7 @@ _ROWS = (
         dimension="1",
         label="decode batch",
         fields=("n_sequences",),
+        placed="each",
         program="batch",
         option="--min-batch",
         about="Fewest sequences decoded together.",
@@ -299,6 +305,7 @@ _ROWS = (
         dimension="token/s",
         label="demand",
         fields=("output_tokens_per_s",),
+        placed="model",
         program="demand",
         scale=1.0,
         option="--demand",
@@ -318,6 +325,7 @@ _ROWS = (
         dimension="1",
         label="replicas",
         fields=("n_replicas",),
+        placed="model",
         program="replicas",
         option="--replicas",
         about="Exactly so many replicas of the deployment.",
@@ -351,6 +359,7 @@ _ROWS = (
         dimension="USD/h",
         label="rent",
         fields=("usd_per_hour",),
+        placed="all",
         program="rent",
         option="--max-rent",
         metavar="PRICE",
@@ -367,6 +376,7 @@ _ROWS = (
         name="power",
         dimension="W",
         label="power",
+        placed="all",
         program="power",
         scale=1.0 / KW,
         option="--max-power",
@@ -445,6 +455,11 @@ def limited_text(value: float, dimension: str) -> str:
 def limited() -> tuple[Quantity, ...]:
     """Quantities that an option limits, in order."""
     return tuple(one for one in QUANTITIES.values() if one.option)
+
+
+def placed(*how: str) -> tuple[Quantity, ...]:
+    """Quantities that a placement limits in one of these ways, in order."""
+    return tuple(one for one in limited() if one.placed in how)
 
 
 def objectives() -> tuple[str, ...]:

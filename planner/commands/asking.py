@@ -50,7 +50,6 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     from planner.commands.options.several import names_of
     from planner.commands.options.variants import loaded, named
     from planner.specs.reading import load_architecture, load_cluster, load_model
-    from planner.specs.request import repriced
     from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
     is_survey = isinstance(written, WrittenSurvey)
@@ -60,7 +59,7 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     by_layouts = all(name in LAYOUT_RUNTIMES for name in runtimes)
     load: Callable[..., Any] = load_model if by_layouts else load_architecture
     read = _layouts if by_layouts else _engines
-    price, keywords = read(written, runtimes, found)
+    keywords = read(written, runtimes, found)
     texts = names_of(written.model) if is_survey else (written.model,)
     pools = names_of(written.topology) if is_survey else (written.topology,)
     models = [found.collect(partial(load, text)) for text in texts]
@@ -70,7 +69,7 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     names = list(dict.fromkeys(names))
     variants = loaded(tuple(names), load, found)
     keywords["variants"] = variants
-    priced = [one if price is None else repriced(one, price) for one in clusters if one]
+    priced = found.priced(written.price, [one for one in clusters if one])
     whole = len(known) == len(models) and len(priced) == len(clusters)
     if whole and by_layouts:
         found.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
@@ -90,19 +89,17 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     )
 
 
-def _layouts(
-    written: WrittenPlan, runtimes: Sequence[str], found: Arguments
-) -> tuple[float | None, dict[str, Any]]:
-    """Rent of a device, if it is asked for, and arguments of plans of layouts."""
+def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:
+    """Arguments of plans of layouts."""
     from planner.commands.options.drafts import drafted
-    from planner.commands.options.reading import read, read_drafting, read_memory, read_pool
+    from planner.commands.options.reading import read, read_allowed, read_drafting, read_memory
     from planner.commands.options.several import read_axes
 
     asked, problems = read(written)
     drafting, draft_problems = read_drafting(written)
-    price, allowed, pool_problems = read_pool(written)
+    allowed, format_problems = read_allowed(written)
     memory, memory_problems = read_memory(written)
-    found.problems += [*problems, *draft_problems, *pool_problems, *memory_problems]
+    found.problems += [*problems, *draft_problems, *format_problems, *memory_problems]
     keywords = {**asked.keywords(), "allowed_formats": allowed, "memory": memory}
     keywords["speculation"] = drafted(drafting, found)
     if isinstance(written, WrittenSurvey):
@@ -111,18 +108,16 @@ def _layouts(
         keywords |= axes
     if isinstance(written, WrittenPareto):
         del keywords["objective"]
-    return price, keywords
+    return keywords
 
 
-def _engines(
-    written: WrittenPlan, runtimes: Sequence[str], found: Arguments
-) -> tuple[float | None, dict[str, Any]]:
-    """Rent of a device, if it is asked for, and arguments of plans of engines."""
+def _engines(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:
+    """Arguments of plans of engines."""
     from planner.commands.options.engines import read_engine
     from planner.commands.options.several import read_axes
     from planner.specs.engine_files import load_engine
 
-    price, keywords = read_engine(written, found)
+    keywords = read_engine(written, found)
     if isinstance(written, WrittenSurvey):
         axes, problems = read_axes(written)
         found.problems += problems
@@ -131,7 +126,7 @@ def _engines(
         del keywords["objective"]
     for name in runtimes:
         found.collect(partial(load_engine, name))
-    return price, keywords
+    return keywords
 
 
 def _layout_problems(

@@ -29,11 +29,10 @@ def audit(
     """Say how far a running deployment is from what its pool could do, and what would help."""
     from planner.commands.options.drafts import drafted
     from planner.commands.options.paths import with_paths
-    from planner.commands.options.reading import read, read_drafting, read_pool
+    from planner.commands.options.reading import read, read_allowed, read_drafting
     from planner.planning.audit import audit as find
     from planner.report.audit import audit_line, audit_text
     from planner.specs.reading import load_cluster, load_model
-    from planner.specs.request import repriced
 
     said.refuse((written.engine or ROOFLINE.name,))
     if written.engine is not None and written.engine not in LAYOUT_RUNTIMES:
@@ -44,12 +43,13 @@ def audit(
         return audit_engine(written, said, seen)
     asked, problems = read(Written(**_of_plan(written)))
     drafting, draft_problems = read_drafting(written)
-    price, allowed, pool_problems = read_pool(replace(written, weights=(), kv=()))  # of what runs
+    allowed, format_problems = read_allowed(replace(written, weights=(), kv=()))  # of what runs
     seen, seen_problems = _seen(written)
-    wrong = [*said.problems, *problems, *draft_problems, *pool_problems]
+    wrong = [*said.problems, *problems, *draft_problems, *format_problems]
     found = Arguments(problems=[*wrong, *seen_problems], hints=said.hints)
     model = found.collect(lambda: load_model(written.model))
-    cluster = found.collect(lambda: load_cluster(written.topology))
+    loaded = found.collect(lambda: load_cluster(written.topology))
+    cluster = next(iter(found.priced(written.price, [loaded] if loaded else [])), None)
     speculation = drafted(drafting, found)
     for option, formats in (("--weights", asked.weights_formats), ("--kv", asked.kv_formats)):
         if formats and len(formats) > 1:
@@ -60,7 +60,7 @@ def audit(
     assert cluster is not None
     answer = find(
         model,
-        repriced(cluster, price) if price is not None else cluster,
+        cluster,
         weights_format=asked.weights_formats[0] if asked.weights_formats else None,
         kv_format=asked.kv_formats[0] if asked.kv_formats else None,
         allowed_formats=allowed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from planner.commands.options.arguments import Arguments
@@ -26,15 +27,13 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     from planner.planning.engine_audit import audit_engine as find
     from planner.runtimes.engine_requests import machines_of
     from planner.specs.reading import load_architecture, load_cluster
-    from planner.specs.request import repriced
 
     found = said
-    price, asked = read_engine(replace(written, batch=written.batch or "1"), found)
+    asked = read_engine(replace(written, batch=written.batch or "1"), found)
     model = found.collect(lambda: load_architecture(written.model))
     cluster = found.collect(lambda: load_cluster(written.topology))
-    if cluster is not None:
-        pool = cluster if price is None else repriced(cluster, price)
-        found.collect(lambda: machines_of(pool, str(written.engine)))
+    for pool in found.priced(written.price, [cluster] if cluster else []):
+        found.collect(partial(machines_of, pool, str(written.engine)))
     chunks = asked["chunks"] or (None,)
     formats = [asked[name] or (None,) for name in ("weights_formats", "kv_formats")]
     for option, values in (("--chunk", chunks), ("--weights", formats[0]), ("--kv", formats[1])):

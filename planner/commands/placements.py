@@ -11,6 +11,7 @@ from planner.commands.options.arguments import Arguments
 from planner.commands.options.written import Written
 from planner.commands.options.written_placements import WrittenPlacement
 from planner.errors import Problem
+from planner.quantities import placed
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 from planner.specs.runtimes import ROOFLINE
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from planner.specs.placement_request import AnyModel, Serve
 
 DEFAULT_SITE = "h100-fat-tree-x64"
-OF_A_REPLICA = ("latency_target", "ttft_target", "min_batch")
-"""Limits that hold for each replica by itself."""
-
 _NOTHING_ASKED = WrittenPlacement()
 _T = TypeVar("_T")
 
@@ -47,7 +45,8 @@ def place(
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
-    pool = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
+    loaded = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
+    pool = next(iter(found.priced(written.price, [loaded] if loaded else [])), None)
     state = None
     if written.state is not None:
         file = written.state
@@ -102,8 +101,9 @@ def read_placement(
     written: WrittenPlacement, found: Arguments
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Arguments of `place`, and the wishes by model; "" is for all."""
+    from planner.commands.options.by_name import by_name
     from planner.commands.options.counts import count
-    from planner.commands.options.reading import Faults, one_of, read
+    from planner.commands.options.reading import Faults, below_one, one_of, read, read_limit
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
@@ -113,7 +113,7 @@ def read_placement(
     rest = Written(
         input=usual.input if written.input is None else written.input,
         output=usual.output if written.output is None else written.output,
-        **{name: getattr(written, name) for name in OF_A_REPLICA},
+        **{one.argument: getattr(written, one.argument) for one in placed("each")},
         max_quality_loss=written.max_quality_loss,
         weights=() if is_served else written.weights,
         kv=() if is_served else written.kv,
@@ -128,16 +128,11 @@ def read_placement(
         quiet=written.quiet,
     )
     asked, problems = read(rest)
-    limits = {
-        "rent": faults.read("--max-rent", written.max_rent, lambda text: parse(text, "USD/h")),
-        "devices": faults.read("--max-devices", written.max_devices, count),
-    }
+    limits = {one.name: read_limit(one, written, faults) for one in placed("all")}
     wishes: dict[str, dict[str, Any]] = {
-        "demand": _by_model(
-            "--demand", written.demand, lambda text: parse(text, "token/s"), faults
-        ),
-        "rate": _by_model("--rate", written.rate, lambda text: parse(text, "request/s"), faults),
-        "replicas": _by_model("--replicas", written.replicas, count, faults),
+        "demand": by_name("--demand", written.demand, lambda text: parse(text, "token/s"), faults),
+        "rate": by_name("--rate", written.rate, lambda text: parse(text, "request/s"), faults),
+        "replicas": by_name("--replicas", written.replicas, count, faults),
         "formats": {
             "weights_formats": _formats("--weights", written.weights, faults)
             if is_served
@@ -154,6 +149,7 @@ def read_placement(
         "batches": asked.batches if written.batch else None,
         "most_devices": faults.read("--replica-devices", written.replica_devices, count),
         "aligned": written.align,
+        "confidence": faults.read("--confidence", written.confidence, below_one("90%")) or 0.0,
         "options": asked.options,
     }
     found.problems += [*problems, *faults.problems]
@@ -174,27 +170,6 @@ def _formats(name: str, listed: Sequence[str], faults: Faults) -> tuple[str, ...
     known = one_of("number format", KNOWN_FORMATS)
     words = (word.strip() for text in listed for word in text.split(","))
     return tuple(filter(None, (faults.read(name, word, known) for word in words))) or None
-
-
-def _by_model(
-    name: str,
-    texts: Sequence[str],
-    read: Callable[[str], _T],
-    faults: Faults,
-) -> dict[str, _T]:
-    """Values by model, `""` where a text names none; each model once."""
-    values: dict[str, _T] = {}
-    for text in texts:
-        model, equals, value = text.rpartition("=")
-        key = model.strip() if equals else ""
-        if key in values:
-            fact = "is given twice" if key else "is given twice: write MODEL=VALUE"
-            faults.problems.append(Problem(where=name, value=text, fact=fact))
-            continue
-        found = faults.read(name, value, read)
-        if found is not None:
-            values[key] = found
-    return values
 
 
 def wishes_for(

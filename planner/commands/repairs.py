@@ -10,21 +10,21 @@ from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.written_placements import WrittenRepair
-from planner.commands.placements import OF_A_REPLICA, drawings, loader, read_placement, wishes_for
+from planner.commands.placements import drawings, loader, read_placement, wishes_for
 from planner.errors import Problem
-from planner.quantities import limited
+from planner.quantities import placed
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.placements import Placement
-    from planner.specs.placement_request import PlacementRequest, Serve
+    from planner.specs.placement_request import PlacementRequest, Serve, SiteSpec
 
 _NOTHING_STANDS = WrittenRepair()
 
 _OF_TARGETS = {
-    **{one.argument: one.target for one in limited() if one.argument in OF_A_REPLICA},
+    **{one.argument: one.target for one in placed("each")},
     "max_quality_loss": "quality_loss_fraction",
 }
 _OF_OPTIONS = {
@@ -57,10 +57,13 @@ def repair(
     found.refuse(engines or (ROOFLINE.name,))
     models = [found.collect(loader(name, engines)) for name in written.model]
     loss = _loss(written, found)
-    pool = None
+    pool: SiteSpec | None = None
     if written.topology is not None:
         site = written.topology
         pool = found.collect(lambda: load_site(site))
+    elif written.price and before is not None:
+        pool = before.request.site
+    pool = next(iter(found.priced(written.price, [] if pool is None else [pool])), None)
     file = written.state
     if file is None:
         remedy = "name what has failed: `--state state.toml`"
@@ -118,21 +121,12 @@ def _standing(written: WrittenRepair, found: Arguments) -> Placement | None:
 
 
 def _loss(written: WrittenRepair, found: Arguments) -> float:
-    from planner.commands.options.reading import Faults
+    from planner.commands.options.reading import Faults, below_one
 
     faults = Faults()
-    loss = faults.read("--loss", written.loss, _share)
+    loss = faults.read("--loss", written.loss, below_one("5%"))
     found.problems += faults.problems
     return loss or 0.0
-
-
-def _share(text: str) -> float:
-    from planner.units import UnitError, parse
-
-    value = parse(text, "1", example="5%", allow_zero=True)
-    if value >= 1:
-        raise UnitError(text, "is not below 1", "write `5%` or `0.05`")
-    return value
 
 
 def _changes(
@@ -150,6 +144,7 @@ def _changes(
         "batches": keywords["batches"],
         "most_devices": keywords["most_devices"],
         "aligned": written.align or None,
+        "confidence": keywords["confidence"] if written.confidence is not None else None,
     }
     return {name: value for name, value in changes.items() if value is not None}
 

@@ -10,8 +10,10 @@ from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
+from planner.quantities import lacking, placed
 from planner.specs.architecture import Architecture
 from planner.specs.graphs import GraphSpec
+from planner.specs.meanings import misplaced
 from planner.specs.placement_request import (
     LIMITS,
     OBJECTIVES,
@@ -65,6 +67,7 @@ def placement_request(
     layout_first: bool = False,
     devices: Mapping[str, DeviceSpec] | None = None,
     costs: GroupCosts | CostTable | None = None,
+    confidence: float = 0.0,
     options: SolverOptions,
 ) -> PlacementRequest:
     """The request, whole: what a function says of groups is added when it was asked.
@@ -94,6 +97,7 @@ def placement_request(
         aligned=aligned,
         layout_first=layout_first,
         costs=_table_costs(costs),
+        confidence=confidence,
         options=options,
     )
 
@@ -123,7 +127,7 @@ def _read_limits(limits: Mapping[str, float]) -> dict[str, float]:
         Problem(where="limits", key=name, value=str(value), fact=fact)
         for name, value in limits.items()
         if (
-            fact := "is no limit: there are `rent` and `devices`"
+            fact := f"is no limit: there are `{'`, `'.join(LIMITS[:-1])}` and `{LIMITS[-1]}`"
             if name not in LIMITS
             else "is not a positive number"
             if not (isinstance(value, (int, float)) and 0 < value < math.inf)
@@ -253,9 +257,14 @@ def requests_of(request: PlacementRequest, cluster: ClusterSpec) -> list[Request
     return requests
 
 
-def wish_problems(request: PlacementRequest) -> list[Problem]:
+def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     """What is wrong with what is asked of all replicas together."""
-    return list(_problems(request.models, request.targets, objective=request.objective))
+    problems = _problems(request.models, request.targets, objective=request.objective)
+    if request.confidence:
+        problems += misplaced({"--confidence": f"{request.confidence:g}"}, request.engines)
+    for cluster in site.clusters.values() or [site.cluster]:
+        problems += lacking(request.limits, cluster.device)
+    return list(dict.fromkeys(problems))
 
 
 def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:
@@ -271,13 +280,16 @@ def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> l
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         fact, remedy = "is wanted twice", "add the demands"
         problems.append(Problem(where="models", value=name, fact=fact, remedy=remedy))
+    fact = "is no limit of a replica by itself"
+    remedy = "give `limits` of all, and each model's demand"
     for one in wanted:
         problems += _wish_faults(one, objective)
         for kept in (one.targets, targets):
-            if kept and (kept.usd_per_token or kept.n_devices or kept.demand_tokens_per_s):
-                fact = "limits of cost, devices or demand are not of a replica"
-                remedy = "give `limits` and each model's demand"
-                problems.append(Problem(where="targets", fact=fact, remedy=remedy))
+            asked = kept.limits() if kept else {}
+            problems += [
+                Problem(where="targets", key=name, fact=fact, remedy=remedy)
+                for name in asked.keys() - {one.name for one in placed("each")}
+            ]
     return list(dict.fromkeys(problems))
 
 

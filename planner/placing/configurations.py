@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from planner.placing.standing import Sharding
 from planner.results.placements import AnyDeployment
+from planner.specs.records import DeviceSpec
 
 
 class Pattern(Protocol):
@@ -58,6 +59,10 @@ class Source(Protocol):
     @property
     def n_candidates(self) -> int:
         """How many there were."""
+
+    @property
+    def device(self) -> DeviceSpec:
+        """Of which they are."""
 
     def deployment(self, choice: Any, n_alike: int) -> AnyDeployment:  # noqa: ANN401
         """One of them in words and figures, of which so many replicas are placed."""

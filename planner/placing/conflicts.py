@@ -11,8 +11,10 @@ import numpy as np
 
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration
+from planner.placing.program import comes_to
 from planner.placing.searching import Asked, Search, solved
 from planner.programs.placement import PlacementProgram, most_copies, served
+from planner.quantities import QUANTITIES
 from planner.results import Obstacle
 from planner.results.placements import PlacementConflict
 from planner.results.plans import UNEXPLAINED
@@ -68,12 +70,12 @@ def narrow_limits(
     """Limits that leave room for no replica at all, where nothing else forbids one.
 
     Args:
-        limits: most `rent` [USD/h] and `devices` of all replicas.
+        limits: of all replicas together, SI.
         configurations: that fit what is free and meet the targets.
     """
     least = {
-        "rent": min((one.usd_per_hour for one in configurations), default=math.inf),
-        "devices": float(min((one.n_devices for one in configurations), default=0)),
+        name: min((comes_to(name, one) for one in configurations), default=math.inf)
+        for name in limits
     }
     together = all(least[name] <= most for name, most in limits.items())
     return [
@@ -81,7 +83,7 @@ def narrow_limits(
             name=name,
             asked=most,
             reachable=least[name],
-            dimension={"rent": "USD/h"}.get(name, "1"),
+            dimension=QUANTITIES[name].dimension,
             reason=f"the least {name} of one replica",
         )
         for name, most in limits.items()
@@ -150,8 +152,10 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
         return Obstacle(
             name=name,
             asked=limits[what],
-            reachable=solution.objective if solution.answer is not None else math.inf,
-            dimension={"rent": "USD/h"}.get(what, "1"),
+            reachable=math.inf
+            if solution.answer is None
+            else QUANTITIES[what].in_si(solution.objective),
+            dimension=QUANTITIES[what].dimension,
             reason=f"the least {what} of what is asked for",
         )
     m = [one.model.name for one in asked.wanted].index(model)

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from planner.placing.program import comes_to
 from planner.placing.searching import Asked, Choice, Search
 from planner.placing.sites import Considered, Located
 from planner.placing.totals import UNITS, in_si
+from planner.quantities import QUANTITIES
 from planner.results.placements import Placement, Recipe, Replica, Served
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
@@ -76,6 +78,11 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
         kinds=tuple(site.kinds(located)),
         certificate=_certificate(asked, chosen, began_s),
         provenance=tuple(dict.fromkeys(provenance)),
+        further={
+            name: math.fsum(comes_to(name, one.configuration) for one in located)
+            for name in asked.request.limits
+            if QUANTITIES[name].counted
+        },
     )
 
 

@@ -36,7 +36,7 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
-from planner.specs.records import ClusterSpec
+from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.runtimes import ROOFLINE
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings
@@ -59,6 +59,10 @@ class EngineSource:
     @property
     def n_candidates(self) -> int:
         return self.choices.n_considered
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.machines.device
 
     def deployment(self, choice: int, n_alike: int) -> EngineDeployment:
         """One choice by its own evaluation; whatever else is placed, it is the same."""
@@ -144,7 +148,7 @@ def _asked(
         batches=request.batches,
         chunks=None,
         objective="latency" if request.objective == "latency" else "throughput",
-        confidence=0.0,
+        confidence=request.confidence,
         prefer="objective",
         options=request.options,
     )

@@ -51,6 +51,7 @@ def repair_request(
         "batches": old.batches,
         "most_devices": old.most_devices,
         "aligned": old.aligned,
+        "confidence": old.confidence,
         "options": old.options,
         "costs": costs_of(old),
     }

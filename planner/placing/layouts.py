@@ -20,6 +20,7 @@ from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment
 from planner.runtimes.describe import describe
+from planner.specs.records import DeviceSpec
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
 
@@ -37,6 +38,10 @@ class Layouts:
     table: CandidateTable
     posed: PosedProgram
     n_candidates: int
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.request.cluster.device
 
     def deployment(self, choice: Assignment, n_alike: int) -> Deployment:
         """The layout of an assignment, of which so many replicas are placed."""

@@ -62,6 +62,7 @@ def place(
     devices: Mapping[str, DeviceSpec] | None = None,
     group_costs: GroupCosts | CostTable | None = None,
     layout_first: bool = False,
+    confidence: float = 0.0,
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> Placement:
     """Choose replicas, their layouts and their devices together, provably best, and prove it.
@@ -82,7 +83,7 @@ def place(
         objective: `throughput` (most output tokens a second), `share` (the most for the worst
             served demand), `rent`, `devices` or `latency` (least, of demands or replicas); by
             default `rent` where every model has a demand, `throughput` elsewhere.
-        limits: most `rent` [USD/h] and `devices`, of all replicas together.
+        limits: most `rent` [USD/h], `devices` and `power` [W], of all replicas together.
         batches: decode batches to choose from.
         most_devices: of one replica; 64, and on a torus as many as there are.
         aligned: on a torus, let slices start at its cubes only.
@@ -91,6 +92,7 @@ def place(
             `planner.topology.costs`.
         layout_first: choose each layout as if all of the cluster were free, then place that one:
             what planners do that give degrees. To compare with; the joint choice is never worse.
+        confidence: of the interval whose upper end an engine's replicas are counted on.
         options: backend, time limit, gap, threads, seed.
 
     Raises:
@@ -116,6 +118,7 @@ def place(
         layout_first=layout_first,
         devices=devices,
         costs=group_costs,
+        confidence=confidence,
         options=options,
     )
     costs = recorded or group_costs or None  # a table that names no group says nothing
@@ -138,7 +141,8 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
     Raises:
         RequestError: it cannot be; every problem is listed.
     """
-    site, problems = site_of(request, costs), wish_problems(request)
+    site = site_of(request, costs)
+    problems = wish_problems(request, site)
     found: list[list[Runtime]] = [[] for _ in request.models]
     for name in request.engines:
         for number, one in enumerate(request.models):

@@ -8,7 +8,7 @@ takes of the places is for the site to say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +22,9 @@ from planner.programs.placement import (
     PlacementProgram,
     Uses,
 )
+from planner.quantities import QUANTITIES, placed
 
 KTOKEN = 1e-3
-UNITS_OF_LIMITS = {"rent": "USD/h", "devices": "devices"}
 PARTS = "pieces"
 """The model that parts of replicas are of: nothing is asked of it."""
 
@@ -46,7 +46,7 @@ class Aim:
     Args:
         wanted: of each model, in the order in which configurations number them.
         objective: `throughput`, `share`, `rent`, `devices` or `latency`.
-        limits: on `rent` [USD/h] and `devices` of all replicas, where asked for.
+        limits: of quantities of all replicas together, where asked for, SI.
     """
 
     wanted: tuple[Wanted, ...]
@@ -91,7 +91,7 @@ def placement_program(
         ties: what decides between optima, as the program has it.
     """
     n_models, wanted = len(aim.wanted), aim.wanted
-    quantity = _quantities(columns)
+    quantity = _quantities(columns, {*aim.limits, aim.objective})
     models = np.array([one.model for one in columns.configurations], np.int64)[columns.which]
     parts = np.full(columns.n_parts, n_models, np.int64)
     unasked = 1 if columns.n_parts else 0
@@ -116,7 +116,10 @@ def placement_program(
         ),
         limits=tuple(
             PlacementLimit(
-                name=name, column=quantity[name], at_most=value, unit=UNITS_OF_LIMITS[name]
+                name=name,
+                column=quantity[name],
+                at_most=QUANTITIES[name].at_most(value),
+                unit=QUANTITIES[name].dimension,
             )
             for name, value in aim.limits.items()
         ),
@@ -125,8 +128,13 @@ def placement_program(
     )
 
 
-def _quantities(columns: Columns) -> dict[str, FloatArray]:
-    """All that may be limited or minimised, of each column; parts have none of it."""
+def comes_to(name: str, configuration: AnyConfiguration) -> float:
+    """What a replica adds to a quantity that is limited of all of them together, SI."""
+    return QUANTITIES[name].counted_of(configuration, configuration.source.device)
+
+
+def _quantities(columns: Columns, asked: Collection[str]) -> dict[str, FloatArray]:
+    """What is limited or minimised, of each column; parts have none of it."""
 
     def of_replicas(values: Sequence[float]) -> FloatArray:
         each = np.array(values, dtype=float)[columns.which]
@@ -136,9 +144,12 @@ def _quantities(columns: Columns) -> dict[str, FloatArray]:
     return {
         "throughput": of_replicas([-one.output_tokens_per_s * KTOKEN for one in listed]),
         "share": np.zeros(columns.n_parts + len(columns.which)),
-        "rent": of_replicas([one.usd_per_hour for one in listed]),
-        "devices": of_replicas([float(one.n_devices) for one in listed]),
         "latency": of_replicas([one.tpot_s * 1e3 for one in listed]),
+        **{
+            one.name: of_replicas([one.at_most(comes_to(one.name, it)) for it in listed])
+            for one in placed("all")
+            if one.name in asked
+        },
     }
 
 

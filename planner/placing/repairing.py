@@ -64,6 +64,7 @@ def repair(
     batches: Sequence[int] | None = None,
     most_devices: int | None = None,
     aligned: bool | None = None,
+    confidence: float | None = None,
     devices: Mapping[str, DeviceSpec] | None = None,
     group_costs: GroupCosts | CostTable | None = None,
     most_points: int = MOST_POINTS,
@@ -81,6 +82,7 @@ def repair(
         state: what is busy, failed, reserved, slow or down by now.
         loss: share of the best objective of this state that may be lost for fewer bytes.
         most_points: of the frontier, the best one among them; the first that lose most.
+        confidence: as in `place`.
         aligned: as in `place`; a slice that stands elsewhere than at a cube has to move.
         options: backend, time limit of all of it, threads, seed.
 
@@ -108,6 +110,7 @@ def repair(
             "batches": batches,
             "most_devices": most_devices,
             "aligned": aligned,
+            "confidence": confidence,
             "costs": group_costs,
             "options": options,
         },

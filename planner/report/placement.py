@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.quantities import QUANTITIES
 from planner.report.floorplan_map import placement_map
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
@@ -58,6 +59,7 @@ def placement_text(
         "\n".join([*wrapped(placement_line(placement), width), *times]),
         section("cluster", labelled(_cluster_rows(placement), width)),
         section("models", _model_lines(placement)),
+        section("limits", _limit_lines(placement)),
         section("recipes", _recipe_lines(placement, width)),
         section("map", placement_map(placement, floorplan, width) if floorplan else []),
         section("replicas", _replica_lines(placement, replicas, width)),
@@ -74,6 +76,9 @@ def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
         (kind.kind, f"{kind.n_devices:,} {kind.device}, {kind.n_free:,} free, {kind.n_used:,} used")
         for kind in placement.kinds
     ]
+    if placement.request.confidence:
+        share = percent(placement.request.confidence)
+        rows.append(("times", f"the upper end of what holds in {share} of cases"))
     return rows
 
 
@@ -88,6 +93,16 @@ def _model_lines(placement: Placement) -> list[str]:
         rows.append(row)
     used = [i for i in range(7) if any(row[i] for row in rows[1:])]
     return columns([[row[i] for i in used] for row in rows], "<" + ">" * (len(used) - 1))
+
+
+def _limit_lines(placement: Placement) -> list[str]:
+    """What was asked of all replicas together, and what they come to."""
+    rows = [
+        (f"{one.label} {one.limit_text(limit)}", f"{one.shown(placement.used(name))} used")
+        for name, limit in placement.request.limits.items()
+        for one in (QUANTITIES[name],)
+    ]
+    return columns(rows, "<>")
 
 
 def _recipe_lines(placement: Placement, width: int) -> list[str]:

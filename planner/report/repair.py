@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from planner.quantities import QUANTITIES
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.placement import placement_text
 from planner.report.times import times_lines
@@ -16,7 +17,6 @@ from planner.specs.spans import span_text
 from planner.units import show
 
 MOST_LISTED = 12
-_LIMITS = {"rent": "USD/h", "devices": "1"}
 
 
 def repair_line(repair: Repair) -> str:
@@ -80,9 +80,13 @@ def _request_texts(asked: PlacementRequest) -> list[str]:
         *([f"by {' or '.join(asked.engines)}"] if asked.engines != (ROOFLINE.name,) else []),
         f"{workload.n_input_tokens:,} tokens in, {workload.n_output_tokens:,} out",
         *target_texts(asked.targets),
-        *(f"{name} ≤ {show(value, _LIMITS[name])}" for name, value in asked.limits.items()),
+        *(
+            f"{QUANTITIES[name].label} {QUANTITIES[name].limit_text(value)}"
+            for name, value in asked.limits.items()
+        ),
         *([f"replicas of at most {asked.most_devices} devices"] if asked.most_devices else []),
         *(["slices at cubes only"] if asked.aligned else []),
+        *([f"times that hold in {percent(asked.confidence)} of cases"] if asked.confidence else []),
         f"batches {span_text(asked.batches)}",
         f"by {asked.objective}",
     ]

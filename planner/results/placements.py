@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from planner.quantities import QUANTITIES
 from planner.results import Deployment, Obstacle
 from planner.results.engines import EngineDeployment
 from planner.specs.certificates import Certificate
@@ -185,6 +187,7 @@ class Placement:
         kinds: devices by kind.
         certificate: the proof; of throughputs and shares, the most.
         provenance: of the inputs.
+        further: what all replicas come to in limited quantities that no field tells, SI.
     """
 
     request: PlacementRequest
@@ -196,6 +199,13 @@ class Placement:
     kinds: tuple[KindUse, ...]
     certificate: Certificate
     provenance: tuple[Provenance, ...] = ()
+    further: Mapping[str, float] = field(default_factory=dict)
+
+    def used(self, name: str) -> float:
+        """What all replicas come to in a quantity that is limited of them together, SI."""
+        if name in self.further:
+            return self.further[name]
+        return math.fsum(QUANTITIES[name].told(one) for one in self.served)
 
     @property
     def n_used(self) -> int:

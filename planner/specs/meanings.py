@@ -100,6 +100,12 @@ REFUSALS = (
         remedy="write `roofline`, or an engine",
     ),
     Refusal(
+        options=("--max-cost",),
+        commands=("place", "repair"),
+        fact="is of one deployment, and a placement has several",
+        remedy="limit what they cost together: `--max-rent`",
+    ),
+    Refusal(
         options=tuple(one.option for one in limited()),
         commands=("predict",),
         fact="limits nothing where the deployment is given",

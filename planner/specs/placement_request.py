@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.quantities import placed
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import model_spec_of
 from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
@@ -17,7 +18,7 @@ from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import State
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
-LIMITS = ("rent", "devices")
+LIMITS = tuple(one.name for one in placed("all"))
 
 AnyModel = ModelSpec | Architecture
 """A model as the layouts shard it, or layer by layer as engines run it."""
@@ -84,6 +85,7 @@ class PlacementRequest:
         layout_first: each layout is chosen as if all of the cluster were free.
         costs: of groups, in place of what the graph says.
         options: how to solve.
+        confidence: of the interval whose upper end an engine is counted on, in [0, 1).
         tables: of the engines, on the kinds of devices that they have kernels of.
     """
 
@@ -101,6 +103,7 @@ class PlacementRequest:
     layout_first: bool = False
     costs: tuple[GroupCost, ...] = ()
     options: SolverOptions = field(default_factory=SolverOptions)
+    confidence: float = 0.0
     tables: tuple[EngineTables, ...] = ()
 
 
@@ -171,6 +174,7 @@ def aspects(asked: PlacementRequest) -> dict[str, object]:
         "layouts chosen first": asked.layout_first,
         "costs of groups": asked.costs,
         "options": asked.options,
+        "confidence": asked.confidence,
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import NormalDist
 
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Recipe
@@ -50,6 +51,14 @@ def counted_engine(
     rank, served = _rank(model, says, cluster, tables), _served(request, one, says, tables, cluster)
     held = held_by(rank, served)
     times = felt(rank, served, held.largest_batch)
+    beyond = NormalDist().inv_cdf((1 + request.confidence) / 2)
+    tpot, ttft = (
+        value * (1 + beyond * error)
+        for value, error in (
+            (times.tpot_s, times.tpot_error),
+            (times.ttft_s, times.ttft_error),
+        )
+    )
     in_flight, rent = says.batch * says.n_data, n_devices * cluster.usd_per_hour
     cached = times.n_running * held.sequence_bytes + held.shared_bytes
     found = replace(
@@ -60,11 +69,11 @@ def counted_engine(
         quality=quality_words(model, says.formats.weights, says.formats.cache),
         tpot_s=_interval(times.tpot_s, times.tpot_error),
         ttft_s=_interval(times.ttft_s, times.ttft_error),
-        planned_tpot_s=times.tpot_s,
-        planned_ttft_s=times.ttft_s,
+        planned_tpot_s=tpot,
+        planned_ttft_s=ttft,
         usd_per_hour=rent,
-        usd_per_token=rent / 3600.0 * times.tpot_s / in_flight,
-        output_tokens_per_s=in_flight / times.tpot_s,
+        usd_per_token=rent / 3600.0 * tpot / in_flight,
+        output_tokens_per_s=in_flight / tpot,
         weights_bytes=held.weights_bytes + held.drafter_bytes,
         used_bytes=held.limit_bytes - held.room_bytes - held.shared_bytes + cached,
         capacity_bytes=held.limit_bytes,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
+from planner.quantities import QUANTITIES, further_of
 from planner.results.engines import EngineDeployment
 from planner.results.placements import KindUse, Placement, Recipe, Replica, Served
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
@@ -113,7 +115,8 @@ def judged(
     replicas = tuple(_replicas(placement, recipes, stand, wrong))
     known = [one for one in replicas if 0 <= one.recipe < len(recipes)]
     served = tuple(_served(one, recipes, known) for one in request.models)
-    wrong += _broken_wishes(request, served, recipes, known)
+    further = _further(request, known, recipes, stand, wishes)
+    wrong += _broken_wishes(request, served, recipes, known, further)
     used = _used(placement, stand)
     certificate, found_wrong = certified(
         placement.certificate,
@@ -138,6 +141,7 @@ def judged(
         kinds=stand.kinds(used),
         certificate=certificate,
         provenance=tuple(dict.fromkeys((*stand.provenance, *models))),
+        further=further,
     )
     return truth, with_differences(wrong, placement, truth)
 
@@ -252,6 +256,24 @@ def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica])
     )
 
 
+def _further(
+    request: PlacementRequest,
+    replicas: Sequence[Replica],
+    recipes: Sequence[Recipe],
+    stand: Stand,
+    wishes: Mapping[str, Serve],
+) -> dict[str, float]:
+    """Limited quantities that no field tells, of all replicas together, device by device."""
+    found = dict.fromkeys((name for name in request.limits if QUANTITIES[name].counted), 0.0)
+    for replica in replicas if found else ():
+        recipe = recipes[replica.recipe]
+        with suppress(Refused, KeyError):  # which is told of the recipe
+            cluster, _ = stand.cluster_of(recipe, wishes[recipe.model])
+            more = further_of(found, recipe.deployment, cluster.device)
+            found = {name: value + more[name] for name, value in found.items()}
+    return found
+
+
 def _used(placement: Placement, stand: Stand) -> dict[str, int]:
     """Devices in use, by the name of their kind."""
     found: dict[str, int] = {}
@@ -284,6 +306,7 @@ def _broken_wishes(
     served: Sequence[Served],
     recipes: Sequence[Recipe],
     replicas: Sequence[Replica],
+    further: Mapping[str, float],
 ) -> Iterator[Finding]:
     """Demands, numbers of replicas and limits that the replicas do not keep."""
     for i, (wish, one) in enumerate(zip(request.models, served, strict=True)):
@@ -299,6 +322,7 @@ def _broken_wishes(
     totals = {
         "rent": math.fsum(one.usd_per_hour for one in served),
         "devices": float(sum(one.n_devices for one in served)),
+        **further,
     }
     for name, most in request.limits.items():
         if totals[name] > most * (1 + TOLERANCE):

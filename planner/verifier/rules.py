@@ -168,7 +168,7 @@ FIELDS: Mapping[type, Judged] = {
     Provenance: Judged(counted="key source", how="as the records of the request have them"),
     Placement: Judged(
         asked="request",
-        counted="pool title served kinds certificate provenance",
+        counted="pool title served kinds certificate provenance further",
         chosen="recipes replicas",
         how="the graph of the cluster in its state, vertex by vertex and link by link",
     ),

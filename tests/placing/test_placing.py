@@ -298,7 +298,7 @@ def test_requests_that_cannot_be_are_told_so() -> None:
         place(pool, wish, objective="share")
     with pytest.raises(RequestError, match="is no objective"):
         place(pool, wish, objective="speed")
-    with pytest.raises(RequestError, match="there are `rent` and `devices`"):
+    with pytest.raises(RequestError, match="there are `devices`, `rent` and `power`"):
         place(pool, wish, limits={"money": 3})
     with pytest.raises(RequestError, match="no positive number"):
         place(pool, wish, most_devices=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from planner.commands.options.written import (
     REPEATED,
@@ -27,6 +27,9 @@ from planner.commands.options.written_verifications import WrittenVerification
 from planner.errors import Problem, RequestError
 from planner.quantities import limited
 from planner.specs.meanings import Refusal, misplaced, problem_of, refused_by
+
+if TYPE_CHECKING:
+    from planner.specs.placement_request import SiteSpec
 
 COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
 """Commands that take a name, and their options, which take no value."""
@@ -61,6 +64,7 @@ _EXAMPLES = {
 
 
 _T = TypeVar("_T")
+_S = TypeVar("_S", bound="SiteSpec")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,6 +103,17 @@ class Arguments:
             self.problems += error.problems
             self.hints += filter(None, (error.hint,))
             return None
+
+    def priced(self, texts: Sequence[str], sites: Sequence[_S]) -> list[_S]:
+        """Sites at the rents that are asked for; a kind that none of them has is a problem."""
+        from planner.commands.options.by_name import read_prices, unknown_kinds
+        from planner.commands.options.reading import Faults
+        from planner.specs.prices import priced
+
+        faults = Faults()
+        prices = read_prices(texts, faults)
+        self.problems += [*faults.problems, *unknown_kinds(prices, sites)]
+        return [priced(site, prices) for site in sites]
 
     def check(self) -> None:
         """Go on only if nothing is wrong.

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.counts import batches
-from planner.commands.options.reading import Faults, one_of, read, read_pool
+from planner.commands.options.reading import Faults, below_one, one_of, read
 from planner.commands.options.written import WrittenPlan
 from planner.errors import Problem
 from planner.estimates.serving.drafting import KINDS
@@ -19,19 +19,13 @@ from planner.specs.engine_request import (
     PREFERENCES,
     AskedDrafting,
 )
-from planner.units import UnitError, parse
+from planner.units import parse
 
 
-def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, dict[str, Any]]:
-    """Rent of a device, if it is asked for, and the arguments of `plan_engine`."""
+def read_engine(written: WrittenPlan, found: Arguments) -> dict[str, Any]:
+    """The arguments of plans of engines."""
     usual = WrittenPlan()
     faults = Faults()
-
-    def share(text: str) -> float:
-        value = parse(text, "1", example="90%", allow_zero=True)
-        if value >= 1.0:
-            raise UnitError(text, "is not below 1", "write `90%` or `0.9`")
-        return value
 
     def known(
         name: str, listed: tuple[str, ...], what: str, allowed: tuple[str, ...]
@@ -45,7 +39,6 @@ def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, d
     # formats of kernels are more than those of the planner's own models
     rest = replace(written, **{name: getattr(usual, name) for name in _OWN})
     asked, problems = read(rest)
-    price, _, pool_problems = read_pool(rest)
     keywords = {
         "workload": asked.workload,
         "targets": asked.targets,
@@ -53,17 +46,17 @@ def read_engine(written: WrittenPlan, found: Arguments) -> tuple[float | None, d
         "kv_formats": known("--kv", written.kv, *formats),
         "batches": None if written.batch == usual.batch else asked.batches,
         "chunks": faults.read("--chunk", written.chunk, batches),
-        "hit_fraction": faults.read("--hit-rate", written.hit_rate, share) or 0.0,
+        "hit_fraction": faults.read("--hit-rate", written.hit_rate, below_one("90%")) or 0.0,
         "objective": asked.objective,
-        "confidence": faults.read("--confidence", written.confidence, share) or 0.0,
+        "confidence": faults.read("--confidence", written.confidence, below_one("90%")) or 0.0,
         "prefer": faults.read("--prefer", written.prefer, one_of("preference", PREFERENCES))
         or PREFERENCES[0],
         "options": asked.options,
         "drafting": _drafting(written, faults),
         "overlaps": known("--overlap", written.overlap, "overlap", OVERLAPS) or OVERLAPS[:1],
     }
-    found.problems += [*problems, *pool_problems, *faults.problems]
-    return price, keywords
+    found.problems += [*problems, *faults.problems]
+    return keywords
 
 
 def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:

@@ -19,6 +19,14 @@ def text(group: Group, value: str, words: str) -> Parameter:
     return Parameter(group=group, metavar=value, help=words, negative=())
 
 
+CONFIDENCE = text(
+    TARGETS, "P", "Plan an engine against the upper end of such an interval, like 90%."
+)
+PRICE = text(
+    SERVE, "PRICE", "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file."
+)
+
+
 def flag(group: Group, words: str) -> Parameter:
     """An option that takes none."""
     return Parameter(group=group, help=words, negative=(), show_default=False)

@@ -120,18 +120,15 @@ def read_drafting(written: Written) -> tuple[Drafting | None, tuple[Problem, ...
     return drafting, tuple(faults.problems)
 
 
-def read_pool(
-    written: Written,
-) -> tuple[float | None, tuple[str, ...] | None, tuple[Problem, ...]]:
-    """Price of a device [USD/h], formats allowed for everything, and what is wrong with them."""
+def read_allowed(written: Written) -> tuple[tuple[str, ...] | None, tuple[Problem, ...]]:
+    """Formats that are allowed for everything, and what is wrong with them."""
     faults = Faults()
-    price = faults.read("--price", written.price, _price)
     allowed = _formats("--allow-formats", written.allow_formats, faults)
     for option, formats in (("--weights", written.weights), ("--kv", written.kv)):
         if allowed and formats:
             fact = "says which formats already: leave `--allow-formats` out"
             faults.problems.append(Problem(where=option, value=",".join(formats), fact=fact))
-    return price, allowed, tuple(faults.problems)
+    return allowed, tuple(faults.problems)
 
 
 def read_runtimes(
@@ -192,7 +189,7 @@ def _workload(written: Written, faults: Faults) -> Workload:
 
 
 def _targets(written: Written, faults: Faults) -> Targets:
-    asked = {one: _limit(one, written, faults) for one in limited()}
+    asked = {one: read_limit(one, written, faults) for one in limited()}
     rate = _demanded(written, faults)
     if rate is not None:
         asked[QUANTITIES["demand"]] = rate
@@ -213,7 +210,7 @@ def _targets(written: Written, faults: Faults) -> Targets:
     )
 
 
-def _limit(quantity: Quantity, written: Written, faults: Faults) -> float | None:
+def read_limit(quantity: Quantity, written: object, faults: Faults) -> float | None:
     """What an option limits a quantity to, SI."""
 
     def reader(text: str) -> float:
@@ -258,14 +255,23 @@ def proof_of(text: str) -> Wanted:
     return cast("Wanted", one_of("proof", PROOFS)(text))
 
 
-def _gap(text: str) -> float:
-    value = parse(text, "1", example="1%", allow_zero=True)
-    if value >= 1:
-        raise UnitError(text, "is not below 1", "write `1%` or `0.01`")
-    return value
+def below_one(example: str) -> Callable[[str], float]:
+    """A reader of a share below 1."""
+
+    def reader(text: str) -> float:
+        value = parse(text, "1", example=example, allow_zero=True)
+        if value >= 1:
+            remedy = f"write `{example}` or `{parse(example, '1'):g}`"
+            raise UnitError(text, "is not below 1", remedy)
+        return value
+
+    return reader
 
 
-def _price(text: str) -> float:
+_gap = below_one("1%")
+
+
+def price_of(text: str) -> float:
     """Rent of a device; a bare zero lacks more than its unit."""
     try:
         if float(text) <= 0:

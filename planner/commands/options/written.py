@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from planner.commands.options.groups import CONFIDENCE, PRICE
 from planner.commands.options.groups import DEPLOYED as _DEPLOYED
 from planner.commands.options.groups import OUTPUT as _OUTPUT
 from planner.commands.options.groups import SEARCH as _SEARCH
@@ -46,9 +47,7 @@ class Written(Limits):
         DEFAULT_WORKLOAD.n_output_tokens
     )
 
-    price: Annotated[
-        str | None, _text(_SERVE, "PRICE", "Rent of one device, like '$2.10/h'; default: its file.")
-    ] = None
+    price: Annotated[tuple[str, ...], PRICE] = ()
 
     rate: Annotated[
         str | None,
@@ -199,10 +198,7 @@ class WrittenPlan(Written):
     hit_rate: Annotated[
         str | None, _text(_SERVE, "FRACTION", "Input that an engine's prefix cache already has.")
     ] = None
-    confidence: Annotated[
-        str | None,
-        _text(_TARGETS, "P", "Plan an engine against the upper end of such an interval, like 90%."),
-    ] = None
+    confidence: Annotated[str | None, CONFIDENCE] = None
     prefer: Annotated[
         str | None,
         _text(
@@ -320,7 +316,9 @@ def valued(written: type) -> tuple[str, ...]:
 
 
 FLAGS = frozenset(flags(Written))
-REPEATED = frozenset({"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap"})
+REPEATED = frozenset(
+    {"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap", "--price"}
+)
 _OF_MODELS = frozenset({"--model", "--demand", "--replicas"})
 REPEATED_BY = {"place": _OF_MODELS, "repair": _OF_MODELS}
 """Options that only some commands take more than once."""

@@ -9,8 +9,19 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
-from planner.commands.options.groups import OUTPUT, SEARCH, SERVE, SOLVER, TARGETS, flag, text
+from planner.commands.options.groups import (
+    CONFIDENCE,
+    OUTPUT,
+    PRICE,
+    SEARCH,
+    SERVE,
+    SOLVER,
+    TARGETS,
+    flag,
+    text,
+)
 from planner.commands.options.remade import remade
+from planner.commands.options.written_limits import PlacedLimits
 from planner.specs.defaults import DEFAULT_WORKLOAD
 
 T = TypeVar("T", bound=type)
@@ -45,7 +56,7 @@ def as_before(written: T) -> T:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPlacement:
+class WrittenPlacement(PlacedLimits):
     """Options of `plan place`."""
 
     model: Annotated[
@@ -71,6 +82,7 @@ class WrittenPlacement:
     state: Annotated[
         str | None, text(SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
     ] = None
+    price: Annotated[tuple[str, ...], PRICE] = ()
     input: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request reads.")] = str(
         DEFAULT_WORKLOAD.n_input_tokens
     )
@@ -94,23 +106,12 @@ class WrittenPlacement:
         tuple[str, ...],
         text(TARGETS, "N", "Exactly so many replicas; of several models MODEL=N."),
     ] = ()
-    latency_target: Annotated[
-        str | None, text(TARGETS, "TIME", "Longest mean time per output token, like 30ms.")
-    ] = None
-    ttft_target: Annotated[
-        str | None, text(TARGETS, "TIME", "Longest time to the first token, like 1s.")
-    ] = None
-    min_batch: Annotated[str | None, text(TARGETS, "N", "Fewest sequences decoded together.")] = (
-        None
-    )
-    max_devices: Annotated[str | None, text(TARGETS, "N", "Most devices of all replicas.")] = None
-    max_rent: Annotated[
-        str | None, text(TARGETS, "PRICE", "Most rent of all replicas, like '$500/h'.")
-    ] = None
     max_quality_loss: Annotated[
         str | None,
         text(TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),
     ] = None
+
+    confidence: Annotated[str | None, CONFIDENCE] = None
 
     objective: Annotated[
         str | None,
