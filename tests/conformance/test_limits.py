@@ -6,12 +6,17 @@ Rows of the table of quantities and runtimes are covered as they come: nothing h
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 
 import pytest
 
+from planner.errors import RequestError
+from planner.planning.plans import plan
 from planner.quantities import QUANTITIES, Quantity, limited
 from planner.report.as_json import digest_of
+from planner.specs.reading import load_cluster, load_model
+from planner.specs.targets import Targets
 from tests.conformance.asking import (
     RUNTIMES,
     Ran,
@@ -73,6 +78,18 @@ def test_a_limit_is_kept_and_told_or_refused_by_its_option(runtime, name):
     assert found["limit"] == pytest.approx(limit, rel=1e-6)
     assert found["used"] == pytest.approx(told(one, ran.answer["answer"]["deployment"]))
     assert ran.answer["request"]["targets"][one.target or "further"]
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize(("runtime", "name"), CELLS)
+def test_a_limit_that_is_no_amount_is_refused_by_its_option(runtime, name, limit):
+    """From Python too, where no option's reader stands before it; nothing is planned first."""
+    one = QUANTITIES[name]
+    targets = Targets(**{one.target: limit} if one.target else {"further": {name: limit}})
+    asked_of = load_model("llama-3.1-8b"), load_cluster("h100-nvl8-x1")
+    with pytest.raises(RequestError) as caught:
+        plan(*asked_of, engine=runtime, targets=targets)
+    assert any(found.where.startswith(one.option) for found in caught.value.problems)
 
 
 @pytest.mark.parametrize(("runtime", "name"), CELLS)
