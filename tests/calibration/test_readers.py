@@ -109,6 +109,31 @@ def test_a_prompt_of_one_token_is_no_prefill(tmp_path):
     assert (table.family, list(table.columns["tokens"])) == ("prefill_attention", [2, 512])
 
 
+def test_prompts_are_held_against_the_peak_of_the_arithmetic_that_reads_them(tmp_path):
+    """A cache of 8 bits is read by arithmetic of 16, unless the queries have 8 bits too."""
+    folder = tmp_path / "h100_sxm/attention/vllm/0.24.0"
+    folder.mkdir(parents=True)
+    rows = {
+        "batch_size": [1] * 3,
+        "isl": [512] * 3,
+        "step": [0] * 3,
+        "num_heads": [32] * 3,
+        "num_key_value_heads": [8] * 3,
+        "head_dim": [128] * 3,
+        "attn_dtype": ["bfloat16", "bfloat16", "fp8"],
+        "kv_cache_dtype": ["bfloat16", "fp8", "fp8"],
+        "latency": [0.04, 0.04, 0.02],
+    }
+    parquet.write_table(pa.table(rows), folder / "context_attention_perf.parquet")
+    read = read_silicon(tmp_path, "vllm").tables
+    assert [(one.format, one.peak_format, *one.lines) for one in read] == [
+        ("bf16", "bf16", 1),
+        ("fp8", "bf16", 2),
+        ("fp8_fp8", "fp8", 3),
+    ]
+    assert [one.columns["cache_bytes"].item() for one in read] == [2.0, 1.0, 1.0]
+
+
 def test_products_of_256_and_more_are_read_of_the_package_and_smaller_ones_left_out(tmp_path):
     folder = tmp_path / "h100_sxm/gemm/vllm/0.24.0"
     folder.mkdir(parents=True)

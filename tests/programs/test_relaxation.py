@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner.programs.placement import Counts, placement_objective, violations
-from planner.programs.relaxation import priced, relaxation
+from planner.programs.relaxation import Relaxation, priced, relaxation
 from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status
 from tests.solvers.test_placement import _random, _rooms
@@ -58,3 +58,21 @@ def test_bounds_by_prices_are_rounded_down():
         assert Fraction(found.bound) <= exact
         assert float(exact) - found.bound <= 1e-9 * (1.0 + abs(float(exact)))
         assert all(Fraction(a) <= b for a, b in zip(found.reduced, reduced[:-1], strict=True))
+
+
+@pytest.mark.parametrize("n_columns", [1, 7, 40, 300])
+def test_a_sum_of_many_columns_that_no_row_holds_is_rounded_down_too(n_columns):
+    """Each gains 0.1 and a copy of each may be taken: in floats ten tenths are less than one."""
+    relaxed = Relaxation(
+        row=np.zeros(0, np.int32),
+        column=np.zeros(0, np.int32),
+        value=np.zeros(0),
+        right=np.zeros(0),
+        objective=np.full(n_columns + 1, -0.1),
+        most=np.ones(n_columns + 1),
+    )
+    found = priced(relaxed, np.zeros(0))
+    exact = (n_columns + 1) * Fraction(-0.1)
+    assert Fraction(found.bound) <= exact
+    assert found.bound == pytest.approx(float(exact), rel=1e-12)
+    assert all(Fraction(one) <= Fraction(-0.1) for one in found.reduced)

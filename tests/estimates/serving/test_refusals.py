@@ -129,6 +129,29 @@ def test_values_that_are_both_too_large_are_mended_together():
     assert not overflows(mended)
 
 
+@pytest.mark.parametrize(("shares", "option"), [((0.8, 0.4), "--chunk"), ((0.4, 0.8), "--input")])
+def test_of_two_values_that_fit_one_without_the_other_the_larger_is_named(shares, option):
+    """Shares of what each may be alone, so of the room beside the weights."""
+    most = {}
+    for name, asked in (
+        (
+            "--chunk",
+            {"chunk_tokens": 10_000_000, "traffic": Traffic(n_input_tokens=1, n_output_tokens=64)},
+        ),
+        (
+            "--input",
+            {"traffic": Traffic(n_input_tokens=10_000_000, n_output_tokens=64), "chunk_tokens": 1},
+        ),
+    ):
+        (problem,) = overflows(account("qwen3-8b", **asked))
+        most[name] = int(re.search(rf"{name} (\d+)", problem.remedy)[1])
+    chunk, prompt = (round(share * most[name]) for share, name in zip(shares, most, strict=True))
+    one = account(
+        "qwen3-8b", Traffic(n_input_tokens=prompt, n_output_tokens=64), chunk_tokens=chunk
+    )
+    assert [problem.where for problem in overflows(one)] == [option]
+
+
 @pytest.mark.parametrize(
     ("degrees", "remedy"),
     [({}, {"n_tensor": 16}), ({"n_expert_parallel": 4, "n_data": 4}, {"n_data": 16})],
