@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.report.axes import axis, tick_text
+from planner.report.axes import SPARE, axis, tick_text
 
 
 def test_a_linear_axis_begins_at_zero_and_divides_evenly():
@@ -39,6 +39,17 @@ def test_there_are_two_to_nine_ticks_within_the_axis_in_order(low, ratio, is_log
 def test_a_single_value_has_an_axis_too():
     found = axis([5.0], 0.0, 100.0, is_log=True)
     assert 0 < found.at(5.0) < 100
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.001, 3.0, 1e4])
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
+def test_a_logarithmic_axis_spares_as_much_at_both_ends_whatever_the_unit(ratio, unit):
+    """A share of its length, and a fiftieth at least, so that no mark stands on a border."""
+    found = axis([unit, unit * ratio], 0.0, 100.0, is_log=True)
+    spare = max(ratio**SPARE, 1.02)
+    assert found.low == pytest.approx(unit / spare)
+    assert found.high == pytest.approx(unit * ratio * spare)
+    assert found.at(unit) == pytest.approx(100.0 - found.at(unit * ratio))
 
 
 @pytest.mark.parametrize(

@@ -78,17 +78,44 @@ def test_four_thousand_devices_stay_on_one_page():
     assert max(float(b.get("x")) + float(b.get("width")) for b in boxes) <= 960
 
 
+def _places(svg: str, kind: str) -> list[tuple[float, float, float, float]]:
+    drawn = ElementTree.fromstring(svg).iter(f"{SVG}rect")
+    return [
+        tuple(float(box.get(name)) for name in ("x", "y", "width", "height"))
+        for box in drawn
+        if box.get("class") == kind
+    ]
+
+
+@pytest.mark.parametrize("n_nodes", [1, 9, 40, 200])
+def test_nodes_stand_in_rows_inside_their_leaf_and_none_overlaps(n_nodes):
+    sizes = [1 + n % 8 for n in range(n_nodes)]
+    nodes = tuple(
+        Box(
+            name=f"node{n}",
+            spots=tuple(Spot(name=f"node{n}/gpu{i}", state="free") for i in range(size)),
+        )
+        for n, size in enumerate(sizes)
+    )
+    leaf = Box(name="leaf0", boxes=nodes)
+    svg = drawing(ON_FABRIC, FloorPlan(title="one leaf", leaves=(leaf,)))
+    ((left, top, width, height),) = _places(svg, "leaf")
+    places = _places(svg, "node")
+    assert len(places) == n_nodes
+    for i, (x, y, w, h) in enumerate(places):
+        assert left < x < x + w < left + width
+        assert top < y < y + h < top + height
+        for other_x, other_y, other_w, _ in places[i + 1 :]:
+            beside = other_x > x + w or other_x + other_w < x
+            assert beside or other_y > y + h, i
+
+
 @pytest.mark.parametrize(("n_leaves", "n_abreast", "n_rows"), [(3, 1, 3), (4, 2, 2), (5, 2, 3)])
 def test_leaves_stand_two_abreast_from_four_on_and_none_overlaps(n_leaves, n_abreast, n_rows):
     node = Box(name="node0", spots=(Spot(name="node0/gpu0", state="free"),))
     leaves = tuple(Box(name=f"leaf{k}", boxes=(node,)) for k in range(n_leaves))
     svg = drawing(ON_FABRIC, FloorPlan(title="leaves", leaves=leaves))
-    drawn = [
-        box for box in ElementTree.fromstring(svg).iter(f"{SVG}rect") if box.get("class") == "leaf"
-    ]
-    places = [
-        tuple(float(box.get(name)) for name in ("x", "y", "width", "height")) for box in drawn
-    ]
+    places = _places(svg, "leaf")
     assert len(places) == n_leaves
     assert len({x for x, *_ in places}) == n_abreast
     assert len({y for _, y, *_ in places}) == n_rows
@@ -103,6 +130,16 @@ def test_the_page_is_whole_and_well_formed():
     assert page.splitlines()[0] == document("", ()).splitlines()[0]
     for text in ("palm-540b/1", "0 node0/gpu0; 1 node0/gpu1", "Proof"):
         assert text in page
+
+
+def test_the_first_row_of_a_table_and_no_other_is_its_head():
+    page = ElementTree.fromstring(placement_page(ON_FABRIC, FABRIC).replace("<!DOCTYPE html>", ""))
+    tables = page.findall(".//{*}table")
+    assert tables
+    for table in tables:
+        head, *rows = ({cell.tag.rpartition("}")[2] for cell in row} for row in table)
+        assert head == {"th"}
+        assert rows == [{"td"}] * len(rows) != []
 
 
 def test_a_map_has_a_letter_for_each_device():
