@@ -88,7 +88,7 @@ def _places(svg: str, kind: str) -> list[tuple[float, float, float, float]]:
 
 
 @pytest.mark.parametrize("n_nodes", [1, 9, 40, 200])
-def test_nodes_stand_in_rows_inside_their_leaf_and_none_overlaps(n_nodes):
+def test_nodes_stand_in_rows_inside_their_leaf_and_neither_they_nor_names_overlap(n_nodes):
     sizes = [1 + n % 8 for n in range(n_nodes)]
     nodes = tuple(
         Box(
@@ -108,6 +108,14 @@ def test_nodes_stand_in_rows_inside_their_leaf_and_none_overlaps(n_nodes):
         for other_x, other_y, other_w, _ in places[i + 1 :]:
             beside = other_x > x + w or other_x + other_w < x
             assert beside or other_y > y + h, i
+    letter = 8.0  # the height of one of ten pixels, above its line
+    texts = ElementTree.fromstring(svg).iter(f"{SVG}text")
+    small = [one for one in texts if (one.get("class"), one.get("font-size")) == ("faint", "10")]
+    names = [(float(one.get("x")), float(one.get("y"))) for one in small]
+    assert len(names) == n_nodes
+    for at, line in names:
+        inside = [(x, y) for x, y, w, h in places if x <= at <= x + w and y < line < y + h + letter]
+        assert not inside, (at, line)
 
 
 @pytest.mark.parametrize(("n_leaves", "n_abreast", "n_rows"), [(3, 1, 3), (4, 2, 2), (5, 2, 3)])
