@@ -37,6 +37,14 @@ def test_a_plan_adds_up():
     assert [rank.node for rank in plan.ranks] == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize(("n_experts", "n_ranks", "n_slots"), [(8, 4, 3), (9, 4, 3), (7, 4, 2)])
+def test_unasked_a_rank_has_one_slot_beside_its_share_of_the_experts(n_experts, n_ranks, n_slots):
+    """8 on 4: two each, and one for a copy; 7 on 4: one each, and one for those that are over."""
+    plan = place_experts(np.arange(1.0, n_experts + 1.0), n_ranks=n_ranks)
+    assert plan.request.n_slots == n_slots
+    assert max(len(rank.experts) for rank in plan.ranks) <= n_slots
+
+
 def test_json_is_a_present_placement(tmp_path):
     """What is printed can be read back, and then nothing has to move."""
     plan = place_experts(range(1, 25), n_ranks=6, n_slots=5)

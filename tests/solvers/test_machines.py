@@ -144,6 +144,23 @@ def test_every_bound_holds_by_itself(seed):
 
 
 @pytest.mark.parametrize("seed", SMALL[:12])
+def test_the_row_of_a_layer_is_of_all_that_hold_it_and_of_nobody_else(seed):
+    some, _ = drawn(seed)
+    known = Known(pool=some, tries=Tries())
+    machines._price(known, spans(some))
+    if known.bound <= 0:
+        return
+    program = flow_program(spans(some), known.bound, 0.0)
+    every = [one for held in program.spans for one in held]
+    mixed = program.mixed
+    for layer in range(some.n_layers):
+        inside = mixed.row == mixed.rows.index(f"layer({layer})")
+        shares = dict(zip(mixed.column[inside].tolist(), mixed.value[inside], strict=True))
+        holding = [one for one in every if layer in range(one.first, one.end)]
+        assert shares == {one.column: one.share for one in holding}
+
+
+@pytest.mark.parametrize("seed", SMALL[:12])
 def test_a_tree_above_the_best_proves_it_and_below_finds_it(seed):
     some, _ = drawn(seed)
     best = best_of_all(some)
