@@ -32,6 +32,36 @@ def test_the_report_says_what_the_plan_says():
     assert "no bound is claimed" in text
 
 
+def test_pairs_apart_are_shares_of_all_pairs():
+    """In whatever pairs are counted."""
+    for scale in (1.0, 1000.0):
+        whole = 30.0 * scale
+        placed = {"this plan": 0.5, "greedy": 0.4, "present": 0.25}
+        plan = replace(
+            MOVED_PLAN,
+            traffic_all=whole,
+            traffic=0.5 * whole,
+            greedy=replace(MOVED_PLAN.greedy, traffic=0.4 * whole),
+            present=replace(MOVED_PLAN.present, traffic=0.25 * whole),
+        )
+        lines = [line.split() for line in experts_text(plan, 100).splitlines()]
+        for name, share in placed.items():
+            rows = [one for one in lines if one[: len(name.split())] == name.split()]
+            assert [f"{100 * share:g}", "%"] in [one[-2:] for one in rows]
+
+
+def test_without_any_pair_none_is_apart():
+    nothing = {"traffic": 0.0}
+    plan = replace(
+        MOVED_PLAN,
+        traffic_all=0.0,
+        **nothing,
+        greedy=replace(MOVED_PLAN.greedy, **nothing),
+        present=replace(MOVED_PLAN.present, **nothing),
+    )
+    assert experts_text(plan, 100).count(" 0 %") >= 3
+
+
 def test_the_line_names_the_moves_only_where_something_is_in_place():
     assert "move" in experts_line(MOVED_PLAN)
     assert "move" not in experts_line(EXPERT_PLAN)

@@ -129,6 +129,35 @@ def test_protocols_count_where_a_network_chooses_among_them_and_then_win(folder)
     assert keys(said(load_cluster, "pair")) == {"nodes.scale_up.latency", "nodes.scale_out.latency"}
 
 
+FABRIC = """
+[cluster]
+name = "mine"
+title = "Mine"
+"""
+GROUP = """
+[[group]]
+source = "assumed"
+name = "{name}"
+topology = "pair"
+n_nodes = {n_nodes}
+n_nodes_per_leaf = 2
+n_rails = 1
+oversubscription = 2
+spine_latency = "1 us"
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "crosses"), [((1,), False), ((2,), False), ((3,), True), ((2, 2), True)]
+)
+def test_a_spine_counts_where_there_is_more_than_one_leaf(folder, sizes, crosses):
+    """Leaves of two nodes: of one group, or one of each of two groups."""
+    groups = [GROUP.format(name=f"g{i}", n_nodes=n) for i, n in enumerate(sizes)]
+    folder.write("topologies/mine.toml", FABRIC + "".join(groups))
+    keys_of_spine = {"group[0].oversubscription", "group[0].spine_latency"}
+    assert (keys_of_spine & keys(said(load_pool, "mine")) == set()) is crosses
+
+
 def test_a_price_of_the_cluster_wins_over_that_of_the_device(folder):
     text = (folder.path / "topologies/pair.toml").read_text()
     price = '[price]\non_demand = { value = "$9/h", date = "2026-05", source = "assumed" }\n'

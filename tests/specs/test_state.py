@@ -54,6 +54,23 @@ def test_names_stand_for_devices_nodes_runs_and_groups(tmp_path: Path) -> None:
     assert (found.nic_fraction, found.uplink_fraction) == ({"node2/gpu0": 0.0}, {"leaf0": 0.5})
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("h100/leaf0", ["h100/leaf0"]),
+        ("h100", ["h100/leaf0", "h100/leaf1"]),  # all that are below it
+        ("*/leaf1", ["h100/leaf1", "a100/leaf1"]),
+        ("h100/leaf[0-1]", ["h100/leaf0", "h100/leaf1"]),
+    ],
+)
+def test_names_of_switches_stand_for_one_for_those_below_or_for_all_that_match(
+    tmp_path, name, meant
+):
+    state = _read(tmp_path, f'[[link]]\nuplink = ["{name}"]\ndown = true\n')
+    switches = ["h100/leaf0", "h100/leaf1", "a100/leaf0", "a100/leaf1"]
+    assert resolve_state(state, DEVICES, switches).uplink_fraction == dict.fromkeys(meant, 0.0)
+
+
 def test_a_link_between_two_names_keeps_both(tmp_path: Path) -> None:
     state = _read(tmp_path, '[[link]]\nbetween = ["node0/gpu0", "node1/gpu1"]\ndown = true\n')
     assert resolve_state(state, DEVICES).between == (("node0/gpu0", "node1/gpu1", 0.0),)
