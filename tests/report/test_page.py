@@ -156,6 +156,20 @@ def test_everything_drawn_is_inside_the_picture():
             assert 0 <= float(use.get("y")) <= height
 
 
+@pytest.mark.parametrize("is_log", [True, False])
+@pytest.mark.parametrize("found", [THREE, MANY])
+def test_what_a_curve_says_of_its_devices_is_inside_the_picture(found, is_log):
+    """The leftmost point has no room on its left; letters are taken for seven pixels wide."""
+    svg = ElementTree.fromstring(chart([Line(label="a", frontier=found)], is_log=is_log, name="c"))
+    _, _, width, _ = map(float, svg.get("viewBox").split())
+    texts = [one for one in svg.iter(f"{SVG}text") if "device" in (one.text or "")]
+    assert texts
+    for one in texts:
+        x, long = float(one.get("x")), 7 * len(one.text)
+        left = x - long if one.get("text-anchor") == "end" else x
+        assert 0 <= left < left + long <= width, one.text
+
+
 def test_curves_differ_in_more_than_colour():
     svg = charts(tree(page(TWO)))[0]
     lines = [node for node in svg.iter(f"{SVG}path") if node.get("class") == "line"]

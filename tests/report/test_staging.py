@@ -30,6 +30,18 @@ def test_paragraphs_keep_to_the_width(width):
         assert max(map(len, paragraphs)) <= width
 
 
+@pytest.mark.parametrize("width", range(60, 76))
+def test_a_row_of_many_words_breaks_before_the_width(width):
+    """Words of one letter fill a line to the last column that it may have."""
+    said = (" ".join(["x"] * 200),)
+    for text, of in ((stages_text, STAGES), (layers_text, PLACEMENT)):
+        proof = replace(of.certificate, verified=said)
+        lines = text(replace(of, certificate=proof), width).splitlines()
+        filled = [len(line) for line in lines if line.split()[-5:] == ["x"] * 5]
+        assert len(filled) > 3
+        assert width - 4 <= max(filled) <= width
+
+
 def test_each_layer_is_one_mark_of_the_shade_of_its_class():
     text = stages_text(STAGES, 100)
     strips = text.split("\ncut\n")[1].split("\n\n")[0].splitlines()

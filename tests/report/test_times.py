@@ -92,6 +92,21 @@ def test_other_kernels_than_measured_ones_are_called_assumed():
     assert "SGLang's schedule, kernels assumed for h20" in " ".join(times_lines(bare, WIDTH))
 
 
+@pytest.mark.parametrize(
+    ("curve", "whose"),
+    [
+        (surveys.CURVE, "layouts on a roofline"),
+        (economics_examples.ECONOMICS_CURVE, "decoding by Erdil 2025"),
+        (economics_examples.ECONOMICS_MIXTURE, "decoding by Erdil 2025"),
+        (engines.ENGINE_CURVE, "vLLM's schedule"),
+    ],
+)
+def test_a_frontier_has_the_times_of_what_traced_it(curve, whose):
+    (found,) = times_of([curve])
+    assert found.whose.startswith(whose)
+    assert times_of(curve.frontier) == (found,)
+
+
 def test_the_paper_of_2025_was_judged_on_no_measurement():
     said = times_lines(economics_examples.ECONOMICS_PLAN, WIDTH)
     assert said == [

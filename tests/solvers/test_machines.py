@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from planner.programs.proofs import ENUMERATION
 from planner.programs.spans import spans
 from planner.programs.sweeps import sweep_program
 from planner.solvers import machines
-from planner.solvers.machines import EVEN_PRICES, PlacementSolution, place
+from planner.solvers.machines import EVEN_PRICES, PlacementSolution, enumeration, place
 from planner.solvers.machines.covers import CoverSearch
 from planner.solvers.machines.known import Known, Tries
 from planner.solvers.machines.rows import best_row
@@ -171,6 +172,34 @@ def test_a_tree_above_the_best_proves_it_and_below_finds_it(seed):
     assert none.search(10**9)
     assert none.best is None
     assert best <= none.bound <= best * (1.0 + 2e-6) + 1e-6
+
+
+def test_neighbourhoods_grow_where_nothing_is_found_and_shrink_where_something_is(monkeypatch):
+    """Of eight machines: sixteen in vain before one machine more is free, up to all but one."""
+    asked = []
+    known = SimpleNamespace(
+        rate=1.0,
+        placement=(),
+        prices=None,
+        deadline_s=np.inf,
+        is_closed=False,
+        is_late=False,
+        tries=Tries(),
+    )
+
+    def offered(_):
+        if len(asked) == 40:
+            known.rate = 2.0
+
+    known.offer = offered
+    tree = SimpleNamespace(search=lambda _: None, n_tried=0, width=1, best=None)
+    related = lambda some, placement, size, rng: asked.append(size)  # noqa: E731
+    monkeypatch.setattr(enumeration, "_related", related)
+    monkeypatch.setattr(enumeration, "fixed", lambda *_: None)
+    monkeypatch.setattr(enumeration, "Tree", lambda **_: tree)
+    enumeration.improve(known, SimpleNamespace(first=range(8)), cells=100 * 1000)
+    assert asked[:40] == [2] * 16 + [3] * 16 + [4] * 8
+    assert asked[40:] == [size for size in range(2, 8) for _ in range(16)]
 
 
 def test_more_machines_and_faster_links_never_hurt():
