@@ -20,6 +20,12 @@ RUNTIMES = {
 }
 """How each runtime is asked for."""
 
+REFUSED = {("erdil2025", "ttft")}
+"""Runtimes and the quantities that they cannot count: everything else is held."""
+
+REFUSED_ON_PLACES = {"cost"}
+"""Quantities of one deployment, that a placement of several refuses by their options."""
+
 SMALL = (
     *("--model", "llama-3.1-70b", "--topology", "h100-nvl8-x1", "--weights", "bf16"),
     *("--input", "512", "--output", "64", "--batch", "4,16,64"),

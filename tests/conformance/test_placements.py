@@ -14,7 +14,7 @@ import pytest
 
 from planner.quantities import QUANTITIES, limited, placed
 from planner.report.as_json import digest_of
-from tests.conformance.asking import Ran, refuses, run, tightest
+from tests.conformance.asking import REFUSED_ON_PLACES, Ran, refuses, run, tightest
 
 RUNTIMES = ("roofline", "vllm")
 SMALL = (
@@ -22,9 +22,6 @@ SMALL = (
     *("--input", "512", "--output", "64", "--batch", "4,16,64"),
 )
 TDP_W = 700.0
-REFUSED = {"cost"}
-"""Quantities of one deployment, that a placement of several refuses by their options."""
-
 MEETS = {
     "tpot": lambda answer: max(tokens_s(one) for one in answer["recipes"]),
     "ttft": lambda answer: max(first_s(one) for one in answer["recipes"]),
@@ -97,7 +94,7 @@ def held(runtime: str, name: str, *words: str) -> Ran:
 
 
 def test_a_placement_keeps_every_quantity_or_refuses_it():
-    assert {one.name for one in limited()} == {*MEETS, *REFUSED}
+    assert {one.name for one in limited()} == {*MEETS, *REFUSED_ON_PLACES}
     assert {one.name for one in placed("each", "all", "model")} == {*MEETS}
 
 
@@ -135,7 +132,7 @@ def test_a_limit_out_of_reach_is_named_with_what_is_reachable(runtime, name):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("name", sorted(REFUSED))
+@pytest.mark.parametrize("name", sorted(REFUSED_ON_PLACES))
 def test_what_a_placement_does_not_keep_is_refused_by_its_option(name, runtime):
     one = QUANTITIES[name]
     assert refuses(found(runtime, one.option, one.written(tightest(one))), one.option)
