@@ -1,0 +1,62 @@
+"""Where deployments lie, by what answers say: axes of meshes, starts of slices, recipes."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+
+from planner import verify
+from planner.runtimes.describe import _mesh
+from planner.specs.reading import load_cluster
+from planner.topology.meshes import mesh_table
+from planner.verifier.meshes import in_nodes, is_counted_off_twice
+from planner.verifier.tori import Laid, TorusStand
+from tests.verifier.answers import envelope
+
+
+@pytest.mark.parametrize("name", ["h100-nvl8-x4", "dgx-a100-x2", "h20-nvl8-x1"])
+def test_of_every_mesh_on_servers_devices_of_a_node_and_nodes_are_told_apart(name):
+    """From what an answer keeps; the topology knows tiers, (0, 0, 1) where a node is split."""
+    cluster = load_cluster(name)
+    meshes = mesh_table(cluster)
+    machine = SimpleNamespace(meshes=meshes)
+    seen = set()
+    for row in range(len(meshes)):
+        is_split = meshes.axis_tier[row].tolist() == [0, 0, 1]
+        mesh = _mesh(machine, row)
+        assert is_counted_off_twice(mesh) is is_split, mesh
+        a, b, c = meshes.axis_size[row].tolist()
+        assert in_nodes(mesh) == ((a * b, c) if is_split else (a, b))
+        seen.add((is_split, in_nodes(mesh)[1] > 1))
+    assert (True, False) in seen
+    assert ((True, True) in seen) is (cluster.fabric.n_nodes > 1)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("start", range(8))
+def test_slices_start_at_multiples_of_what_their_side_and_the_cubes_share(side, start):
+    """Cubes of four on a torus of 16: sides of 8 start at 0, 4, 8 or 12; of 2 at even places."""
+    fabric = SimpleNamespace(shape=(16, 16, 16), wrap_multiple=4)
+    cells = tuple((0, (start + i) % 16, 0) for i in range(side))
+    laid = Laid(shape=(side, 1, 1), names=("",) * side, cells=cells, along=(1, None, None))
+    allowed = {
+        1: range(16),
+        2: range(0, 16, 2),
+        3: range(16),
+        4: range(0, 16, 4),
+        8: range(0, 16, 4),
+    }
+    found = TorusStand._is_aligned(SimpleNamespace(_fabric=fabric), laid)
+    assert found is (start in allowed[side])
+
+
+@pytest.mark.parametrize("name", ["placement on servers", "placement on a torus"])
+@pytest.mark.parametrize("beyond", [0, 1, -1])
+def test_a_recipe_that_is_none_is_found_and_stops_nothing(name, beyond):
+    record = copy.deepcopy(envelope(name))
+    n_recipes = len(record["answer"]["recipes"])
+    record["answer"]["replicas"][0]["recipe"] = -1 if beyond < 0 else n_recipes + beyond
+    found = {one.pointer: one.fact for one in verify(record).falsehoods}
+    assert found["/answer/replicas/0/recipe"] == f"is none of the {n_recipes} recipes"
