@@ -66,6 +66,25 @@ def resting(found, arms):
     return np.stack([of.mesh, of.stored, of.data, of.sliced], axis=1).tolist()
 
 
+@pytest.mark.parametrize("name", POOLS)
+def test_what_a_little_more_memory_lets_in_is_what_did_not_fit_and_nothing_twice(name):
+    """Also where some weights take a device to its last byte: those fit it already."""
+    one = request(*POOLS[name])
+    machine = machine_of(one.cluster, one.model)
+    weights = np.unique(table_of(one, machine).contexts.weight_bytes)
+    brim = float(weights[len(weights) // 2])
+    device = replace(machine.device, hbm_bytes=brim, reserve_bytes=0.0)
+    machine = replace(machine, device=device)
+
+    def held(least, most):
+        found = table_of(one, machine, weights_within=(least, most))
+        return found.contexts.weight_bytes[found.context].tolist()
+
+    fits, more, both = held(0.0, 1.0), held(1.0, 4.0), held(0.0, 4.0)
+    assert max(fits) == brim < min(more)
+    assert sorted(fits + more) == sorted(both)
+
+
 def test_formats_of_a_layout_share_a_block(monkeypatch):
     """Each layout is evaluated once for all of its formats."""
     monkeypatch.setattr(candidates, "BLOCK", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,10 +17,12 @@ from planner.verifier.tori import Laid, TorusStand
 from tests.verifier.answers import envelope
 
 
-@pytest.mark.parametrize("name", ["h100-nvl8-x4", "dgx-a100-x2", "h20-nvl8-x1"])
-def test_of_every_mesh_on_servers_devices_of_a_node_and_nodes_are_told_apart(name):
+@pytest.mark.parametrize(("n_nodes", "n_per_node"), [(1, 8), (2, 8), (4, 8), (2, 4), (3, 16)])
+def test_of_every_mesh_on_servers_devices_of_a_node_and_nodes_are_told_apart(n_nodes, n_per_node):
     """From what an answer keeps; the topology knows tiers, (0, 0, 1) where a node is split."""
-    cluster = load_cluster(name)
+    cluster = load_cluster("dgx-a100-x2")
+    fabric = replace(cluster.fabric, n_nodes=n_nodes, n_devices_per_node=n_per_node)
+    cluster = replace(cluster, fabric=fabric)
     meshes = mesh_table(cluster)
     machine = SimpleNamespace(meshes=meshes)
     seen = set()
@@ -31,7 +34,7 @@ def test_of_every_mesh_on_servers_devices_of_a_node_and_nodes_are_told_apart(nam
         assert in_nodes(mesh) == ((a * b, c) if is_split else (a, b))
         seen.add((is_split, in_nodes(mesh)[1] > 1))
     assert (True, False) in seen
-    assert ((True, True) in seen) is (cluster.fabric.n_nodes > 1)
+    assert ((True, True) in seen) is (n_nodes > 1)
 
 
 @pytest.mark.parametrize("side", [1, 2, 3, 4, 8])
