@@ -128,6 +128,31 @@ def test_an_option_that_cannot_be_read_is_named(plan, line, words):
     assert_is_a_message(plan(line), *words)
 
 
+PREDICT = "predict --model qwen3-8b --device h100-sxm --engine vllm --batch 8"
+BAD_DRAFTS = [
+    ("--draft eagle --acceptance 1", ["`--acceptance 1`", "is a probability below 1"]),
+    ("--draft eagle --acceptance 120%", ["`--acceptance 120%`", "is a probability below 1"]),
+    ("--draft eagle --lookahead 0", ["`--lookahead 0`", "is zero"]),
+    ("--draft mtp", ["`--draft mtp`"]),
+    ("--draft oracle", ["`--draft oracle`", "no such drafter"]),
+    ("--acceptance 80%", ["`--acceptance`", "means nothing without `--draft`"]),
+    (
+        "--draft oracle --acceptance 1 --lookahead two",
+        ["for 3 reasons", "no such drafter", "is a probability below 1", "`--lookahead two`"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), BAD_DRAFTS, ids=[line for line, _ in BAD_DRAFTS])
+def test_drafts_of_a_prediction_that_cannot_be_are_named(plan, line, words):
+    assert_is_a_message(plan(f"{PREDICT} {line}"), *words)
+
+
+@pytest.mark.parametrize("line", ["", "--draft eagle", "--draft eagle --acceptance 99%"])
+def test_drafts_that_can_be_are_predicted(plan, line):
+    assert plan(f"{PREDICT} {line}").code == 0
+
+
 def edited(text, old, new):
     assert old in text
     return text.replace(old, new, 1)
