@@ -56,7 +56,7 @@ def pareto(
 
         text, pages = frontiers_csv(curves).rstrip("\n"), tuple(_files(written, curves))
         return Answer(text=text, is_data=True, files=pages, code=_code(found))
-    from planner.report.answer_kinds import Curves
+    from planner.results.surveys import Curves
 
     return answered(
         Curves(curves=tuple(curves)),

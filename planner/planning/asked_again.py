@@ -10,13 +10,16 @@ from planner.estimates.serving.networks import serving_network
 from planner.planning.plans import decide
 from planner.results import AnyRequest
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.surveys import Frontier
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import EngineCandidates
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.runtimes.predicting import Machines
 from planner.runtimes.roofline import candidates_of_request
+from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
+from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import Targets
 
 
@@ -30,6 +33,15 @@ def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Am
     ranks = {name: i for i, name in enumerate(order)}
     parts.sort(key=lambda one: (one.variant is not None, ranks.get(one.runtime, 0)))
     return Among(parts=tuple(parts))
+
+
+def traced_again(says: Frontier) -> Among:
+    """Of a frontier; a request of layouts says names where `erdil2025`, which has none, counts."""
+    first, others = says.request, says.other_requests
+    by_own = [one for one in others if isinstance(one, EconomicsRequest)]
+    if by_own and isinstance(first, Request) and says.cost_model.name == ERDIL2025.name:
+        return Among(parts=(ErdilCandidates(request=by_own[0], asked=first),))
+    return among_again((first, *others))
 
 
 def candidates_again(request: AnyRequest) -> tuple[Candidates, ...]:

@@ -18,7 +18,7 @@ from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities import objective_of
-from planner.results import AnyDeployment, AnyRequest
+from planner.results import AnyDeployment
 from planner.results.surveys import (
     DEFAULT_ALPHA,
     X_AXES,
@@ -40,6 +40,8 @@ from planner.specs.economics.request import EconomicsRequest
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.runtimes import ERDIL2025
+from planner.verifier.findings import refuse
+from planner.verifier.frontiers import judged_frontier
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
@@ -94,10 +96,27 @@ def frontier(
         raise RequestError([*problems, *error.problems], hint=error.hint) from None
     if problems:
         raise RequestError(problems)
-    names = (objective_of(x).name, objective_of(y).name)
-    free, request = told.with_targets(targets.without(*names)), told.parts[0].named
-    search = _Search(free, request, x=x, began_s=began_s)
-    return search.frontier(alpha, on_points)
+    return traced_out(told, x=x, alpha=alpha, on_points=on_points, began_s=began_s)
+
+
+@timed
+def traced_out(
+    told: Among,
+    *,
+    x: str,
+    alpha: float = DEFAULT_ALPHA,
+    on_points: Callable[[int, int], None] | None = None,
+    began_s: float | None = None,
+) -> Frontier:
+    """The frontier of some candidates, verified.
+
+    Raises:
+        NoPlanError, OutOfTimeError, SolverError: as `frontier`.
+    """
+    began_s = time.perf_counter() if began_s is None else began_s
+    found = _Search(told, x=x, began_s=began_s).frontier(alpha, on_points)
+    refuse(judged_frontier(found)[1])
+    return found
 
 
 OWN = ("model", "cluster", "engine", "options", "targets")
@@ -124,17 +143,18 @@ class _Search:
     """One request on its way to a frontier.
 
     Args:
-        among: the candidates, without targets on the axes.
-        request: with them.
+        told: the candidates, with all targets.
     """
 
-    def __init__(self, among: Among, request: AnyRequest, *, x: str, began_s: float) -> None:
-        self.request, self.x, self.y, self.began_s = request, x, request.objective, began_s
-        self.among, self.source = among, among.source(Aim(objective=request.objective))
+    def __init__(self, told: Among, *, x: str, began_s: float) -> None:
+        self.request, self.x, self.began_s = told.parts[0].named, x, began_s
+        self.y, self.others = self.request.objective, told.other_requests(self.request)
+        axes = (objective_of(x).name, objective_of(self.y).name)
+        among = told.with_targets(self.request.targets.without(*axes))
+        self.among, self.source = among, among.source(Aim(objective=self.y))
         self.traced = self._traced()
         self.posed = self.traced.narrowed.posed
         self.columns_are_free = not self.posed.program.column_objective.any()
-        self.verified: tuple[str, ...] = ()
 
     def _traced(self) -> Trace:
         traced = trace(self.source, self.x, self.request.options)
@@ -161,15 +181,15 @@ class _Search:
             proof=self.proof(),
             provenance=first.provenance,
             cost_model=first.cost_model,
+            other_requests=self.others,
         )
 
     def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
-        """Every point, described and recounted by the verifier."""
+        """Every point, described."""
         found = []
         for step in self.traced.steps:
             posed, assignment = self._settled(step)
             deployment = self.among.deployment(posed, assignment)
-            self.verified = self.among.of(posed, assignment).checked(deployment)
             found.append(self._point(step, deployment))
             on_points(len(found), len(self.traced.steps))
         return tuple(found)
@@ -227,7 +247,7 @@ class _Search:
             n_contexts=narrowed.n_contexts,
             screens=screens_of(rejected),
             n_solved=traced.n_solved,
-            verified=self.verified,
+            verified=self.among.parts[0].checks(),
             wall_s=time.perf_counter() - self.began_s,
             solve_s=traced.solve_s,
         )

@@ -189,8 +189,9 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         verified=served.checks(),
         wall_s=time.perf_counter() - began_s,
     )
+    request = among.under(served.runtime).request
     answer = Plan(
-        request=among.under(served.runtime).request,
+        request=request,
         deployment=deployment,
         alternatives=ties.alternatives,
         limits=limit_uses(among.request.targets, deployment, gains(among, aim, found)),
@@ -201,7 +202,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         n_ties=ties.n_ties,
         given_up_fraction=ties.given_up_fraction,
         rivals=rivals_of(among, aim, found),
-        other_requests=among.other_requests(served.runtime),
+        other_requests=among.other_requests(request),
     )
     refuse(judge_plan(answer)[1])
     return answer

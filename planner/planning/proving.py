@@ -19,6 +19,7 @@ from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
+from planner.results.surveys import Comparison, Curves, Frontier
 from planner.running.deadlines import within
 from planner.specs.certificates import OPTIMAL, Certificate, Proof
 from planner.units import show
@@ -248,6 +249,59 @@ def _engine_audit(says: EngineAudit) -> Again:
     return Again(findings=tuple(findings), proofs=(told,))
 
 
+def _curves(says: Curves) -> Again:
+    """Each frontier again, point by point."""
+    from planner.planning.asked_again import traced_again
+    from planner.planning.pareto import traced_out
+
+    findings: list[Finding] = []
+    told = []
+    for i, curve in enumerate(says.curves):
+        one = curve.frontier
+        if one is None:  # whose request is not in the answer
+            continue
+        here: Path = ("curves", str(i), "frontier")
+        try:
+            with within(one.request.options.time_limit_s):
+                again = traced_out(traced_again(one), x=one.x_name, alpha=one.alpha)
+        except NoPlanError:
+            findings += _none((*here, "proof", "status"), one.proof.status).findings
+            continue
+        findings += [it.below(here) for it in _frontier(one, again)]
+        told.append(f"searched again: {again.proof.status}, {len(again.points)} points")
+    return Again(findings=tuple(findings), proofs=tuple(told))
+
+
+def _frontier(says: Frontier, found: Frontier) -> Iterator[Finding]:
+    """All points, or as many as there was time for."""
+    limit_s = says.request.options.time_limit_s
+    if limit_s is not None and not says.proof.status == found.proof.status == OPTIMAL:
+        return
+    yield from _same(says.proof.status, found.proof.status, ("proof", "status"))
+    if len(says.points) != len(found.points):
+        fact = f"are {len(says.points)}, and there are {len(found.points)}"
+        yield Finding(path=("points",), says=len(says.points), fact=fact)
+        return
+    for i, (one, other) in enumerate(zip(says.points, found.points, strict=True)):
+        for name in ("x", "y", "bound"):
+            here = ("points", str(i), name)
+            yield from _same(getattr(one, name), getattr(other, name), here)
+    for name in ("n_candidates", "n_contexts", "n_solved"):
+        yield from _same(getattr(says.proof, name), getattr(found.proof, name), ("proof", name))
+
+
+def _comparison(says: Comparison) -> Again:
+    """Each plan again."""
+    findings: list[Finding] = []
+    told: list[str] = []
+    for i, row in enumerate(says.rows):
+        if row.plan is not None:
+            again = _plan(row.plan)
+            findings += [one.below(("rows", str(i), "plan")) for one in again.findings]
+            told += again.proofs
+    return Again(findings=tuple(findings), proofs=tuple(told))
+
+
 def _prediction(says: Prediction) -> Again:
     return Again(findings=(), proofs=("nothing to search for: the deployment was given",))
 
@@ -259,6 +313,8 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "ExpertPlan": _experts,
     "StagePlan": _stages,
     "LayerPlacement": _layers,
+    "Curves": _curves,
+    "Comparison": _comparison,
     "EngineAudit": _engine_audit,
     "Prediction": _prediction,
 }

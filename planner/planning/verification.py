@@ -100,7 +100,7 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
 
 def _unjudged(kind: AnswerKind, shown: str) -> Problem:
     names = [one.name for one in ANSWER_KINDS if judge_of(one.record) is not None]
-    fact = "is a kind of answer that cannot be verified yet"
+    fact = "is a kind of answer that cannot be verified"
     remedy = f"{', '.join(names[:-1])} and {names[-1]} can"
     return Problem(where=shown, key="/kind", value=kind.name, fact=fact, remedy=remedy)
 

@@ -19,18 +19,11 @@ from planner.results.placements import Placement, PlacementConflict
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
-from planner.results.surveys import Comparison, Curve
+from planner.results.surveys import Comparison, Curves
 from planner.results.verifications import Verification
 from planner.specs.records import DeviceSpec
 
 Path = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curves:
-    """Frontiers of several cases, in the order asked."""
-
-    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from planner.results.placements import Placement, Served
 from planner.results.predictions import OperationLine
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
-from planner.results.surveys import Frontier, FrontierProof
+from planner.results.surveys import Frontier
 from planner.results.verifications import Verification
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.economics.request import EconomicsRequest
@@ -109,8 +109,7 @@ JOINT = "/"
 """Joins the parts of a key that is several names: `gemm/bf16`."""
 
 UNVERIFIED: Mapping[type, tuple[str, ...]] = {
-    **{record: judged.names("unverified") for record, judged in FIELDS.items()},
-    FrontierProof: ("wall_s", "solve_s"),
+    record: judged.names("unverified") for record, judged in FIELDS.items()
 }
 """What nobody can recount: seconds of solvers, and their versions."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.report.comparison import best_line
 from planner.report.engine_audit import engine_audit_line
 from planner.report.experts import experts_line
+from planner.report.frontiers import preferred_line
 from planner.report.layers import layers_line
 from planner.report.placement import placement_line
 from planner.report.plans import line_of
@@ -20,6 +22,13 @@ from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
+from planner.results.surveys import Comparison, Curves
+
+
+def curves_line(answer: Curves) -> str:
+    """The preferred plan of each curve."""
+    return "; ".join(preferred_line(one, answer.curves) for one in answer.curves)
+
 
 _LINES: Mapping[type, Callable[[Any], str]] = {
     Plan: line_of,
@@ -30,6 +39,8 @@ _LINES: Mapping[type, Callable[[Any], str]] = {
     LayerPlacement: layers_line,
     EngineAudit: engine_audit_line,
     Prediction: prediction_line,
+    Curves: curves_line,
+    Comparison: best_line,
 }
 
 

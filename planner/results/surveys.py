@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.quantities import axes
-from planner.results import AnyDeployment, AnyPlan
+from planner.results import AnyDeployment, AnyPlan, AnyRequest
 from planner.specs.certificates import Proof, Screen
 from planner.specs.engine_request import EngineRequest
 from planner.specs.records import Provenance
@@ -110,6 +110,8 @@ class Frontier:
         proof: that no point is missing and none too many.
         provenance: where the constants come from.
         cost_model: what counts the quantities.
+        other_requests: what else was asked to count them: the other runtimes, each in its own
+            words, and `erdil2025` in its own.
     """
 
     request: Request | EngineRequest
@@ -123,6 +125,7 @@ class Frontier:
     proof: FrontierProof
     provenance: tuple[Provenance, ...]
     cost_model: CostModel = OWN
+    other_requests: tuple[AnyRequest, ...] = ()
 
     @property
     def best(self) -> FrontierPoint:
@@ -165,6 +168,13 @@ class Curve:
     case: Case
     frontier: Frontier | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """Frontiers of several cases, in the order asked."""
+
+    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,10 +150,10 @@ class Among:
         """The candidates of one runtime; the model that is asked for stays the first."""
         return Among(parts=tuple(one for one in self.parts if one.runtime == runtime))
 
-    def other_requests(self, runtime: str) -> tuple[AnyRequest, ...]:
-        """What all runtimes but one are asked, in the order in which they were named."""
-        names = [name for name in self.runtimes() if name != runtime]
-        return tuple(self.under(name).request for name in names)
+    def other_requests(self, first: AnyRequest) -> tuple[AnyRequest, ...]:
+        """What runtimes are asked, in the order in which they were named, but for one of these."""
+        asked = [self.under(name).request for name in self.runtimes()]
+        return tuple(one for one in asked if one is not first)
 
     def with_targets(self, targets: Targets) -> Among:
         return Among(parts=tuple(one.with_targets(targets) for one in self.parts))

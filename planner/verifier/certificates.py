@@ -141,12 +141,15 @@ def _unvouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:
             fact = "did not say as much as the bound"
             yield Finding(path=(*path, str(i)), says=name, fact=fact)
         words += mine
-    families = {one.lineage for one in words}
-    is_enough = len(families) > 1 or any(one.is_own for one in words)
-    if says.status == OPTIMAL and not is_enough:
+    if says.status == OPTIMAL and too_few(words):
         fact = "are too few to call an answer optimal"
         yield Finding(path=path, says=", ".join(says.vouched_by), fact=fact)
     yield from _wrongly_vouched(says, is_rate=is_rate)
+
+
+def too_few(words: Sequence[Proof]) -> bool:
+    """Whether provers do not vouch for a bound: neither two of different families nor our own."""
+    return len({one.lineage for one in words}) < 2 and not any(one.is_own for one in words)
 
 
 def _wrongly_vouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:

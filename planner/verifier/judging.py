@@ -18,6 +18,8 @@ _HOMES = {
     "ExpertPlan": ("expert_plans", "judge_experts"),
     "StagePlan": ("stage_plans", "judge_stages"),
     "LayerPlacement": ("layer_placements", "judge_layers"),
+    "Curves": ("frontiers", "judge_curves"),
+    "Comparison": ("comparisons", "judge_comparison"),
     "EngineAudit": ("engine_audits", "judge_engine_audit"),
     "Prediction": ("predictions", "judge_prediction"),
 }

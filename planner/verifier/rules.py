@@ -52,6 +52,17 @@ from planner.results.predictions import (
 )
 from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results.staging import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
+from planner.results.surveys import (
+    Case,
+    Comparison,
+    CostModel,
+    Curve,
+    Curves,
+    Frontier,
+    FrontierPoint,
+    FrontierProof,
+    Row,
+)
 from planner.specs.certificates import Certificate, Proof, Screen
 from planner.specs.provenance import Provenance
 
@@ -136,6 +147,52 @@ FIELDS: Mapping[type, Judged] = {
         chosen="deployment",
         how="of each runtime that was asked a deployment by its own request, no better than the "
         "plan and no worse than any of its runtime that is listed; that it is the best is proved",
+    ),
+    Curves: Judged(chosen="curves", how="each by itself"),
+    Curve: Judged(
+        counted="frontier",
+        chosen="case",
+        proved="reason",
+        how="that a case has no frontier is proved",
+    ),
+    Case: Judged(
+        chosen="model topology weights kv engine",
+        how="names of the request of its answer; of a case without one as they are",
+    ),
+    Frontier: Judged(
+        asked="request other_requests",
+        chosen="points alpha",
+        counted="x_name y_name x_dimension y_dimension preferred proof provenance cost_model",
+        how="the quantities of the request, the point of most worth by `alpha`; that no point is "
+        "missing is proved",
+    ),
+    FrontierPoint: Judged(
+        chosen="deployment",
+        counted="x y gap meets_targets",
+        proved="bound",
+        how="a deployment like any other, whatever the targets on the two quantities; the cheapest "
+        "first, each of the others faster than the one before it and dearer, so that none is "
+        "dominated; no bound beyond its point",
+    ),
+    FrontierProof: Judged(
+        chosen="status",
+        counted="verified",
+        proved="proofs vouched_by n_candidates n_contexts screens n_solved",
+        unverified="wall_s solve_s",
+        how="no gap where it is called optimal, and provers enough",
+    ),
+    CostModel: Judged(counted="name memory left_out", how="of the runtime that was asked"),
+    Comparison: Judged(
+        counted="objective best",
+        chosen="rows",
+        how="all rows asked the same; which is best, the first of equals",
+    ),
+    Row: Judged(
+        counted="plan loss_fraction",
+        chosen="case",
+        proved="reason",
+        how="a plan like any other, and what it loses of the best one; that a case has none is "
+        "proved",
     ),
     LimitUse: Judged(
         counted="name used limit dimension relief",

@@ -11,10 +11,11 @@ import jsonschema
 import pytest
 
 from planner.errors import Problem, RequestError
-from planner.report.answer_kinds import ANSWER_KINDS, Curves, Devices
+from planner.report.answer_kinds import ANSWER_KINDS, Devices
 from planner.report.as_json import Json, answer_json, dumps, failure_of
 from planner.report.schema import answer_schema
 from planner.results.staging import StagingConflict
+from planner.results.surveys import Curves
 from planner.specs.reading import load_device
 from planner.specs.records import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (

@@ -13,8 +13,11 @@ import networkx as nx
 from planner import place, place_experts, plan, repair
 from planner.placing.staging.asking import cut_stages
 from planner.placing.staging.placing import place_layers
+from planner.planning.comparing import compare, frontiers
 from planner.planning.engine_audit import audit_engine
+from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
+from planner.results.surveys import Case, Curve, Curves
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
 from planner.specs.layer_files import LayersSpec, MachineType, load_layers
@@ -314,6 +317,45 @@ def _staged_prediction() -> object:
     return predicted("llama-3.1-70b", "h100-nvl8-x2", "vllm", n_tensor=4, n_stages=2, batch=16)
 
 
+def _layout_curves() -> object:
+    """Two formats, of which one does not fit."""
+    asked: dict[str, Any] = {**FEW, "targets": Targets(tpot_s=0.04, n_devices=8), "by": "weights"}
+    formats = {"weights_formats": ("bf16", "int8")}
+    models, pools = [load_model("palm-540b")], [load_cluster("h100-nvl8-x1")]
+    return Curves(curves=frontiers(models, pools, ("roofline",), **formats, **asked))
+
+
+def _engine_curves() -> object:
+    """Several engines in one program, and what a first token may take."""
+    model, cluster = load_architecture("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
+    targets = Targets(min_batch=4, ttft_s=0.07)
+    asked: dict[str, Any] = {**SOME, "targets": targets, "x": "ttft", "y": "throughput"}
+    found = frontier(model, cluster, ("vllm", "trtllm"), alpha=1.0, **asked)
+    case = Case(model=model.name, topology=cluster.name, weights="")
+    return Curves(curves=(Curve(case=case, frontier=found, reason=""),))
+
+
+def _erdil_curves() -> object:
+    model, cluster = load_model("llama-3-70b"), load_cluster("h100-nvl8-x2")
+    asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (1, 8, 64)}
+    return Curves(curves=frontiers([model], [cluster], ("erdil2025",), **asked))
+
+
+def _layout_comparison() -> object:
+    models = [load_model(name) for name in ("llama-3-8b", "llama-3-70b")]
+    asked: dict[str, Any] = {**FEW, "targets": Targets(tpot_s=0.008), "by": "weights"}
+    asked["weights_formats"] = ("bf16", "int4")
+    pools = [load_cluster("h100-nvl8-x1")]
+    return compare(models, pools, ("roofline",), objective="throughput", **asked)
+
+
+def _engine_comparison() -> object:
+    models = [load_architecture("llama-3.1-8b")]
+    pools = [load_cluster("h100-nvl8-x1")]
+    asked: dict[str, Any] = {**SOME, "targets": Targets(tpot_s=0.01)}
+    return compare(models, pools, ("vllm", "sglang"), **asked)
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -342,6 +384,11 @@ MAKERS: dict[str, Callable[[], object]] = {
     "plan of several engines": _several_engines_plan,
     "plan by the reference model": _erdil_plan,
     "plan of experts by the reference model": _erdil_experts_plan,
+    "frontiers of layouts": _layout_curves,
+    "frontier of several engines": _engine_curves,
+    "frontier by the reference model": _erdil_curves,
+    "comparison of layouts": _layout_comparison,
+    "comparison of engines": _engine_comparison,
     "audit of an engine": _engine_audit,
     "prediction with exchanges": _exchanging_prediction,
     "prediction in stages": _staged_prediction,

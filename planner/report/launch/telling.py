@@ -11,6 +11,7 @@ from planner.report.launch.words import Started
 from planner.results import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.predictions import Launch, Prediction
+from planner.results.surveys import Comparison, Curves, Frontier
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.records import NodesFabric
@@ -30,6 +31,17 @@ def with_commands_of(answer: object) -> object:
         return replace(answer, launch=launched(answer.request))
     if isinstance(answer, Plan):
         return _plan_with_commands(answer)
+    if isinstance(answer, Comparison):
+        rows = (
+            replace(row, plan=row.plan and _plan_with_commands(row.plan)) for row in answer.rows
+        )
+        return replace(answer, rows=tuple(rows))
+    if isinstance(answer, Curves):
+        curves = (
+            replace(curve, frontier=curve.frontier and _frontier_with_commands(curve.frontier))
+            for curve in answer.curves
+        )
+        return replace(answer, curves=tuple(curves))
     if isinstance(answer, EngineAudit):
         request = answer.request
         same, fast, cheap = (
@@ -57,6 +69,12 @@ def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
             for one in answer.rivals
         ),
     )
+
+
+def _frontier_with_commands(answer: Frontier) -> Frontier:
+    told = teller_of((answer.request, *answer.other_requests))
+    points = (replace(one, deployment=told(one.deployment)) for one in answer.points)
+    return replace(answer, points=tuple(points))
 
 
 def teller_of(requests: Sequence[AnyRequest]) -> Callable[[AnyDeployment], AnyDeployment]:

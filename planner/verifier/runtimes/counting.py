@@ -48,8 +48,8 @@ class Counting(Protocol):
     def error(self, objective: str, best: Any) -> float:  # noqa: ANN401
         """Relative standard deviation of what is predicted of an objective; 0 where unknown."""
 
-    def provenance(self, best: Any) -> tuple[Provenance, ...]:  # noqa: ANN401
-        """Sources of what a deployment serves, and of what it runs on."""
+    def provenance(self, best: Any = None) -> tuple[Provenance, ...]:  # noqa: ANN401
+        """Sources of what a deployment serves, or the model asked for, and of what it runs on."""
 
 
 def counting_of(request: AnyRequest) -> Counting:

@@ -50,8 +50,9 @@ class EngineCounting:
         times = best.ttft_s if objective == "ttft" else best.tpot_s
         return times.high / times.value - 1
 
-    def provenance(self, best: EngineDeployment) -> tuple[Provenance, ...]:
+    def provenance(self, best: EngineDeployment | None = None) -> tuple[Provenance, ...]:
         records = self._request.records
-        served = [one.provenance for one in records.models if one.name == best.model]
+        name = best.model if best else records.models[0].name
+        served = [one.provenance for one in records.models if one.name == name]
         model = served[0] if served else ()
         return (*model, *records.cluster.provenance, *records.cluster.device.provenance)

@@ -56,7 +56,7 @@ class ErdilCounting:
     def error(self, objective: str, best: EconomicsDeployment) -> float:
         return 0.0
 
-    def provenance(self, best: EconomicsDeployment) -> tuple[Provenance, ...]:
+    def provenance(self, best: EconomicsDeployment | None = None) -> tuple[Provenance, ...]:
         return self._request.provenance
 
 

@@ -86,8 +86,8 @@ class LayoutCounting:
     def error(self, objective: str, best: Deployment) -> float:
         return 0.0
 
-    def provenance(self, best: Deployment) -> tuple[Provenance, ...]:
-        served = self._request_of(best) or self._request
+    def provenance(self, best: Deployment | None = None) -> tuple[Provenance, ...]:
+        served = (best and self._request_of(best)) or self._request
         model, cluster = served.model, served.cluster
         return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
 
