@@ -279,12 +279,11 @@ def _engine_variant_plan() -> object:
 
 
 def _several_engines_plan() -> object:
-    """The best is of TensorRT-LLM, and the simplest of its ties of SGLang."""
-    asked: dict[str, Any] = {"prefer": "simplest", "objective": "latency", **SOME}
+    """The best is of TensorRT-LLM, and the simplest of its ties of vLLM."""
+    asked: dict[str, Any] = {**SOME, "prefer": "simplest", "batches": (8, 64)}
     asked["engine"] = ("vllm", "sglang", "trtllm")
-    targets = Targets(tpot_s=0.03)
-    model, cluster = load_architecture("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
-    return plan(model, cluster, targets=targets, **asked)
+    model, cluster = load_architecture("qwen3-30b-a3b"), load_cluster("h100-nvl8-x1")
+    return plan(model, cluster, targets=Targets(tpot_s=0.1), **asked)
 
 
 def _erdil_plan() -> object:
