@@ -1,0 +1,182 @@
+"""Command × runtime × option: what an option says moves the answer, so that it is not ignored.
+
+Every option that a command has and a runtime means is in one of three tables: with a value that
+moves the answer of a small request, with one that only its request tells, or as one that is held
+elsewhere. An option that is in none of them turns this red, as does one that moves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planner.quantities import limited
+from tests.conformance.test_options import ENGINES, is_meant, parsed, ran
+
+CELLS = [
+    *[("plan", runtime) for runtime in ("roofline", "vllm", "erdil2025")],
+    *[("audit", runtime) for runtime in ("roofline", "vllm")],
+    *[("place", runtime) for runtime in ("roofline", "vllm")],
+    *[(command, "vllm") for command in ("pareto", "compare", "predict")],
+]
+
+ELSEWHERE = {
+    *(one.option for one in limited()),  # `test_limits`, `test_commands`, `test_placements`
+    *("--json", "--quiet", "--all", "--explain", "--ranks", "--html", "--svg", "--csv"),  # reports
+    *("--engine", "--keep-program", "--state", "--align", "--device"),
+}
+"""Options whose effect is tried by tests of their own."""
+
+IN_THE_REQUEST = {
+    "--solver": "cpsat",
+    "--gap": "50%",
+    "--threads": "2",
+    "--seed": "7",
+    "--proof": "one",
+    "--time-limit": "100s",
+    "--prefer": "objective",
+}
+"""Options that only say how to search: the answer is the same, its request tells them."""
+
+Words = dict[str, str | None]
+SMALL, LARGE, MIXTURE = "llama-3.1-8b", "llama-3.1-70b", "qwen3-30b-a3b"
+SERVED: Words = {"--model": LARGE, "--topology": "h100-nvl8-x1", "--weights": "bf16"}
+PLANNED: Words = {**SERVED, "--input": "512", "--output": "64", "--batch": "4,16,64"}
+BASES: dict[str, Words] = {
+    **dict.fromkeys(("plan", "pareto", "compare", "place"), PLANNED),
+    "audit": {**SERVED, "--batch": "8", "--speed": "20tok/s"},
+    "predict": {"--model": LARGE, "--topology": "h100-nvl8-x1", "--batch": "8", "--tp": "4"},
+}
+"""A small request of each command."""
+
+QUICK: Words = {"--objective": "latency"}
+DRAFTED: Words = {"--draft": SMALL, "--acceptance": "95%", **QUICK}
+ROUTED: Words = {"--model": MIXTURE, "--tp": "4", "--dp": "2"}
+MOVES: dict[str, tuple[str, Words]] = {
+    "--model": (SMALL, {}),
+    "--topology": ("a100-nvl8-x1", {}),
+    "--input": ("4096", {}),
+    "--output": ("512", {}),
+    "--price": ("h100-sxm=$100/h", {}),
+    "--rate": ("1req/s", {}),
+    "--max-quality-loss": ("0.001%", {"--weights": "fp8"}),
+    "--tp": ("8", {}),
+    "--pp": ("8", {}),
+    "--ep": ("2", {"--model": MIXTURE, **QUICK}),
+    "--dp": ("2", {"--model": MIXTURE, "--tp": "1"}),
+    "--layout": ("decode=WGXYZ", {}),
+    "--objective": ("latency", {}),
+    "--weights": ("fp8", {}),
+    "--kv": ("fp8", {}),
+    "--allow-formats": ("bf16", {"--weights": None, "--model": "deepseek-v3"}),
+    "--draft": (SMALL, QUICK),
+    "--acceptance": ("99%", DRAFTED),
+    "--lookahead": ("9", DRAFTED),
+    "--speculation": ("capped", DRAFTED),
+    "--batch": ("2", {}),
+    "--prefill-batch": ("2:2", {}),
+    "--prefill": ("latency", {}),
+    "--memory": ("one-microbatch", {"--batch": "2048"}),
+    "--variants": ("all", {"--model": SMALL, "--max-quality-loss": "8%"}),
+    "--chunk": ("1024", {}),
+    "--overlap": ("two-batch", {"--objective": "throughput", "--tp": "8"}),
+    "--hit-rate": ("90%", {}),
+    "--confidence": ("90%", {}),
+    "--by": ("formats", {"--weights": "bf16,fp8"}),
+    "--x": ("ttft", {}),
+    "--y": ("rent", {}),
+    "--alpha": ("0.1", {}),
+    "--speed": ("30tok/s", {}),
+    "--utilization": ("10%", {}),
+    "--devices": ("4", {}),
+    "--shared": ("100", {}),
+    "--experts": ("fp8", {"--model": MIXTURE}),
+    "--replica-devices": ("1", {}),
+}
+"""A value of each option that moves the answer, and what else has to be said for that."""
+
+OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
+    ("audit", "--pp"): ("2", {}),
+    ("audit", "--ep"): ("4", {"--model": MIXTURE}),
+    ("audit", "--dp"): ("2", {"--model": MIXTURE}),
+    ("predict", "--pp"): ("2", {}),
+    ("predict", "--ep"): ("8", {**ROUTED, "--ep": "1"}),
+    ("predict", "--dp"): ("2", {"--model": MIXTURE}),
+    ("predict", "--overlap"): ("two-batch", {**ROUTED, "--ep": "8"}),
+    ("place", "--objective"): ("latency", {"--replicas": "1"}),
+}
+"""The same, where a command needs another."""
+
+UNTOLD = {"digest", "proof", "proofs", "versions", "command"}
+"""What an answer says of its search, and of how it was asked for."""
+
+
+def told(value: Any, *, with_request: bool) -> Any:
+    """An answer without its search, and without its request unless that is asked for."""
+    if isinstance(value, list):
+        return [told(one, with_request=with_request) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if "objective_name" in value:  # a certificate
+        return {key: value.get(key) for key in ("objective", "status")}
+    left_out = UNTOLD if with_request else {*UNTOLD, "request"}
+    return {
+        key: told(one, with_request=with_request)
+        for key, one in value.items()
+        if key not in left_out or (key == "proof" and isinstance(one, str))
+    }
+
+
+def answered(
+    command: str, runtime: str, words: Words, *, with_request: bool
+) -> tuple[int, object, str]:
+    """Exit code, what is answered, and the message."""
+    typed = [word for key, text in words.items() if text is not None for word in (key, text)]
+    code, out, err = ran(command, ("--engine", runtime, "--json", *typed))
+    return code, told(json.loads(out), with_request=with_request), err
+
+
+def trial(command: str, runtime: str, option: str) -> tuple[str, Words]:
+    """What an option is to say, beside what."""
+    base = {**BASES[command], **({"--tp": "4"} if (command, runtime) == ("audit", "vllm") else {})}
+    value, beside = OF_ONE.get((command, option), MOVES.get(option, ("", {})))
+    value = IN_THE_REQUEST.get(option, value)
+    if runtime in ENGINES:
+        beside = {**beside, **({"--draft": "eagle"} if "--draft" in beside else {})}
+        value = "eagle" if option == "--draft" else value
+    known = {key: text for key, text in beside.items() if is_meant(command, runtime, key)}
+    return value, {**base, **known}
+
+
+@pytest.mark.parametrize(("command", "runtime"), CELLS)
+def test_every_option_moves_the_answer(command, runtime):
+    meant = [option for option in parsed(command) if is_meant(command, runtime, option)]
+    bases: dict[str, tuple[int, object, str]] = {}
+    still = []
+    for option in (one for one in meant if one not in ELSEWHERE):
+        assert option in MOVES or option in IN_THE_REQUEST, option
+        is_told = option in IN_THE_REQUEST
+        value, base = trial(command, runtime, option)
+        key = json.dumps([base, is_told])
+        if key not in bases:
+            bases[key] = answered(command, runtime, base, with_request=is_told)
+        words = {**base, option: value}
+        if option == "--utilization":  # in place of a batch
+            words["--batch"] = None
+        before, after = bases[key], answered(command, runtime, words, with_request=is_told)
+        assert before[0] in (0, 1), (option, before[2])
+        assert after[0] in (0, 1) or option in after[2], (option, after[2])
+        if before[:2] == after[:2]:
+            still.append(option)
+    assert still == []
+
+
+def test_an_answer_is_the_same_when_nothing_else_is_said():
+    """What is compared holds nothing that moves by itself."""
+    for command in ("plan", "pareto"):
+        first, second = (
+            answered(command, "vllm", BASES[command], with_request=True) for _ in range(2)
+        )
+        assert first == second
