@@ -40,6 +40,8 @@ from planner.specs.request import (
     make_request,
 )
 from planner.topology.meshes import mesh_table
+from planner.verifier.audits import judge_audit
+from planner.verifier.findings import refuse
 
 DEFAULT_OPTIONS = SolverOptions()
 DEVICES, DRAFTS = "another number of devices", "drafts"
@@ -152,7 +154,9 @@ def audit(
     )
     batches = tuple(sorted({*DEFAULT_BATCHES, batch}))
     request = replace(request, batches=batches, speculation=None)
-    return _audited(request, seen, speculation, _offered(model, seen, allowed_formats))
+    found = audited(request, seen, speculation, _offered(model, seen, allowed_formats))
+    refuse(judge_audit(found)[1])
+    return found
 
 
 def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None) -> _Formats:
@@ -196,7 +200,7 @@ def _check_physics(seen: Observed) -> None:
     heed(problems)
 
 
-def _audited(
+def audited(
     request: Request, seen: Observation, speculation: Speculation | None, offered: _Formats
 ) -> Audit:
     """Own layout, equal speed, equal cost, and each change by itself."""
@@ -236,6 +240,7 @@ def _audited(
         untried=tuple(untried),
         weights_formats=offered[0],
         kv_formats=offered[1],
+        speculation=speculation,
     )
 
 
@@ -323,9 +328,7 @@ def _solved(
         raise found.solution.unsettled()
     if found.assignment is None:
         return None
-    deployment = candidates.deployment(found.posed, found.assignment)
-    candidates.checked(deployment)
-    return deployment
+    return candidates.deployment(found.posed, found.assignment)
 
 
 def _command(request: Request, tpot_s: float, n_devices: int | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from planner.errors import NoPlanError
 from planner.results import AnyPlan
+from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
@@ -302,6 +303,36 @@ def _comparison(says: Comparison) -> Again:
     return Again(findings=tuple(findings), proofs=tuple(told))
 
 
+def _audit(says: Audit) -> Again:
+    """Each deployment beside what runs is as good as the best in what it is best in."""
+    from planner.planning.audit import audited
+
+    offered = (says.weights_formats, says.kv_formats)
+    with within(says.request.options.time_limit_s):
+        found = audited(says.request, says.observed, says.speculation, offered)
+    findings: list[Finding] = []
+    for name, of in (
+        ("possible", "tpot_s"),
+        ("equal_speed", "usd_per_decoded_token"),
+        ("equal_cost", "tpot_s"),
+    ):
+        one, other = (
+            getattr(best, of) if best else None
+            for best in (getattr(says, name), getattr(found, name))
+        )
+        findings += _same(one, other, (name,))
+    mine, others = ({one.name: one for one in it.changes} for it in (says, found))
+    if not says.untried and not found.untried and mine.keys() != others.keys():
+        fact = f"are not {', '.join(others) or 'none'}, which keep the speed"
+        findings.append(Finding(path=("changes",), says=", ".join(mine), fact=fact))
+    for i, one in enumerate(says.changes):
+        if one.name in others:
+            here = ("changes", str(i), "usd_per_token")
+            findings += _same(one.usd_per_token, others[one.name].usd_per_token, here)
+    told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
+    return Again(findings=tuple(findings), proofs=(told,))
+
+
 def _prediction(says: Prediction) -> Again:
     return Again(findings=(), proofs=("nothing to search for: the deployment was given",))
 
@@ -315,6 +346,7 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "LayerPlacement": _layers,
     "Curves": _curves,
     "Comparison": _comparison,
+    "Audit": _audit,
     "EngineAudit": _engine_audit,
     "Prediction": _prediction,
 }

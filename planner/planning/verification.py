@@ -123,12 +123,13 @@ def _derived(says: Json, truth: Json) -> Iterator[Falsehood]:
     """Leaves of the envelope that are not those of the true answer: what records compute."""
     for part in ("request", "state", "answer", "certificate"):
         for one in differences(_frozen(says[part]), _frozen(truth[part]), (part,)):
-            if not one.fact:
-                parts = (key.replace("~", "~0").replace("/", "~1") for key in one.path)
-                pointer = "/" + "/".join(parts)
-                yield Falsehood(
-                    pointer=pointer, says=_text(one.says), found=_text(one.found), fact=""
-                )
+            parts = (key.replace("~", "~0").replace("/", "~1") for key in one.path)
+            yield Falsehood(
+                pointer="/" + "/".join(parts),
+                says=_text(one.says),
+                found="" if one.fact else _text(one.found),
+                fact=one.fact,
+            )
 
 
 def _frozen(value: object) -> object:
@@ -157,7 +158,7 @@ def _counts(record: object) -> dict[str, int]:
     def walk(value: object, rule: str) -> None:
         if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                if field.name in ("request", "other_requests"):
+                if field.name in ("request", "other_requests", "speculation"):
                     continue  # what was asked is no claim
                 own = rule_of(value.__class__, field.name)
                 walk(getattr(value, field.name), own if own in found else rule)

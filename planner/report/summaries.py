@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.report.audit import audit_line
 from planner.report.comparison import best_line
 from planner.report.engine_audit import engine_audit_line
 from planner.report.experts import experts_line
@@ -16,6 +17,7 @@ from planner.report.prediction import prediction_line
 from planner.report.repair import repair_line
 from planner.report.stages import stages_line
 from planner.results import Plan
+from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
@@ -37,6 +39,7 @@ _LINES: Mapping[type, Callable[[Any], str]] = {
     ExpertPlan: experts_line,
     StagePlan: stages_line,
     LayerPlacement: layers_line,
+    Audit: audit_line,
     EngineAudit: engine_audit_line,
     Prediction: prediction_line,
     Curves: curves_line,

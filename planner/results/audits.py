@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.results import Deployment
-from planner.specs.request import Request
+from planner.specs.request import Request, Speculation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,7 @@ class Audit:
         untried: changes that there was no time for.
         weights_formats, kv_formats: that changes may take, those that run among them: as the model
             is published, or as was allowed.
+        speculation: drafts that changes may take, if any.
     """
 
     request: Request
@@ -72,6 +73,7 @@ class Audit:
     untried: tuple[str, ...] = ()
     weights_formats: tuple[str, ...] = ()
     kv_formats: tuple[str, ...] = ()
+    speculation: Speculation | None = None
 
     @property
     def cost_factor(self) -> float | None:

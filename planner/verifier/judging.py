@@ -18,6 +18,7 @@ _HOMES = {
     "ExpertPlan": ("expert_plans", "judge_experts"),
     "StagePlan": ("stage_plans", "judge_stages"),
     "LayerPlacement": ("layer_placements", "judge_layers"),
+    "Audit": ("audits", "judge_audit"),
     "Curves": ("frontiers", "judge_curves"),
     "Comparison": ("comparisons", "judge_comparison"),
     "EngineAudit": ("engine_audits", "judge_engine_audit"),

@@ -231,12 +231,12 @@ def with_mfu(plan: PhasePlan, pass_: Counted, device: DeviceSpec) -> PhasePlan:
     """The same with the published FLOP of its tokens over the peak of all devices."""
     model, mesh = pass_.layout.model, pass_.layout.mesh
     active = model.n_active_params_published or model.n_params_published
-    peak = _peak_flop_per_s(device, pass_.layout.weights_format) * mesh.n_devices * mesh.n_stages
+    peak = peak_flop_per_s(device, pass_.layout.weights_format) * mesh.n_devices * mesh.n_stages
     share = 2.0 * active * plan.n_tokens / (peak * pass_.time.total_s)
     return replace(plan, mfu_fraction=share)
 
 
-def _peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
+def peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
     """Of a format, or of 16 bits where the device does not multiply the format."""
     for name in (number_format, "bf16", "fp16"):
         if name in device.peak_flop_per_s:

@@ -27,6 +27,7 @@ from planner.results import (
     Rival,
     StepTime,
 )
+from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
@@ -359,6 +360,27 @@ FIELDS: Mapping[type, Judged] = {
         counted="launch_s attention_network_s ffn_network_s expert_network_s pipeline_network_s "
         "memory_s compute_s attention_shape ffn_shape",
         how="the equations of the paper with these integers, in the faster shape",
+    ),
+    Audit: Judged(
+        asked="request",
+        counted="observed",
+        chosen="possible equal_speed equal_cost changes weights_formats kv_formats speculation",
+        proved="untried",
+        how="each a deployment that is counted anew, within what it is to be compared at: the "
+        "devices and the batch that run, their speed, or their cost",
+    ),
+    Observation: Judged(
+        chosen="n_devices tpot_s",
+        asked="weights_format kv_format batch",
+        counted="usd_per_token mfu_fraction",
+        how="its owner's word, on devices of the pool; rent and FLOP over decoded tokens",
+    ),
+    AuditedChange: Judged(
+        chosen="deployment",
+        counted="name usd_per_token",
+        unverified="command",
+        how="a change that there is, and a deployment at the speed of what runs that differs in no "
+        "more; the cheapest first",
     ),
     EngineAudit: Judged(
         asked="request observed_tpot_s",

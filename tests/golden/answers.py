@@ -20,6 +20,7 @@ PROSE = frozenset(
     [
         "request",
         "other_requests",
+        "speculation",
         "launch",
         "times",
         "wall_s",

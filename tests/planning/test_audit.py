@@ -276,7 +276,8 @@ def test_what_no_devices_can_do_is_refused_with_its_margin_and_the_nearest_that_
     monkeypatch, seen, options, said
 ):
     """The nearest is accepted, and whatever is a hundredth beyond it is not."""
-    monkeypatch.setattr("planner.planning.audit._audited", lambda request, observed, *_: observed)
+    monkeypatch.setattr("planner.planning.audit.audited", lambda request, observed, *_: observed)
+    monkeypatch.setattr("planner.planning.audit.judge_audit", lambda observed: (observed, []))
     workload = Workload(n_input_tokens=2048, n_output_tokens=64)
     with pytest.raises(RequestError) as caught:
         audited(workload=workload, **seen)

@@ -13,6 +13,7 @@ import networkx as nx
 from planner import place, place_experts, plan, repair
 from planner.placing.staging.asking import cut_stages
 from planner.placing.staging.placing import place_layers
+from planner.planning.audit import audit
 from planner.planning.comparing import compare, frontiers
 from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
@@ -307,6 +308,14 @@ def _engine_audit() -> object:
     return audit_engine(model, cluster, speed_tokens_per_s=60.0, degrees=degrees, batch=8)
 
 
+def _layout_audit() -> object:
+    draft = Speculation(draft=load_model("llama-3.1-8b"), lookaheads=(2, 4))
+    seen: dict[str, Any] = {"speed_tokens_per_s": 40.0, "batch": 12, "n_devices": 2}
+    seen |= {"weights_format": "bf16", "allowed_formats": ("bf16", "fp8"), "workload": WORKLOAD}
+    model, cluster = load_model("llama-3.1-70b"), load_cluster("h100-nvl8-x1")
+    return audit(model, cluster, speculation=draft, **seen)
+
+
 def _exchanging_prediction() -> object:
     degrees: dict[str, Any] = {"n_data": 16, "n_expert_parallel": 16, "overlaps": True}
     return predicted("deepseek-v3", "h200-nvl8-x2", "sglang", batch=16, **degrees)
@@ -388,6 +397,7 @@ MAKERS: dict[str, Callable[[], object]] = {
     "frontier by the reference model": _erdil_curves,
     "comparison of layouts": _layout_comparison,
     "comparison of engines": _engine_comparison,
+    "audit of layouts": _layout_audit,
     "audit of an engine": _engine_audit,
     "prediction with exchanges": _exchanging_prediction,
     "prediction in stages": _staged_prediction,

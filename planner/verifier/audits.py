@@ -1,0 +1,170 @@
+"""An audit of layouts counted anew: what runs by its owner's word, and what could run instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from planner.results import Deployment
+from planner.results.audits import Audit, AuditedChange, Observation
+from planner.specs.request import Request, Speculation, Targets
+from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
+from planner.verifier.phases import peak_flop_per_s
+from planner.verifier.runtimes.layouts import LayoutCounting
+
+CLOSE = 1e-8
+BEST_LAYOUT, OTHER_BATCH, ALL = "the best layout of this batch", "another batch", "all of these"
+
+
+def judge_audit(says: Audit) -> tuple[Audit, list[Finding]]:
+    """The audit that is true of what was chosen, and everything in this one that is not so."""
+    seen, wrong = says.observed, list(_unseen(says))
+    if wrong:  # of which nothing can be counted
+        return says, wrong
+    own, as_fast = replace(says.request, batches=(seen.batch,)), Targets(tpot_s=seen.tpot_s)
+    at_speed = replace(says.request, targets=as_fast)
+    best: dict[str, Deployment | None] = {}
+    for name, request in (
+        ("possible", own),
+        ("equal_speed", at_speed),
+        ("equal_cost", says.request),
+    ):
+        one: Deployment | None = getattr(says, name)
+        if one is not None:
+            one, more = LayoutCounting(request).counted(one, (name,))
+            wrong += more
+        best[name] = one
+    wrong += _beyond(seen, best)
+    changes = []
+    for i, change in enumerate(says.changes):
+        found, more = _changed(says, at_speed, change)
+        wrong += [finding.below(("changes", str(i))) for finding in more]
+        changes.append(found)
+    wrong += _out_of_order(says.changes, changes)
+    truth = replace(
+        says,
+        observed=_observed(says),
+        possible=best["possible"],
+        equal_speed=best["equal_speed"],
+        equal_cost=best["equal_cost"],
+        changes=tuple(changes),
+    )
+    return truth, with_differences(wrong, says, truth)
+
+
+def _unseen(says: Audit) -> Iterator[Finding]:
+    """What nobody can run on the pool of the request, or does not run what it asks for."""
+    seen, request = says.observed, says.request
+    if not 1 <= seen.n_devices <= request.cluster.n_devices:
+        fact = f"are not of the {request.cluster.n_devices} of the pool"
+        yield Finding(path=("observed", "n_devices"), says=seen.n_devices, fact=fact)
+    for name, value, asked in (
+        ("weights_format", seen.weights_format, request.weights_formats),
+        ("kv_format", seen.kv_format, request.kv_formats),
+        ("batch", seen.batch, request.batches),
+    ):
+        if value not in asked:
+            fact = f"is none of {', '.join(map(str, asked[:8]))}, which were asked"
+            yield Finding(path=("observed", name), says=value, fact=fact)
+    if not seen.tpot_s > 0:
+        yield Finding(path=("observed", "tpot_s"), says=seen.tpot_s, fact="is no time")
+    for name, own, offered in (
+        ("weights_formats", seen.weights_format, says.weights_formats),
+        ("kv_formats", seen.kv_format, says.kv_formats),
+    ):
+        if own not in offered:
+            fact = f"leave out {own}, which runs"
+            yield Finding(path=(name,), says=", ".join(offered), fact=fact)
+
+
+def _observed(says: Audit) -> Observation:
+    """What runs, with its rent over decoded tokens, and its FLOP over the peak of its devices."""
+    seen, model, cluster = says.observed, says.request.model, says.request.cluster
+    tokens_per_s = seen.batch / seen.tpot_s
+    active = model.n_active_params_published or model.n_params_published
+    peak = peak_flop_per_s(cluster.device, seen.weights_format) * seen.n_devices
+    return replace(
+        seen,
+        usd_per_token=seen.n_devices * cluster.usd_per_hour / 3600 / tokens_per_s,
+        mfu_fraction=tokens_per_s * 2.0 * active / peak,
+    )
+
+
+def _beyond(seen: Observation, best: dict[str, Deployment | None]) -> Iterator[Finding]:
+    """Other devices than those that run, or a higher cost than what runs has."""
+    possible, cheap = best["possible"], best["equal_cost"]
+    if possible is not None and possible.mesh.n_devices != seen.n_devices:
+        path = ("possible", "mesh", "n_devices")
+        fact = f"are not the {seen.n_devices} that run"
+        yield Finding(path=path, says=possible.mesh.n_devices, fact=fact)
+    if cheap is not None and cheap.usd_per_decoded_token > seen.usd_per_token * (1 + CLOSE):
+        fact = f"costs {cheap.usd_per_decoded_token!r} a token, beyond {seen.usd_per_token!r}"
+        yield Finding(path=("equal_cost",), says=cheap.summary, fact=fact)
+
+
+def _changed(
+    says: Audit, at_speed: Request, change: AuditedChange
+) -> tuple[AuditedChange, list[Finding]]:
+    """One change, counted by the request with it."""
+    request = _with(says, at_speed, change)
+    if request is None:
+        return change, [Finding(path=("name",), says=change.name, fact="is no change")]
+    found, wrong = LayoutCounting(request).counted(change.deployment, ("deployment",))
+    is_free = change.name in (_devices(change.deployment), ALL)
+    if not is_free and found.mesh.n_devices != says.observed.n_devices:
+        path = ("deployment", "mesh", "n_devices")
+        fact = f"are not the {says.observed.n_devices} that run"
+        wrong.append(Finding(path=path, says=found.mesh.n_devices, fact=fact))
+    cost = found.usd_per_decoded_token
+    return replace(change, deployment=found, usd_per_token=cost), wrong
+
+
+def _devices(one: Deployment) -> str:
+    return f"{one.mesh.n_devices} devices"
+
+
+def _with(says: Audit, at_speed: Request, change: AuditedChange) -> Request | None:
+    """The request with a change, by its name; None where no change has it."""
+    seen, weights, caches = says.observed, says.weights_formats, says.kv_formats
+    drafted = _drafted_by(says.speculation)
+    known = {
+        BEST_LAYOUT: replace(at_speed, batches=(seen.batch,)),
+        OTHER_BATCH: at_speed,
+        _devices(change.deployment): at_speed,
+        **{
+            f"{name} weights": replace(at_speed, weights_formats=(name,))
+            for name in weights
+            if name != seen.weights_format
+        },
+        **{
+            f"{name} KV cache": replace(at_speed, kv_formats=(name,))
+            for name in caches
+            if name != seen.kv_format
+        },
+        ALL: replace(
+            at_speed,
+            weights_formats=weights,
+            kv_formats=caches,
+            speculation=says.speculation,
+        ),
+    }
+    if drafted and change.deployment.draft is not None:
+        known[drafted] = replace(at_speed, speculation=says.speculation)
+    return known.get(change.name)
+
+
+def _drafted_by(speculation: Speculation | None) -> str:
+    return f"drafts by {speculation.draft.name}" if speculation else ""
+
+
+def _out_of_order(
+    says: Sequence[AuditedChange], found: Sequence[AuditedChange]
+) -> Iterator[Finding]:
+    """Changes that are told twice, or stand behind dearer ones."""
+    for i, one in enumerate(found):
+        here: Path = ("changes", str(i))
+        if any(one.name == other.name for other in found[:i]):
+            yield Finding(path=(*here, "name"), says=one.name, fact="is told twice")
+        if i and one.usd_per_token < found[i - 1].usd_per_token * (1 - TOLERANCE):
+            fact = "is less than that of the one before it"
+            yield Finding(path=(*here, "usd_per_token"), says=says[i].usd_per_token, fact=fact)
