@@ -19,7 +19,10 @@ from planner.verifier.findings import Finding, differences
 from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
 
-_SENSELESS = (ArithmeticError, ValueError, LookupError, AssertionError, StopIteration)
+_SENSELESS = (
+    *(ArithmeticError, ValueError, LookupError, AssertionError),
+    *(StopIteration, RuntimeError),  # a search within a generator that finds nothing is the latter
+)
 """What arithmetic on records ends in that no loader would have let in."""
 
 
