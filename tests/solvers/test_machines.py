@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 from planner.programs.flow_program import flow_program
 from planner.programs.layer_prices import priced_bound
 from planner.programs.machines import classes, regions
+from planner.programs.patterns import patterns
 from planner.programs.proofs import ENUMERATION
 from planner.programs.spans import spans
 from planner.programs.sweeps import sweep_program
@@ -19,6 +21,7 @@ from planner.solvers.machines import EVEN_PRICES, PlacementSolution, enumeration
 from planner.solvers.machines.covers import CoverSearch
 from planner.solvers.machines.known import Known, Tries
 from planner.solvers.machines.rows import best_row
+from planner.solvers.machines.seats import seated
 from planner.solvers.machines.sweep import Sweep, sweep
 from planner.solvers.machines.tree import Tree
 from planner.solvers.mixed import solver_of
@@ -200,6 +203,30 @@ def test_neighbourhoods_grow_where_nothing_is_found_and_shrink_where_something_i
     enumeration.improve(known, SimpleNamespace(first=range(8)), cells=100 * 1000)
     assert asked[:40] == [2] * 16 + [3] * 16 + [4] * 8
     assert asked[40:] == [size for size in range(2, 8) for _ in range(16)]
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "links", "share"), [(1e12, 1e12, 1.0), (4.0, 1e12, 0.4), (1e12, 2.5, 0.25)]
+)
+def test_a_row_carries_what_its_narrowest_part_does(coordinator, links, share):
+    """A machine of 10 token/s in each of two regions, one of two layers each, tried at 10."""
+    some = pool(2, [[10.0], [10.0]], [0, 1], links=links, coordinator=coordinator)
+    alike = classes(some, np.array([0, 1]))
+    rows = patterns(alike, 10.0)
+    first, second = (int(np.flatnonzero(rows.region == region)[0]) for region in (0, 1))
+    found = seated(some, alike, rows, (first, second))
+    assert found.share == pytest.approx(share)
+    assert {held.machine for held in found.placement} == {0, 1}
+
+
+@pytest.mark.parametrize(("own", "share"), [(10.0, 1.0), (7.0, 0.7)])
+def test_a_seat_carries_no_more_than_its_machine_serves(own, share):
+    """Machines of 20 and of `own` token/s in a row that is tried at 10; links let all pass."""
+    some = pool(2, [[20.0], [own]], [0, 1])
+    alike = classes(some, np.array([0, 1]))
+    rows = replace(patterns(alike, own), rate=10.0)
+    first, second = (int(np.flatnonzero(rows.region == region)[0]) for region in (0, 1))
+    assert seated(some, alike, rows, (first, second)).share == pytest.approx(share)
 
 
 def test_more_machines_and_faster_links_never_hurt():

@@ -10,9 +10,13 @@ import pytest
 
 from planner import verify
 from planner.runtimes.describe import _mesh
+from planner.specs.pools import load_pool
 from planner.specs.reading import load_cluster
+from planner.specs.state import LinkState, State
 from planner.topology.meshes import mesh_table
+from planner.verifier.grounds import Ground
 from planner.verifier.meshes import in_nodes, is_counted_off_twice
+from planner.verifier.sites import site_of
 from planner.verifier.tori import Laid, TorusStand
 from tests.verifier.answers import envelope
 
@@ -53,6 +57,23 @@ def test_slices_start_at_multiples_of_what_their_side_and_the_cubes_share(side, 
     }
     found = TorusStand._is_aligned(SimpleNamespace(_fabric=fabric), laid)
     assert found is (start in allowed[side])
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.25, 0.0])
+def test_a_devices_own_link_is_its_adapter_and_none_where_that_is_down(fraction):
+    """One adapter a device on these servers, as wide as the file says of scale-out."""
+    pool = load_pool("h100-nvl8-x2")
+    links = (LinkState(part="nic", names=("node1/gpu0",), bandwidth_fraction=fraction),)
+    ground = Ground(site_of(pool, State(links=links)))
+    (group,) = pool.groups
+    whole = group.fabric.scale_out_bytes_per_s
+    width, (device, _) = ground.own_link("node0/gpu0")
+    assert (width, device) == (pytest.approx(whole), "node0/gpu0")
+    spoilt = ground.own_link("node1/gpu0")
+    if not fraction:
+        assert spoilt is None
+    else:
+        assert spoilt[0] == pytest.approx(fraction * whole)
 
 
 @pytest.mark.parametrize("name", ["placement on servers", "placement on a torus"])
