@@ -1,11 +1,13 @@
 """Constants that made a table are found in it; rows that beat physics are not believed."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from planner.errors import RequestError
+from planner.estimates.calibration import calibrating
 from planner.estimates.calibration.calibrating import calibrate
 from planner.estimates.calibration.fitting import fit
 from planner.estimates.calibration.gate import admit
@@ -126,3 +128,12 @@ def test_too_few_rows_are_no_calibration(tmp_path, device):
     path.write_text(f"{header}\ngemm,bf16,64,4096,4096,2,2,30\n")
     with pytest.raises(RequestError, match="1 rows are too few"):
         calibrate([path], device, engine="own")
+
+
+@pytest.mark.parametrize(
+    ("n_tables", "end"), [(1, "t0.csv"), (8, "t7.csv"), (10, "t7.csv and 2 others")]
+)
+def test_tables_are_named_and_only_those_beyond_eight_are_counted(n_tables, end):
+    found = calibrating._names([Path(f"{n}/t{n}.csv") for n in range(n_tables)])
+    assert found.startswith("t0.csv")
+    assert found.endswith(end)

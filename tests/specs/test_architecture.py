@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.specs.architecture import Experts
+from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention
 from planner.specs.reading import load_architecture
 
 NAMES = ("llama-3.1-8b", "deepseek-v3", "gpt-oss-120b", "qwen3-30b-a3b")
@@ -47,3 +48,43 @@ def test_what_a_part_has_besides_its_matrices_is_met_by_every_token(name):
         more = tuple(n + n_layers * N_MORE for n in before)
         assert counts(replace(model, layers=layers)) == more
     assert counts(grown(model)) == tuple(n + N_MORE for n in before)
+
+
+D = 101
+GROUPED = GroupedAttention(n_heads=6, n_kv_heads=2, d_head=7, d_value_head=5)
+LATENT = LatentAttention(
+    n_heads=6, d_kv_latent=11, d_q_latent=None, d_rope=3, d_nope=4, d_value_head=5
+)
+INDEXER = Indexer(n_heads=2, d_head=13, n_selected_tokens=64)
+
+
+@pytest.mark.parametrize(
+    ("mixer", "matrices"),
+    [
+        (GROUPED, [(D, 42), (D, 14), (D, 10), (30, D)]),
+        (replace(GROUPED, is_gated=True), [(D, 84), (D, 14), (D, 10), (30, D)]),
+        (replace(GROUPED, shares_values=True), [(D, 42), (D, 14), (30, D)]),
+        (replace(GROUPED, makes_keys=False), [(D, 42), (30, D)]),
+        (LATENT, [(D, 42), (D, 14), (11, 24), (11, 30), (30, D)]),
+        (
+            replace(LATENT, d_q_latent=17),
+            [(D, 17), (17, 42), (D, 14), (11, 24), (11, 30), (30, D)],
+        ),
+        (
+            replace(LATENT, indexer=INDEXER),
+            [(D, 42), (D, 14), (11, 24), (11, 30), (30, D), (D, 26), (D, 13), (D, 2)],
+        ),
+        (
+            replace(LATENT, d_q_latent=17, indexer=INDEXER),
+            [(D, 17), (17, 42), (D, 14), (11, 24), (11, 30), (30, D), (17, 26), (D, 13), (D, 2)],
+        ),
+        (
+            replace(LATENT, indexer=replace(INDEXER, is_shared=True)),
+            [(D, 42), (D, 14), (11, 24), (11, 30), (30, D)],
+        ),
+    ],
+)
+def test_parameters_of_attention_are_those_of_its_matrices(mixer, matrices):
+    """Queries, keys, values, output; of latents: down, up to keys, up to values."""
+    assert mixer.n_params(D) == sum(rows * columns for rows, columns in matrices)
+    assert replace(mixer, n_other_params=9).n_params(D) == mixer.n_params(D) + 9
