@@ -177,6 +177,20 @@ def test_a_tree_above_the_best_proves_it_and_below_finds_it(seed):
     assert best <= none.bound <= best * (1.0 + 2e-6) + 1e-6
 
 
+@pytest.mark.parametrize("seed", SMALL[:12])
+def test_a_dive_finds_a_first_placement_wherever_there_is_one_and_leaves_others(seed):
+    some, _ = drawn(seed)
+    best = best_of_all(some)
+    known = Known(pool=some, tries=Tries())
+    machines._price(known, spans(some))
+    enumeration.dive(known, spans(some))
+    assert (known.placement is not None) == (best > 0)
+    assert 0.0 <= known.rate <= best * (1.0 + 1e-6)
+    before = known.rate, known.placement
+    enumeration.dive(known, spans(some))
+    assert (known.rate, known.placement) == before
+
+
 def test_neighbourhoods_grow_where_nothing_is_found_and_shrink_where_something_is(monkeypatch):
     """Of eight machines: sixteen in vain before one machine more is free, up to all but one."""
     asked = []
