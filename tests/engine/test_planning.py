@@ -241,6 +241,23 @@ def test_more_confidence_is_never_cheaper():
         assert best.planned_tpot_s <= 0.03
 
 
+def test_an_engine_without_a_plan_stands_beside_the_choice_with_none():
+    """Within a time that only the quickest of three engines keeps, that one is the choice."""
+    engines = ("vllm", "sglang", "trtllm")
+    asked = model("llama-3.1-8b"), cluster("h100-nvl8-x1")
+    wanted = {"objective": "latency", "prefer": "objective", **SMALL}
+    quickest = {one: plan(*asked, one, **wanted).deployment.planned_tpot_s for one in engines}
+    first, second, _ = sorted(engines, key=quickest.get)
+    limit = Targets(tpot_s=(quickest[first] + quickest[second]) / 2)
+    found = plan(*asked, engines, targets=limit, **wanted)
+    best = {one.runtime: one for one in found.rivals}
+    assert best.keys() == set(engines)
+    assert best[first].deployment.planned_tpot_s == pytest.approx(quickest[first], rel=1e-9)
+    assert best[first].loss_fraction == pytest.approx(0.0, abs=1e-9)
+    for one in set(engines) - {first}:
+        assert (best[one].deployment, best[one].objective, best[one].loss_fraction) == (None,) * 3
+
+
 def test_the_end_of_an_interval_is_that_of_a_normal_error():
     assert sigmas(0.6827) == pytest.approx(1.0, abs=1e-3)
     assert sigmas(0.95) == pytest.approx(1.96, abs=1e-2)
