@@ -261,3 +261,18 @@ def test_a_file_that_is_another_here_is_noted_and_changes_nothing(tmp_path, monk
 def test_what_is_no_answer_is_refused_by_its_type(what):
     with pytest.raises(SpecError, match=f"`{type(what).__name__}`.*is no path"):
         verify(what)
+
+
+@pytest.mark.parametrize(
+    ("model", "is_true"),
+    [("./config.json", True), ("folder/of/it", True), ("mine.toml", True), ("llama-3-8b", False)],
+)
+def test_a_command_may_name_the_file_of_its_model(model, is_true):
+    """As whoever asked named it; another name is another model."""
+    record = copy.deepcopy(envelope("plan of an engine"))
+    one = record["answer"]["deployment"]
+    assert " --model llama-3.1-70b " in one["command"]
+    one["command"] = one["command"].replace("--model llama-3.1-70b", f"--model {model}")
+    assert verify(record).is_true == is_true
+    one["command"] = one["command"].replace("--tp", "--pp")
+    assert not verify(record).is_true

@@ -22,7 +22,22 @@ def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeplo
     """A deployment with the commands that belong to its figures."""
     named = {one.name: one for one in request.records.models}
     asked = prediction_request(request, named[best.model], best)
-    return replace(best, command=_predict_command(request, best), launch=launched(asked))
+    command = _as_written(best.command, _predict_command(request, best))
+    return replace(best, command=command, launch=launched(asked))
+
+
+def _as_written(says: str, command: str) -> str:
+    """A command, with files named as it already names them: nobody else knows where they are."""
+    mine, words = shlex.split(says), shlex.split(command)
+    if len(mine) != len(words):
+        return command
+    apart = [i for i, (one, word) in enumerate(zip(mine, words, strict=True)) if one != word]
+    is_of_files = all(words[i - 1] in ("--model", "--topology") for i in apart)
+    return says if is_of_files and all(_is_path(mine[i]) for i in apart) else command
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or word.endswith((".json", ".toml"))
 
 
 def with_commands_of(answer: object) -> object:
