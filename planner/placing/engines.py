@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, choices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
@@ -63,6 +63,11 @@ class EngineSource:
     @property
     def device(self) -> DeviceSpec:
         return self.machines.device
+
+    @property
+    def place_s(self) -> FloatArray:
+        """What a place of each choice takes for a token (J,) [s]."""
+        return self.choices.place_s(float(self.request.workload.n_output_tokens))
 
     def deployment(self, choice: int, n_alike: int) -> EngineDeployment:
         """One choice by its own evaluation; whatever else is placed, it is the same."""
@@ -225,7 +230,7 @@ def _best(source: EngineSource, *, by_latency: bool) -> Iterator[tuple[int, Shap
     """The best choice of each shape that keeps the targets."""
     found, targets, table = source.choices, source.request.targets, source.choices.table
     in_flight = table.batch * table.n_data
-    rate, tpot = in_flight / found.tpot_high_s, found.tpot_high_s
+    rate, tpot = in_flight / source.place_s, found.tpot_high_s
     kept = np.ones(len(found), dtype=np.bool_)
     for values, most in ((tpot, targets.tpot_s), (found.ttft_high_s, targets.ttft_s)):
         if most is not None:
@@ -264,7 +269,7 @@ def _configuration(
         model=model,
         pattern=pattern,
         engine=source.request.engine,
-        output_tokens_per_s=in_flight / float(found.tpot_high_s[row]),
+        output_tokens_per_s=in_flight / float(source.place_s[row]),
         tpot_s=float(found.tpot_high_s[row]),
         usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
         source=source,

@@ -90,7 +90,9 @@ def audit_engine(
     )
     predicted = _predicted(runs)
     tpot, in_flight = 1.0 / speed_tokens_per_s, batch * predicted.n_data
-    cost = predicted.usd_per_hour / 3600.0 * tpot / in_flight
+    n_output = workload.n_output_tokens
+    each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
+    cost = predicted.usd_per_hour / 3600.0 * each_s / in_flight
     (free,) = engine_candidates(
         model,
         cluster,

@@ -133,6 +133,7 @@ def _facts(
     table, pool = choices.table, request.cluster
     n_devices = table.n_devices[first]
     in_flight = (table.batch * table.n_data).astype(float)
+    each_s = choices.place_s(float(request.workload.n_output_tokens))
     rooms = n_node_places(pool.n_devices, pool.n_devices_per_node, n_devices)
     return timed_facts(
         Fleet.asked(request.targets, without),
@@ -145,8 +146,8 @@ def _facts(
         },
         of_column={
             "batch": table.batch.astype(np.int64),
-            "token_s": choices.tpot_high_s / in_flight,
-            "device_s": choices.tpot_high_s * (table.n_devices / in_flight),
+            "token_s": each_s / in_flight,
+            "device_s": each_s * (table.n_devices / in_flight),
             "latency": choices.tpot_high_s,
             "ttft": choices.ttft_high_s,
             "n_sequences": in_flight,

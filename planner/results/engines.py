@@ -38,7 +38,8 @@ class EngineDeployment:
         usd_per_hour: rent of all devices.
         usd_per_token: rent over output tokens, at the planned times; with a demand, over the
             tokens that are asked for.
-        output_tokens_per_s: of all sequences of all replicas, at the planned times.
+        output_tokens_per_s: of all sequences of all replicas, at the planned times; each has its
+            place from its prompt to its last token.
         weights_bytes: of the fullest device, a drafter's too.
         used_bytes: all that the engine holds there.
         capacity_bytes: what the engine may take of it.

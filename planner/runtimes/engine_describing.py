@@ -51,7 +51,8 @@ def describe_choice(
     _agree(choices, column, answer)
     beyond = sigmas(request.confidence)
     tpot, ttft = (_at(times, beyond) for times in (answer.tpot_s, answer.ttft_s))
-    in_flight = answer.batch * int(table.n_data[0])
+    in_flight, n_output = answer.batch * int(table.n_data[0]), request.workload.n_output_tokens
+    each_s = (ttft + (n_output - 1) * tpot) / n_output  # of a place: from prompt to last token
     rent = answer.n_devices * request.cluster.usd_per_hour
     memory = answer.memory
     found = EngineDeployment(
@@ -76,8 +77,8 @@ def describe_choice(
         planned_tpot_s=tpot,
         planned_ttft_s=ttft,
         usd_per_hour=rent,
-        usd_per_token=rent / 3600.0 * tpot / in_flight,
-        output_tokens_per_s=in_flight / tpot,
+        usd_per_token=rent / 3600.0 * each_s / in_flight,
+        output_tokens_per_s=in_flight / each_s,
         weights_bytes=memory.weights_bytes + memory.drafter_bytes,
         used_bytes=_used_bytes(answer),
         capacity_bytes=memory.limit_bytes,

@@ -16,13 +16,8 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.serving import Drafts, Serving, ServingTimes, Traffic, serving_times
+from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times, stay_s
 from planner.results.predictions import Load
-
-
-def stay_s(times: ServingTimes, traffic: Traffic) -> FloatArray:
-    """How long a request of each deployment has its place (N,) [s]."""
-    return np.asarray(times.ttft_s + (traffic.n_output_tokens - 1) * times.tpot_s)
 
 
 def load_of(
@@ -46,7 +41,7 @@ def load_of(
     sizes: FloatArray = np.arange(1.0, n_running + 1.0)
     alike = replace(table.take(np.zeros(n_running, dtype=np.int64)), batch=sizes)
     times = serving_times(serving, alike, traffic, drafts=drafts)
-    ended = sizes / stay_s(times, traffic) * n_ranks
+    ended = sizes / stay_s(times.ttft_s, times.tpot_s, traffic.n_output_tokens) * n_ranks
     most = float(ended[-1])
     load = Load(
         requests_per_s=requests_per_s,

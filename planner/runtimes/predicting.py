@@ -22,6 +22,7 @@ from planner.estimates.serving.serving import (
     ServingTimes,
     Traffic,
     serving_times,
+    stay_s,
 )
 from planner.report.launch.telling import launched
 from planner.results.predictions import (
@@ -31,7 +32,7 @@ from planner.results.predictions import (
     PassLine,
     Prediction,
 )
-from planner.runtimes.loads import load_of, stay_s
+from planner.runtimes.loads import load_of
 from planner.runtimes.pass_lines import interval, pass_line, relative_error
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
@@ -211,7 +212,8 @@ def _prediction(
     running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
     n_data, n_devices = int(table.n_data[0]), int(table.n_devices[0])
     ttft = float(times.ttft_s[0])
-    total = running * n_data * traffic.n_output_tokens / float(stay_s(times, traffic)[0])
+    n_out = traffic.n_output_tokens
+    total = running * n_data * n_out / float(stay_s(times.ttft_s, times.tpot_s, n_out)[0])
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s

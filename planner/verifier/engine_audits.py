@@ -8,6 +8,7 @@ from planner.results.engines import EngineAudit, EngineDeployment
 from planner.specs.targets import Targets
 from planner.verifier.engine_deployments import counted_engine
 from planner.verifier.findings import Finding, with_differences
+from planner.verifier.serving.rounds import stay_s
 
 
 def judge_engine_audit(audit: EngineAudit) -> tuple[EngineAudit, list[Finding]]:
@@ -17,7 +18,9 @@ def judge_engine_audit(audit: EngineAudit) -> tuple[EngineAudit, list[Finding]]:
     predicted, wrong = counted_engine(runs, audit.predicted, ("predicted",))
     in_flight = predicted.batch * predicted.n_data
     tpot = audit.observed_tpot_s
-    cost = predicted.usd_per_hour / 3600 * tpot / in_flight
+    each_s = stay_s(predicted.planned_ttft_s, tpot, free.workload.n_output_tokens)
+    each_s /= free.workload.n_output_tokens
+    cost = predicted.usd_per_hour / 3600 * each_s / in_flight
     limits = (
         ("same_devices", Targets(n_devices=predicted.n_devices, min_batch=in_flight)),
         ("equal_speed", Targets(tpot_s=tpot)),

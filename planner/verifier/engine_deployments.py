@@ -24,7 +24,7 @@ from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, felt, held_by
+from planner.verifier.serving.rounds import Served, felt, held_by, stay_s
 
 CHECKS = (
     "every constraint of the unscreened program holds",
@@ -85,7 +85,8 @@ def _recounted(
     pool = (request.cluster.n_devices, request.cluster.n_devices_per_node)
     wrong += homeless(request.targets, pool, n_devices, n_replicas)
     rent = n_replicas * n_devices * request.cluster.usd_per_hour
-    output = n_replicas * says.batch * says.n_data / tpot
+    ttft, n_out = times.ttft_s * (1 + beyond * times.ttft_error), work.n_output_tokens
+    output = n_replicas * says.batch * says.n_data * n_out / stay_s(ttft, tpot, n_out)
     found = replace(
         says,
         engine=request.engine,
@@ -96,7 +97,7 @@ def _recounted(
         tpot_s=interval(times.tpot_s, times.tpot_error),
         ttft_s=interval(times.ttft_s, times.ttft_error),
         planned_tpot_s=tpot,
-        planned_ttft_s=times.ttft_s * (1 + beyond * times.ttft_error),
+        planned_ttft_s=ttft,
         usd_per_hour=rent,
         usd_per_token=rent / 3600 / (output if demand is None else demand),
         output_tokens_per_s=output,

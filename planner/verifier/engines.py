@@ -26,7 +26,7 @@ from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, felt, held_by
+from planner.verifier.serving.rounds import Served, felt, held_by, stay_s
 
 
 def counted_engine(
@@ -60,6 +60,7 @@ def counted_engine(
         )
     )
     in_flight, rent = says.batch * says.n_data, n_devices * cluster.usd_per_hour
+    each_s = stay_s(ttft, tpot, served.n_output_tokens) / served.n_output_tokens
     cached = times.n_running * held.sequence_bytes + held.shared_bytes
     found = replace(
         says,
@@ -72,8 +73,8 @@ def counted_engine(
         planned_tpot_s=tpot,
         planned_ttft_s=ttft,
         usd_per_hour=rent,
-        usd_per_token=rent / 3600.0 * tpot / in_flight,
-        output_tokens_per_s=in_flight / tpot,
+        usd_per_token=rent / 3600.0 * each_s / in_flight,
+        output_tokens_per_s=in_flight / each_s,
         weights_bytes=held.weights_bytes + held.drafter_bytes,
         used_bytes=held.limit_bytes - held.room_bytes - held.shared_bytes + cached,
         capacity_bytes=held.limit_bytes,

@@ -17,7 +17,7 @@ from planner.verifier.pass_lines import counted_pass
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by, stay_s
 
 _FIRST = {
     "request": ("receiving the request", "steps.request"),
@@ -139,8 +139,14 @@ def _truth(
 
 def _ended(rank: Rank, times: Felt, asked: PredictionRequest) -> float:
     """Requests that end each second: each has its place from its prompt to its last token."""
-    stay_s = times.ttft_s + (asked.n_output_tokens - 1) * times.tpot_s
-    return times.n_running * rank.n_data / stay_s
+    there_s = stay_s(times.ttft_s, times.tpot_s, asked.n_output_tokens)
+    return times.n_running * rank.n_data / there_s
+
+
+def _from(load: Load | None, most: int) -> int:
+    """Where to look first for what is in flight: where it is said to be, if that can be."""
+    says = load.n_in_flight if load and load.n_in_flight else 1.0
+    return min(max(math.ceil(says), 1), most)
 
 
 def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | None:
@@ -157,11 +163,13 @@ def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | 
     def at(n: int) -> Felt:
         return felt(rank, replace(served, batch=max(n, 1)), full.n_running)
 
-    says = answer.load.n_in_flight if answer.load else None
-    upper = math.ceil(says) if says is not None and 0 < says <= full.n_running else 1
-    while upper > 1 and _ended(rank, at(upper - 1), asked) >= come:
+    def carries(n: int) -> bool:
+        return _ended(rank, at(n), asked) >= come
+
+    upper = _from(answer.load, int(full.n_running))
+    while upper > 1 and carries(upper - 1):
         upper -= 1
-    while upper < full.n_running and _ended(rank, at(upper), asked) < come:
+    while upper < full.n_running and not carries(upper):
         upper += 1
     few, many = at(upper - 1), at(upper)
     fewer = _ended(rank, few, asked) if upper > 1 else 0.0

@@ -17,9 +17,9 @@ from planner.runtimes.registry import candidates_of
 from planner.specs.records import Workload
 from planner.topology.packing import n_node_places
 
-POOL = "h100-nvl8-x2"
+POOL, N_OUTPUT = "h100-nvl8-x2", 300
 ASKED = {
-    "workload": Workload(n_input_tokens=1500, n_output_tokens=300),
+    "workload": Workload(n_input_tokens=1500, n_output_tokens=N_OUTPUT),
     "batches": (4, 16, 32, 64),
     "chunks": (2048,),
     "weights_formats": ("bf16",),
@@ -46,7 +46,8 @@ def enumerated(demand, **targets):
         if targets.get("tpot_s") and found.tpot_high_s[j] > targets["tpot_s"]:
             continue
         size = int(table.n_devices[j])
-        rate = table.batch[j] * table.n_data[j] / found.tpot_high_s[j]
+        stay_s = found.ttft_high_s[j] + (N_OUTPUT - 1) * found.tpot_high_s[j]
+        rate = table.batch[j] * table.n_data[j] * N_OUTPUT / stay_s
         n = max(1, math.ceil(demand / rate * (1 - 1e-9)))
         room = 2 * (8 // size) if size <= 8 else 1
         if n <= room:

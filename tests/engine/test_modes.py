@@ -83,7 +83,7 @@ def by_loops(served: Architecture, pool: str, engine: str, tpot_s: float) -> flo
                 continue
             if found.n_running == batch and found.tpot_s.value <= tpot_s:
                 rent = found.n_devices * spec.usd_per_hour / 3600.0
-                best = min(best, rent * found.tpot_s.value / (batch * data))
+                best = min(best, rent / found.total_tokens_per_s)
     return best
 
 

@@ -98,10 +98,10 @@ def by_loops(name: str, pool: str, engine: str, objective: str, tpot_s: float) -
             n_kept += 1
             tpot, rent = found.tpot_s.value, found.n_devices * spec.usd_per_hour
             values = {
-                "cost": rent / 3600.0 * tpot / (batch * data),
+                "cost": rent / 3600.0 / found.total_tokens_per_s,
                 "latency": tpot,
                 "ttft": found.ttft_s.value,
-                "throughput": tpot / (batch * data),
+                "throughput": 1.0 / found.total_tokens_per_s,
                 "rent": rent,
                 "devices": float(found.n_devices),
             }
@@ -179,12 +179,14 @@ def random_feasible(name: str, pool: str, formats: ServedFormats, objective: str
         drawn = drawn.take(slice(0, 2 * N_RANDOM))
         times = serving_times(serving, drawn, TRAFFIC)
         in_flight = drawn.batch * drawn.n_data
-        usd = drawn.n_devices * spec.usd_per_hour / 3600.0 * times.tpot_s / in_flight
+        n_out = TRAFFIC.n_output_tokens
+        each_s = (times.ttft_s + (n_out - 1) * times.tpot_s) / n_out / in_flight
+        usd = drawn.n_devices * spec.usd_per_hour / 3600.0 * each_s
         values = {
             "cost": usd,
             "latency": times.tpot_s,
             "ttft": times.ttft_s,
-            "throughput": times.tpot_s / in_flight,
+            "throughput": each_s,
         }[objective]
         found.append(values[times.tpot_s <= TPOT_S])
         if sum(map(len, found)) >= N_RANDOM:

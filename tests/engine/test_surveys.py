@@ -49,7 +49,9 @@ def staircase(name: str, x: str, y: str, targets: Targets) -> list[tuple[float, 
     posed = pose_engine(found, planner.request, objective=y)
     delay = {"latency": found.tpot_high_s, "ttft": found.ttft_high_s}[x]
     in_flight = found.table.batch * found.table.n_data
-    price = found.tpot_high_s / in_flight
+    n_out = planner.request.workload.n_output_tokens
+    stay_s = found.ttft_high_s + (n_out - 1) * found.tpot_high_s
+    price = stay_s / n_out / in_flight
     if y == "cost":
         price = price * found.table.n_devices * cluster(POOL).usd_per_hour / 3600.0
     if y == "device-throughput":

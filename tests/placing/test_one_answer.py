@@ -124,9 +124,11 @@ def figures(one: AnyDeployment) -> tuple[object, ...]:
         phases = one.prefill, one.decode
         cut = mesh.label, mesh.n_devices, mesh.n_stages, one.weights_format, one.kv_format
         ways = [(phase.batch, phase.layout) for phase in phases]
-        return (*cut, *ways, one.used_bytes, one.tpot_s, one.ttft_s)
+        rate = one.output_tokens_per_s / one.n_replicas
+        return (*cut, *ways, one.used_bytes, one.tpot_s, one.ttft_s, rate)
     degrees = one.n_tensor, one.n_data, one.n_stages, one.n_expert_parallel
-    times = one.planned_tpot_s, one.planned_ttft_s
+    rate = one.output_tokens_per_s / one.n_replicas
+    times = one.planned_tpot_s, one.planned_ttft_s, rate
     return (*degrees, one.formats, one.batch, one.chunk_tokens, one.used_bytes, *times)
 
 
@@ -150,7 +152,7 @@ def predicted(asked: Asked, one: EngineDeployment) -> tuple[object, ...]:
     held = found.memory
     used = held.weights_bytes + held.cache_bytes + held.activation_bytes + held.workspace_bytes
     degrees = (found.degrees[name] for name in ("tensor", "data", "pipeline", "expert"))
-    times = found.tpot_s.value, found.ttft_s.value
+    times = found.tpot_s.value, found.ttft_s.value, found.total_tokens_per_s
     return (*degrees, one.formats, found.n_running, one.chunk_tokens, used, *times)
 
 

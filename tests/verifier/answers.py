@@ -280,11 +280,11 @@ def _engine_variant_plan() -> object:
 
 
 def _several_engines_plan() -> object:
-    """The best is of TensorRT-LLM, and the simplest of its ties of vLLM."""
-    asked: dict[str, Any] = {**SOME, "prefer": "simplest", "batches": (8, 64)}
+    """The best is of vLLM, and the simplest of its ties of TensorRT-LLM."""
+    asked: dict[str, Any] = {**SOME, "prefer": "simplest", "batches": (16, 32)}
     asked["engine"] = ("vllm", "sglang", "trtllm")
-    model, cluster = load_architecture("qwen3-30b-a3b"), load_cluster("h100-nvl8-x1")
-    return plan(model, cluster, targets=Targets(tpot_s=0.1), **asked)
+    model, cluster = load_architecture("qwen3-32b"), load_cluster("a100-nvl8-x1")
+    return plan(model, cluster, targets=Targets(tpot_s=0.03), **asked)
 
 
 def _erdil_plan() -> object:
@@ -335,7 +335,7 @@ def _layout_curves() -> object:
 
 def _engine_curves() -> object:
     """Several engines in one program, and what a first token may take."""
-    model, cluster = load_architecture("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
+    model, cluster = load_architecture("qwen3-30b-a3b"), load_cluster("a100-nvl8-x1")
     targets = Targets(min_batch=4, ttft_s=0.07)
     asked: dict[str, Any] = {**SOME, "targets": targets, "x": "ttft", "y": "throughput"}
     found = frontier(model, cluster, ("vllm", "trtllm"), alpha=1.0, **asked)

@@ -23,10 +23,10 @@ def told(record, *, prove=False):
 def test_the_simplest_is_of_another_engine_than_the_best():
     found = answer(NAME)
     best = min(found.rivals, key=lambda one: one.loss_fraction)
-    assert (found.deployment.engine, best.runtime) == ("vllm", "trtllm")
+    assert (found.deployment.engine, best.runtime) == ("trtllm", "vllm")
     assert found.given_up_fraction > 0.01
     assert [one.runtime for one in found.rivals] == ["vllm", "sglang", "trtllm"]
-    assert [one.engine for one in found.other_requests] == ["sglang", "trtllm"]
+    assert [one.engine for one in found.other_requests] == ["vllm", "sglang"]
 
 
 def test_each_figure_of_a_rival_is_counted():
@@ -39,14 +39,14 @@ def test_each_figure_of_a_rival_is_counted():
 
 
 def test_a_worse_deployment_in_place_of_the_best_is_seen_where_a_better_one_is_listed():
-    """The plan, which is of vLLM, is better than the best of vLLM that is claimed."""
+    """The plan, which is of TensorRT-LLM, is better than the best of it that is claimed."""
     record = copy.deepcopy(envelope(NAME))
-    mine, other = record["answer"]["rivals"][0], record["answer"]["alternatives"][-1]
-    assert mine["runtime"] == other["deployment"]["engine"] == "vllm"
+    mine, other = record["answer"]["rivals"][2], record["answer"]["alternatives"][-1]
+    assert mine["runtime"] == other["deployment"]["engine"] == "trtllm"
     mine |= {key: other[key] for key in ("deployment", "objective", "loss_fraction")}
     facts = told(record)
     assert facts == {
-        "/answer/rivals/0/objective": "is not the best of vllm: one is listed here that is better"
+        "/answer/rivals/2/objective": "is not the best of trtllm: one is listed here that is better"
     }
 
 
@@ -59,7 +59,7 @@ def test_a_rival_that_is_left_out_is_missed(i):
 
 def test_a_rival_that_beats_the_plan_and_its_ties_is_refused():
     record = copy.deepcopy(envelope(NAME))
-    best = record["answer"]["rivals"][2]
+    best = record["answer"]["rivals"][0]
     plan_of = record["answer"]
     plan_of["alternatives"] = [
         one for one in plan_of["alternatives"] if one["deployment"]["engine"] != best["runtime"]
@@ -78,8 +78,8 @@ def test_a_search_again_finds_the_best_of_each_engine():
     mine = answer(NAME)
     (asked,) = [one for one in mine.other_requests if one.engine == "sglang"]
     model, cluster = asked.records.models[0], asked.records.cluster
-    wanted = {"targets": asked.targets, "objective": asked.objective, "prefer": "objective"}
-    worse = plan(model, cluster, "sglang", **wanted, **{**SOME, "batches": (8,)}).deployment
+    wanted = {"targets": asked.targets, "objective": "latency", "prefer": "objective"}
+    worse = plan(model, cluster, "sglang", **wanted, **{**SOME, "batches": (16,)}).deployment
     first, best, last = mine.rivals
     truth, _ = judge_plan(replace(mine, rivals=(first, replace(best, deployment=worse), last)))
     assert truth.rivals[1].loss_fraction > best.loss_fraction + 0.01

@@ -24,6 +24,7 @@ from planner.estimates.serving.serving import (
     Traffic,
     has_room,
     serving_times,
+    stay_s,
 )
 from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
@@ -72,6 +73,10 @@ class EngineChoices:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def place_s(self, n_output_tokens: float) -> FloatArray:
+        """What a place takes for a token, its part of the prompt too, as planned (J,) [s]."""
+        return stay_s(self.ttft_high_s, self.tpot_high_s, n_output_tokens) / n_output_tokens
 
     def within(self, memory_scale: float) -> EngineChoices:
         """Those that fit so many times what the engine may take of a device."""

@@ -218,6 +218,14 @@ def serving_times(
     )
 
 
+def stay_s(ttft_s: FloatArray, tpot_s: FloatArray, n_output_tokens: float) -> FloatArray:
+    """How long a request has its place: from its prompt to its last token (N,) [s].
+
+    As one ends the next begins, so that b places give b·OSL tokens in that time.
+    """
+    return np.asarray(ttft_s + (n_output_tokens - 1.0) * tpot_s)
+
+
 def has_room(engine: EngineSpec, table: DeploymentTable, drafts: Drafts | None) -> BoolArray:
     """Whether a pass of each deployment has room for a token of a prompt (N,) [1]."""
     return _room(engine, table, table.batch, drafts) > 0.0

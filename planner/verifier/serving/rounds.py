@@ -160,6 +160,11 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     )
 
 
+def stay_s(ttft_s: float, tpot_s: float, n_output_tokens: float) -> float:
+    """How long a request has its place: until its last token."""
+    return ttft_s + (n_output_tokens - 1) * tpot_s
+
+
 def _pass(rank: Rank, served: Served, tokens: Tokens) -> Pass:
     share = served.engine.message_share
     return pass_of(rank, tokens, overlaps=served.overlaps, message_share=share)
