@@ -321,16 +321,21 @@ def _audit(says: Audit) -> Again:
             for best in (getattr(says, name), getattr(found, name))
         )
         findings += _same(one, other, (name,))
+    findings += _changes(says, found)
+    told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
+    return Again(findings=tuple(findings), proofs=(told,))
+
+
+def _changes(says: Audit, found: Audit) -> Iterator[Finding]:
+    """The same changes, each as good as a search finds."""
     mine, others = ({one.name: one for one in it.changes} for it in (says, found))
     if not says.untried and not found.untried and mine.keys() != others.keys():
         fact = f"are not {', '.join(others) or 'none'}, which keep the speed"
-        findings.append(Finding(path=("changes",), says=", ".join(mine), fact=fact))
+        yield Finding(path=("changes",), says=", ".join(mine), fact=fact)
     for i, one in enumerate(says.changes):
         if one.name in others:
             here = ("changes", str(i), "usd_per_token")
-            findings += _same(one.usd_per_token, others[one.name].usd_per_token, here)
-    told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
-    return Again(findings=tuple(findings), proofs=(told,))
+            yield from _same(one.usd_per_token, others[one.name].usd_per_token, here)
 
 
 def _prediction(says: Prediction) -> Again:

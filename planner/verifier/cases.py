@@ -17,20 +17,8 @@ def misnamed(case: Case, request: AnyRequest, runtime: str, path: Path) -> Itera
     Args:
         runtime: that counted the answer.
     """
-    if isinstance(request, EconomicsRequest):  # it has models by the format of their weights
-        target = request.served[0].target
-        yield from _other(path, model=(case.model, target.model.name))
-        offered = tuple(one.weights_format for one in request.served)
-        caches: tuple[str, ...] = ()
-    elif isinstance(request, EngineRequest):
-        names = {"model": (case.model, request.model.name)}
-        yield from _other(path, **names, topology=(case.topology, request.cluster.name))
-        offered = tuple(dict.fromkeys(one.weights for one in request.formats))
-        caches = tuple(dict.fromkeys(one.cache for one in request.formats))
-    else:
-        names = {"model": (case.model, request.model.name)}
-        yield from _other(path, **names, topology=(case.topology, request.cluster.name))
-        offered, caches = request.weights_formats, request.kv_formats
+    yield from _other(case, request, path)
+    offered, caches = _formats(request)
     if case.engine and case.engine != runtime:
         fact = f"is not {runtime}, whose answer this is"
         yield Finding(path=(*path, "engine"), says=case.engine, fact=fact)
@@ -42,7 +30,23 @@ def misnamed(case: Case, request: AnyRequest, runtime: str, path: Path) -> Itera
         yield Finding(path=(*path, "kv"), says=case.kv, fact=fact)
 
 
-def _other(path: Path, **names: tuple[str, str]) -> Iterator[Finding]:
-    for field, (says, true) in names.items():
-        if says != true:
-            yield Finding(path=(*path, field), says=says, found=true)
+def _other(case: Case, request: AnyRequest, path: Path) -> Iterator[Finding]:
+    """Another model or pool; `erdil2025` has models by the format of their weights, and no pool."""
+    if isinstance(request, EconomicsRequest):
+        names = {"model": request.served[0].target.model.name}
+    else:
+        names = {"model": request.model.name, "topology": request.cluster.name}
+    for field, true in names.items():
+        if getattr(case, field) != true:
+            yield Finding(path=(*path, field), says=getattr(case, field), found=true)
+
+
+def _formats(request: AnyRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Formats of weights and cache that were offered; of a cache without formats none."""
+    if isinstance(request, EconomicsRequest):
+        return tuple(one.weights_format for one in request.served), ()
+    if isinstance(request, EngineRequest):
+        pairs = request.formats
+        weights = tuple(dict.fromkeys(one.weights for one in pairs))
+        return weights, tuple(dict.fromkeys(one.cache for one in pairs))
+    return request.weights_formats, request.kv_formats

@@ -49,12 +49,15 @@ def _ranked(
     best = (max if objective_of(objective).is_rate else min)(known, default=None)
     rows: list[Row] = []
     for row, plan, value in zip(says.rows, plans, values, strict=True):
-        lost = None
-        if value is not None and best is not None:
-            lost = abs(value - best) / abs(best) if best else 0.0
         reason = row.reason if plan is None else ""
-        rows.append(replace(row, plan=plan, loss_fraction=lost, reason=reason))
+        rows.append(replace(row, plan=plan, loss_fraction=_lost(value, best), reason=reason))
     return tuple(rows), None if best is None else values.index(best)
+
+
+def _lost(value: float | None, best: float | None) -> float | None:
+    if value is None or best is None:
+        return None
+    return abs(value - best) / abs(best) if best else 0.0
 
 
 def _unlike(plan: AnyPlan, first: AnyPlan, path: Path) -> Iterator[Finding]:

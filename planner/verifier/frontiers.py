@@ -201,6 +201,12 @@ def _unproved(says: Frontier, points: list[FrontierPoint]) -> Iterator[Finding]:
     if proof.status == OPTIMAL and widest > CLOSE:
         fact = f"is not what a gap of {widest!r} is called"
         yield Finding(path=path, says=proof.status, fact=fact)
+    yield from _unvouched(proof)
+    yield from _miscounted(proof)
+
+
+def _unvouched(proof: FrontierProof) -> Iterator[Finding]:
+    """Provers that said nothing, and too few of them."""
     for i, name in enumerate(proof.vouched_by):
         said = [one for one in proof.proofs if one.prover == name and one.outcome != "refused"]
         if not said:
@@ -211,6 +217,10 @@ def _unproved(says: Frontier, points: list[FrontierPoint]) -> Iterator[Finding]:
         fact = "are too few to call a frontier optimal"
         said_by = ", ".join(proof.vouched_by)
         yield Finding(path=("proof", "vouched_by"), says=said_by, fact=fact)
+
+
+def _miscounted(proof: FrontierProof) -> Iterator[Finding]:
+    """Numbers that do not add up, and screens that nobody knows."""
     added = sum(one.n_candidates for one in proof.screens) + proof.n_solved
     is_whole = added == proof.n_candidates
     if not is_whole and (proof.status == OPTIMAL or added > proof.n_candidates):  # or time ended

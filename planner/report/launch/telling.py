@@ -46,17 +46,8 @@ def with_commands_of(answer: object) -> object:
         return replace(answer, launch=launched(answer.request))
     if isinstance(answer, Plan):
         return _plan_with_commands(answer)
-    if isinstance(answer, Comparison):
-        rows = (
-            replace(row, plan=row.plan and _plan_with_commands(row.plan)) for row in answer.rows
-        )
-        return replace(answer, rows=tuple(rows))
-    if isinstance(answer, Curves):
-        curves = (
-            replace(curve, frontier=curve.frontier and _frontier_with_commands(curve.frontier))
-            for curve in answer.curves
-        )
-        return replace(answer, curves=tuple(curves))
+    if isinstance(answer, (Comparison, Curves)):
+        return _survey_with_commands(answer)
     if isinstance(answer, EngineAudit):
         request = answer.request
         same, fast, cheap = (
@@ -84,6 +75,20 @@ def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
             for one in answer.rivals
         ),
     )
+
+
+def _survey_with_commands(answer: Comparison | Curves) -> Comparison | Curves:
+    """Several answers whose deployments have the commands of their own requests."""
+    if isinstance(answer, Comparison):
+        rows = (
+            replace(row, plan=row.plan and _plan_with_commands(row.plan)) for row in answer.rows
+        )
+        return replace(answer, rows=tuple(rows))
+    curves = (
+        replace(curve, frontier=curve.frontier and _frontier_with_commands(curve.frontier))
+        for curve in answer.curves
+    )
+    return replace(answer, curves=tuple(curves))
 
 
 def _frontier_with_commands(answer: Frontier) -> Frontier:
