@@ -26,6 +26,7 @@ from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Facts, Quantities
+from planner.programs.rows import alike_rows
 from planner.programs.simplicity import SIMPLICITY, simplicity
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB
@@ -83,10 +84,8 @@ def pose_engine(
         table.n_expert_parallel,
         table.n_tensor,
     )
-    _, first, context = np.unique(
-        np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True
-    )
-    facts = _facts(choices, request, first, context.ravel(), without, model, variant)
+    first, context = alike_rows(keys)
+    facts = _facts(choices, request, first, context, without, model, variant)
     fleet = Fleet.asked(request.targets, without)
     device = Priced(usd_per_hour=request.cluster.usd_per_hour, tdp_w=request.cluster.tdp_w)
     quantities = Quantities(ways_of(REPLICA, device, request.targets, without), facts)

@@ -6,6 +6,7 @@ group   a context and a slot, numbered context * n_slots + slot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,3 +77,25 @@ def rest_of_context(least: FloatArray, n_slots: int) -> FloatArray:
     table = least.reshape(-1, n_slots)
     with np.errstate(invalid="ignore"):  # a context with an empty slot has no rest
         return np.asarray((table.sum(axis=1, keepdims=True) - table).ravel())
+
+
+def alike_rows(keys: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Groups of rows with equal keys: the first row of each (K,), and the group of each row (J,).
+
+    Groups are in ascending order of the first key, then of the second and so on. Equal rows mostly
+    follow each other, so that only the first of each run is sorted.
+
+    Args:
+        keys: whole numbers (J,) each.
+    """
+    n_rows = len(keys[0])
+    if not n_rows:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    differs = np.zeros(n_rows - 1, dtype=np.bool_)
+    for key in keys:
+        differs |= key[1:] != key[:-1]
+    starts = np.concatenate([[0], np.flatnonzero(differs) + 1])
+    heads = np.stack([key[starts] for key in keys], axis=1)
+    _, first, group = np.unique(heads, axis=0, return_index=True, return_inverse=True)
+    lengths = np.diff(starts, append=n_rows)
+    return starts[first], np.repeat(group.ravel(), lengths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import ANY
 from planner.equations.kernels.families import arguments_of
 from planner.errors import Problem
+from planner.estimates.serving.alike import Alike
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
 from planner.specs.architecture import Architecture
@@ -93,12 +94,19 @@ class KernelClock:
             not in self.table.kernel("gemm", self.kernel_format(number_format)).constants
         )
 
-    def seconds(self, operation: Operation) -> FloatArray:
+    def seconds(self, operation: Operation, among: Alike | None = None) -> FloatArray:
         """Time of one run of an operation on each deployment [s]."""
-        return self.timing(operation).seconds
+        return self.timing(operation, among).seconds
 
-    def timing(self, operation: Operation) -> Timing:
-        """Time of one run, with its source."""
+    def timing(self, operation: Operation, among: Alike | None = None) -> Timing:
+        """Time of one run, with its source; of deployments that are alike to it, once."""
+        one = among.one_of_each(operation) if among and _has_form(operation) else None
+        if among is None or one is None:
+            return self._timing(operation)
+        timing = self._timing(one)
+        return replace(timing, seconds=among.spread(timing.seconds))
+
+    def _timing(self, operation: Operation) -> Timing:
         if operation.family in COLLECTIVES:
             return self._collective(operation)
         if operation.family == "send":
@@ -303,6 +311,11 @@ def _stands_in(kernel: Kernel, wanted: str) -> bool:
 
 def _is_fitted(kernel: Kernel) -> bool:
     return kernel.fit.n_rows > 0
+
+
+def _has_form(operation: Operation) -> bool:
+    """Whether the time is one of the arguments alone, and not of what is moved and computed."""
+    return operation.family in FAMILIES or operation.family in COLLECTIVES
 
 
 def _amount(operation: Operation) -> ArrayLike:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.collectives import transferred_fraction
 from planner.equations.two_regimes import group_latency_s, group_s_per_byte
 from planner.specs.ledger import ENGINES, timed_by
@@ -109,17 +109,19 @@ class ServingNetwork:
         parted = np.where(group >= self.n_per_node, sends, ends)
         odd = (group < self.n_per_node) & (self.n_per_node % group != 0) & (sends > 0)
         if odd.any():
-            pairs, which = np.unique(np.stack([sends, group])[:, odd], axis=1, return_inverse=True)
-            counted = [self._n_parted(int(n), int(g)) for n, g in pairs.T.tolist()]
-            parted[odd] = np.array(counted, dtype=float)[which.ravel()]
+            n, g = sends[odd].astype(np.int64), group[odd].astype(np.int64)
+            parted[odd] = self._n_parted(int(n.max()))[g, n]
         return np.asarray(parted)
 
-    def _n_parted(self, n_sends: int, n_group: int) -> int:
-        """Hand-overs around whose first or last pair of devices a node ends."""
-        return sum(
-            (k - 1) * n_group // self.n_per_node < ((k + 1) * n_group - 1) // self.n_per_node
-            for k in range(1, n_sends + 1)
-        )
+    def _n_parted(self, most_sends: int) -> IntArray:
+        """Hand-overs around whose first or last pair of devices a node ends, by (n_group, n_sends).
+
+        Of groups smaller than a node, and up to so many hand-overs.
+        """
+        group = np.arange(self.n_per_node)[:, None]
+        k = np.arange(1, most_sends + 1)
+        parts = (k - 1) * group // self.n_per_node < ((k + 1) * group - 1) // self.n_per_node
+        return np.pad(np.cumsum(parts, axis=1), ((0, 0), (1, 0)))
 
     def _inside_s(self, kind: str, volume: FloatArray, size: FloatArray) -> FloatArray:
         if kind in self.measured:

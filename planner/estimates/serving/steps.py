@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.estimates.serving.alike import Alike, alike
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import Operation, Part, PassShape
 from planner.estimates.serving.passes import pass_operations
@@ -50,8 +51,12 @@ class Clock(Protocol):
         """Whether inputs in a format need kernels of their own that quantise them."""
         ...
 
-    def seconds(self, operation: Operation) -> FloatArray:
-        """Time of one run on each deployment [s]."""
+    def seconds(self, operation: Operation, among: Alike | None = None) -> FloatArray:
+        """Time of one run on each deployment [s].
+
+        Args:
+            among: deployments that may be alike to it.
+        """
         ...
 
 
@@ -110,7 +115,8 @@ def pass_time(
         quantises=clock.quantises(formats.weights),
         whole=work,
     )
-    timed = tuple(Timed(operation=o, run_s=_column(clock.seconds(o), table)) for o in listed)
+    same = alike((table.n_tensor, halved.n_decoding, halved.n_prompts, halved.prompt_tokens))
+    timed = tuple(Timed(operation=o, run_s=_column(clock.seconds(o, same), table)) for o in listed)
     outside = _sum(t.total_s for t in timed if t.operation.layer == OUTSIDE)
     layers = _sum(t.total_s for t in timed if t.operation.layer != OUTSIDE)
     plain = np.broadcast_to(parts * layers + outside, (len(table),))
