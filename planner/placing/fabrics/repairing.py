@@ -8,7 +8,7 @@ that are missing are loaded on any node that has room.
     room      Σ size n ≤ devices of the node, for each set of devices that needs confine to
     pieces    pieces n ≤ stayed + loaded                            by offer, leaf and size
     places    stayed pieces of one place ≤ n                        by offer, leaf and place
-    once      a piece stays once                                    by standing replica and place
+    once      a rank stays once, however its replica is cut into pieces   by standing replica, rank
 """
 
 from __future__ import annotations
@@ -147,9 +147,10 @@ def pose_repair(
         if isinstance(piece, Stayed):
             place = rows.row((piece.bound, piece.place), f"place {piece.place} {piece.bound}", 0)
             rows.entries[place, j] += 1
-            once = (piece.standing, piece.place)
-            name = f"{standing[piece.standing].name} piece {piece.place}"
-            rows.entries[rows.row(once, name, 1), j] += 1
+            first = _firsts(offers[piece.bound.offer].pattern)[piece.place]
+            for rank in range(first, first + piece.size):
+                name = f"{standing[piece.standing].name} rank {rank}"
+                rows.entries[rows.row((piece.standing, rank), name, 1), j] += 1
     everything = rows.row("devices", "free devices", inventory.n_free)
     for i, bound in enumerate(taken):
         j, pattern = len(pieces) + i, offers[bound.offer].pattern
