@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -50,20 +51,21 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     from planner.commands.options.several import names_of
     from planner.commands.options.variants import loaded, named
     from planner.specs.reading import load_architecture, load_cluster, load_model
-    from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
+    from planner.specs.runtimes import LAYOUT_RUNTIMES
 
     is_survey = isinstance(written, WrittenSurvey)
     runtimes, problems = read_runtimes(written, several=is_survey)
     found = replace(said, problems=[*said.problems, *problems])
-    found.refuse(runtimes or (ROOFLINE.name,))
-    by_layouts = all(name in LAYOUT_RUNTIMES for name in runtimes)
-    load: Callable[..., Any] = load_model if by_layouts else load_architecture
-    read = _layouts if by_layouts else _engines
-    keywords = read(written, runtimes, found)
     texts = names_of(written.model) if is_survey else (written.model,)
     pools = names_of(written.topology) if is_survey else (written.topology,)
-    models = [found.collect(partial(load, text)) for text in texts]
     clusters = [found.collect(partial(load_cluster, text)) for text in pools]
+    asked_of = runtimes or _usual_runtimes(texts, clusters)
+    found.refuse(asked_of)
+    by_layouts = all(name in LAYOUT_RUNTIMES for name in asked_of)
+    load: Callable[..., Any] = load_model if by_layouts else load_architecture
+    models = [found.collect(partial(load, text)) for text in texts]
+    read = _layouts if by_layouts else _engines
+    keywords = read(written, runtimes, found)
     known = [one for one in models if one]
     names = [name for one in known for name in named(written.variants, one.name, found)]
     names = list(dict.fromkeys(names))
@@ -87,6 +89,24 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
             *(("--model", text, one.name) for text, one in zip(names, variants, strict=True)),
         ),
     )
+
+
+def _usual_runtimes(
+    texts: Sequence[str], clusters: Sequence[ClusterSpec | None]
+) -> tuple[str, ...]:
+    """Those of all models on all pools where none is named; what cannot be read has the layouts."""
+    from planner.estimates.serving.usual_engines import engines_on, usual_engines
+    from planner.specs.reading import load_architecture
+    from planner.specs.runtimes import ROOFLINE
+
+    found: dict[str, None] = {}
+    for text, cluster in product(texts, clusters):
+        engines: tuple[str, ...] = ()
+        if cluster is not None and engines_on(cluster):  # most pools need no model for that
+            with suppress(RequestError):
+                engines = usual_engines(load_architecture(text), cluster)
+        found |= dict.fromkeys(engines or (ROOFLINE.name,))
+    return tuple(found)
 
 
 def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:

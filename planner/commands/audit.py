@@ -17,6 +17,7 @@ from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.audits import Audit
+    from planner.specs.records import ClusterSpec, ModelSpec
 
 _NOTHING_ASKED = WrittenAudit()
 
@@ -55,6 +56,8 @@ def audit(
         if formats and len(formats) > 1:
             value, fact = ",".join(formats), "what runs has one format"
             found.problems.append(Problem(where=option, value=value, fact=fact))
+    if model is not None and cluster is not None and written.engine is None:
+        found.problems += _which_engine(model, cluster)
     found.check()
     assert model is not None
     assert cluster is not None
@@ -83,6 +86,18 @@ def audit(
         is_json=written.json,
         files=_files(written, answer),
     )
+
+
+def _which_engine(model: ModelSpec, cluster: ClusterSpec) -> list[Problem]:
+    """What runs was started by one engine, and where there are several nobody else knows which."""
+    from planner.estimates.serving.usual_engines import usual_engines
+
+    engines = usual_engines(model, cluster)
+    if not engines:
+        return []
+    fact = f"does not say what runs {model.name} on {cluster.device.name}"
+    remedy = f"write `--engine` {', '.join(engines)} or `{ROOFLINE.name}`"
+    return [Problem(where="--engine", fact=fact, remedy=remedy)]
 
 
 def _files(written: WrittenAudit, answer: Audit) -> Iterator[tuple[str, str]]:

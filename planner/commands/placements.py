@@ -14,13 +14,13 @@ from planner.errors import Problem
 from planner.quantities import placed
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.runtimes import ENGINES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.commands.options.reading import Faults
     from planner.results.floorplans import FloorPlan
     from planner.results.placements import Placement
-    from planner.specs.placement_request import AnyModel, Serve
+    from planner.specs.placement_request import AnyModel, Serve, SiteSpec
 
 DEFAULT_SITE = "h100-fat-tree-x64"
 _NOTHING_ASKED = WrittenPlacement()
@@ -39,14 +39,15 @@ def place(
     from planner.specs.state import load_state
 
     found = said
-    keywords, wishes = read_placement(written, found)
-    found.refuse(keywords["engine"] or (ROOFLINE.name,))
-    models = [found.collect(loader(name, keywords["engine"])) for name in written.model]
+    loaded = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
+    pool = next(iter(found.priced(written.price, [loaded] if loaded else [])), None)
+    is_served = runs_engines(read_engines(written.engine), pool)
+    keywords, wishes = read_placement(written, found, is_served=is_served)
+    found.refuse(keywords["engine"] or (ENGINES if is_served else (ROOFLINE.name,)))
+    models = [found.collect(loader(name, is_served=is_served)) for name in written.model]
     if not models:
         remedy = "name one, like `--model deepseek-v3`"
         found.problems.append(Problem(where="--model", fact="names no model", remedy=remedy))
-    loaded = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
-    pool = next(iter(found.priced(written.price, [loaded] if loaded else [])), None)
     state = None
     if written.state is not None:
         file = written.state
@@ -69,18 +70,22 @@ def place(
     return answered(answer, text, is_json=written.json, files=files)
 
 
-def loader(name: str, engines: Sequence[str] | None) -> Callable[[], AnyModel]:
+def loader(name: str, *, is_served: bool) -> Callable[[], AnyModel]:
     """Reads a model: layer by layer, where an engine may run it."""
     from planner.specs.reading import load_architecture, load_model
 
-    if runs_engines(engines):
+    if is_served:
         return lambda: load_architecture(name)
     return lambda: load_model(name)
 
 
-def runs_engines(named: Sequence[str] | None) -> bool:
-    """Whether an engine is named, and not the layouts alone."""
-    return any(one != ROOFLINE.name for one in named or ())
+def runs_engines(named: Sequence[str] | None, pool: SiteSpec | None) -> bool:
+    """Whether an engine may run what is placed: it is named, or none is and there are nodes."""
+    from planner.placing.asking import has_slices
+
+    if named:
+        return any(one != ROOFLINE.name for one in named)
+    return pool is not None and not has_slices(pool)
 
 
 def drawings(
@@ -98,9 +103,13 @@ def drawings(
 
 
 def read_placement(
-    written: WrittenPlacement, found: Arguments
+    written: WrittenPlacement, found: Arguments, *, is_served: bool
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Arguments of `place`, and the wishes by model; "" is for all."""
+    """Arguments of `place`, and the wishes by model; "" is for all.
+
+    Args:
+        is_served: whether an engine may run the models: its kernels know more formats.
+    """
     from planner.commands.options.by_name import by_name
     from planner.commands.options.counts import count
     from planner.commands.options.reading import Faults, below_one, one_of, read, read_limit
@@ -108,8 +117,6 @@ def read_placement(
     from planner.units import parse
 
     usual, faults = Written(), Faults()
-    engines = read_engines(written.engine)
-    is_served = runs_engines(engines)
     rest = Written(
         input=usual.input if written.input is None else written.input,
         output=usual.output if written.output is None else written.output,
@@ -141,7 +148,7 @@ def read_placement(
         },
     }
     keywords = {
-        "engine": engines,
+        "engine": read_engines(written.engine),
         "workload": asked.workload,
         "targets": asked.targets,
         "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),

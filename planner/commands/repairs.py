@@ -10,7 +10,14 @@ from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.written_placements import WrittenRepair
-from planner.commands.placements import drawings, loader, read_placement, wishes_for
+from planner.commands.placements import (
+    drawings,
+    loader,
+    read_engines,
+    read_placement,
+    runs_engines,
+    wishes_for,
+)
 from planner.errors import Problem
 from planner.quantities import placed
 from planner.report.delivery import Answer, answered
@@ -51,11 +58,12 @@ def repair(
     from planner.specs.state import load_state
 
     found = said
-    keywords, wishes = read_placement(written, found)
     before = _standing(written, found)
-    engines = keywords["engine"] or (before.request.engines if before else None)
+    engines = read_engines(written.engine) or (before.request.engines if before else None)
     found.refuse(engines or (ROOFLINE.name,))
-    models = [found.collect(loader(name, engines)) for name in written.model]
+    is_served = runs_engines(engines, None)
+    keywords, wishes = read_placement(written, found, is_served=is_served)
+    models = [found.collect(loader(name, is_served=is_served)) for name in written.model]
     loss = _loss(written, found)
     pool: SiteSpec | None = None
     if written.topology is not None:

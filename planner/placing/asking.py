@@ -37,7 +37,6 @@ from planner.specs.records import (
     Workload,
 )
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, Request, SolverOptions, Targets
-from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
@@ -108,9 +107,9 @@ def has_slices(cluster: AnySite) -> bool:
 
 
 def named_engines(engine: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The engines that are asked for, or the layouts."""
+    """The engines that are asked for, once each; none where that is left to the planner."""
     listed = [engine] if isinstance(engine, str) else [*(engine or [])]
-    return tuple(dict.fromkeys(listed)) or (ROOFLINE.name,)
+    return tuple(dict.fromkeys(listed))
 
 
 def wishes(models: AnyModel | Serve | Sequence[AnyModel | Serve]) -> tuple[Serve, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
+from planner.estimates.serving.usual_engines import usual_engines
 from planner.placing.alike import alike
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
@@ -31,7 +32,7 @@ from planner.specs.placement_request import (
 )
 from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.runtimes import ENGINES, ROOFLINE
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import refuse
@@ -142,14 +143,16 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
         RequestError: it cannot be; every problem is listed.
     """
     site = site_of(request, costs)
+    is_named = bool(request.engines)
+    if not is_named:
+        request = replace(request, engines=usual_runtimes(request.models, site))
     problems = wish_problems(request, site)
-    found: list[list[Runtime]] = [[] for _ in request.models]
-    for name in request.engines:
-        for number, one in enumerate(request.models):
-            try:
-                found[number].append(runtime_of(name, request, one, site))
-            except RequestError as error:
-                problems += error.problems
+    found: list[tuple[Runtime, ...]] = []
+    for one in request.models:
+        timers, refused = _timers(request, one, site)
+        found.append(timers)
+        if is_named or not timers:  # of the usual ones another may serve it
+            problems += refused
     if problems:
         raise RequestError(list(dict.fromkeys(problems)))
     listed = {
@@ -159,7 +162,35 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
         for one in timer.tables
     }
     request = replace(request, tables=tuple(listed.values()))
-    return Asked(request=request, site=site, runtimes=tuple(map(tuple, found)))
+    return Asked(request=request, site=site, runtimes=tuple(found))
+
+
+def _timers(
+    request: PlacementRequest, one: Serve, site: Site
+) -> tuple[tuple[Runtime, ...], list[Problem]]:
+    """Who times the deployments of a model, of those that are asked, and why others cannot."""
+    timers: list[Runtime] = []
+    refused: list[Problem] = []
+    for name in request.engines:
+        try:
+            timers.append(runtime_of(name, request, one, site))
+        except RequestError as error:
+            refused += error.problems
+    return tuple(timers), refused
+
+
+def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
+    """Who times the replicas where nobody is named: engines, or the layouts of all models.
+
+    Every model has to have an engine that can start it and whose kernels were measured on a kind
+    of devices of the site: one placement has one way to tell the time.
+    """
+    of_each = [
+        {name for cluster in site.clusters.values() for name in usual_engines(one.model, cluster)}
+        for one in models
+    ]
+    named = {name for names in of_each for name in names}
+    return tuple(one for one in ENGINES if one in named) if all(of_each) else (ROOFLINE.name,)
 
 
 def runtime_of(name: str, request: PlacementRequest, one: Serve, site: Site) -> Runtime:

@@ -24,7 +24,7 @@ from planner.results import Deployment
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.running.deadlines import check, timed
 from planner.runtimes.candidates import Aim
-from planner.runtimes.roofline import RooflineCandidates
+from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
@@ -36,7 +36,6 @@ from planner.specs.request import (
     Speculation,
     Targets,
     among_formats,
-    command_of,
     make_request,
 )
 from planner.topology.meshes import mesh_table
@@ -341,4 +340,4 @@ def _command(request: Request, tpot_s: float, n_devices: int | None) -> str:
     cluster = request.cluster
     is_asked = any(value.source == PRICE for value in cluster.provenance)
     price = {PRICE: f"${cluster.usd_per_hour:.12g}/h"} if is_asked else {}
-    return command_of(replace(request, targets=targets), price)
+    return layout_command(replace(request, targets=targets), price)

@@ -19,13 +19,13 @@ from planner.results.surveys import (
     Row,
 )
 from planner.running.deadlines import check, timed
-from planner.runtimes.registry import layers_of, shape_of
+from planner.runtimes.registry import layers_of, named_runtimes, shape_of
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
-from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 from planner.specs.targets import Targets
 from planner.units import show
 
@@ -188,7 +188,8 @@ def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> I
     models, clusters, engines = served
     targets = choices.get("targets") or Targets()
     for engine, model, cluster in product(engines or (None,), models, clusters):
-        weights, caches = formats.of(model, engine or ROOFLINE.name, targets)
+        runtime = named_runtimes(engine, model, cluster)[0]
+        weights, caches = formats.of(model, runtime, targets)
         parts = [(name,) for name in weights] if by else [weights]
         halves = [(name,) for name in caches] if by == "formats" else [caches]
         for chosen, kept in product(parts, halves):

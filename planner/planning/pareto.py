@@ -87,7 +87,7 @@ def frontier(
     """
     began_s = time.perf_counter()
     asked = conformed(asked, plan, without=(*OWN, "objective"))
-    problems = _axis_problems((x, y, alpha), named_runtimes(engine))
+    problems = _axis_problems((x, y, alpha), named_runtimes(engine, model, cluster))
     objective = y if y in Y_AXES else "cost"
     wanted = {**asked, "options": options, "objective": objective}
     try:

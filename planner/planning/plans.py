@@ -63,8 +63,10 @@ def plan(
     Args:
         model: what to serve, see `load_model`.
         cluster: the pool of devices, see `load_cluster`; any part of it may be used.
-        engine: what runs and times it: `roofline`; `vllm`, `sglang` or `trtllm`, or several of
-            them, one of which the plan chooses; `erdil2025`, decode only.
+        engine: what runs and times it: `vllm`, `sglang` or `trtllm`, or several of them, one of
+            which the plan chooses; `roofline`, layouts on any device; `erdil2025`, decode only.
+            Where none is named, all engines whose kernels were measured on the pool's device and
+            that can start the model; `roofline` where there is none.
         workload: tokens that a request reads and writes.
         targets: what must hold; of an engine `min_batch` counts the sequences of all attention
             ranks.

@@ -78,6 +78,8 @@ def _tables(rows: Sequence[Row], width: int) -> list[str]:
     asked = [plan.request for plan in found]
     requests = [one for one in asked if isinstance(one, Request | EngineRequest)]
     what = run_heads([plan.deployment for plan in found], requests) if found else []
+    if all(case.engine for case in cases):  # the names of the rows say it
+        what = [head for head in what if head != "engine"]
     knows_prefill = len(requests) == len(found)
     how = [head for head in _DOES if knows_prefill or head != "TTFT"]
     run = [_cells(what, row.plan) if row.plan else () for row in rows]

@@ -121,7 +121,9 @@ def _alternative_lines(plan: EnginePlan, width: int) -> list[str]:
     head, *rows = columns(figures, "><>>")
     lines = [head]
     for row, other in zip(rows, plan.alternatives, strict=True):
-        first, *rest = wrapped(other.deployment.summary, max(20, width - len(row) - 4))
+        best = other.deployment
+        what = f"{best.engine}: {best.summary}" if plan.rivals else best.summary
+        first, *rest = wrapped(what, max(20, width - len(row) - 4))
         lines += [f"{row}  {first}", *(" " * (len(row) + 2) + line for line in rest)]
     return lines if plan.alternatives else []
 

@@ -10,6 +10,7 @@ from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
+from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.units import show
 
 _Cell = Callable[[AnyDeployment], str]
@@ -84,7 +85,15 @@ def details(deployment: AnyDeployment) -> list[str]:
     ]
 
 
+def runtime_name(deployment: AnyDeployment) -> str:
+    """Who runs it and times it."""
+    if isinstance(deployment, EngineDeployment):
+        return deployment.engine
+    return ROOFLINE.name if isinstance(deployment, Deployment) else ERDIL2025.name
+
+
 _OF_BOTH: Mapping[str, _Cell] = {
+    "engine": runtime_name,
     "TPOT": lambda best: show(tpot_of(best), "s"),
     "speed": speed_text,
     "cost": lambda best: show(best.usd_per_token, "USD/token"),
@@ -125,25 +134,38 @@ def run_heads(deployments: Sequence[AnyDeployment], requests: Sequence[AnyReques
     """The columns that say what to run: those in which there was something to choose.
 
     Args:
-        deployments: all of one cost model.
+        deployments: of one runtime or of several.
         requests: what was asked for; nothing where that is not known.
     """
+    layouts = [one for one in deployments if isinstance(one, Deployment)]
     engines = [one for one in deployments if isinstance(one, EngineDeployment)]
-    asked = [request for request in requests if isinstance(request, Request)]
+    several = len({runtime_name(one) for one in deployments}) > 1
+    heads = ["engine"] if several else []
     if engines:
-        return _engine_heads(engines, [one for one in requests if isinstance(one, EngineRequest)])
-    if isinstance(deployments[0], EconomicsDeployment):
-        heads = list(ECONOMICS_HEADS)
-    else:
-        heads = list(LAYOUT_HEADS)
-        chosen = {one.kv_format for one in deployments if isinstance(one, Deployment)}
-        if len(chosen) < 2 and all(len(request.kv_formats) < 2 for request in asked):
-            heads.remove("KV")
-    if all(drafted_text(one) == "no" for one in deployments) and not any(
-        request.speculation for request in asked
-    ):
-        heads.remove("drafted")
-    return heads
+        asked = [request for request in requests if isinstance(request, EngineRequest)]
+        heads += _engine_heads(engines, asked)
+    if layouts:
+        heads += _layout_heads(layouts, [one for one in requests if isinstance(one, Request)])
+    if any(isinstance(one, EconomicsDeployment) for one in deployments):
+        heads += ECONOMICS_HEADS[: None if _drafts(deployments, requests) else -1]
+    return list(dict.fromkeys(heads))
+
+
+def _drafts(deployments: Sequence[AnyDeployment], requests: Sequence[AnyRequest]) -> bool:
+    """Whether any deployment drafts, or could have."""
+    return any(drafted_text(one) != "no" for one in deployments) or any(
+        isinstance(request, Request) and request.speculation for request in requests
+    )
+
+
+def _layout_heads(deployments: Sequence[Deployment], requests: Sequence[Request]) -> list[str]:
+    """The columns of layouts in which there was something to choose."""
+    kept = len({one.kv_format for one in deployments}) > 1
+    unchosen = {
+        "KV": not kept and all(len(request.kv_formats) < 2 for request in requests),
+        "drafted": not _drafts(deployments, requests),
+    }
+    return [head for head in LAYOUT_HEADS if not unchosen.get(head)]
 
 
 def _engine_heads(
@@ -165,11 +187,11 @@ def _engine_heads(
 
 
 def cell(head: str, deployment: AnyDeployment) -> str:
-    """What stands below a head."""
+    """What stands below a head; nothing where a deployment of its runtime has no such thing."""
     if head in _OF_BOTH:
         return _OF_BOTH[head](deployment)
     if isinstance(deployment, EngineDeployment):
-        return _OF_ENGINES[head](deployment)
+        return _OF_ENGINES[head](deployment) if head in _OF_ENGINES else ""
     if isinstance(deployment, Deployment):
-        return _OF_LAYOUTS[head](deployment)
-    return _OF_ECONOMICS[head](deployment)
+        return _OF_LAYOUTS[head](deployment) if head in _OF_LAYOUTS else ""
+    return _OF_ECONOMICS[head](deployment) if head in _OF_ECONOMICS else ""

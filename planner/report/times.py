@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.lines import percent, wrapped
 from planner.report.words import plural
 from planner.results import AnyRequest, Conflict, Plan
@@ -37,6 +38,7 @@ class Times:
         whose: what the times are made of.
         schedule: how its phases share the devices: `turns` or `interleaved`.
         judged: what such times were judged on; empty if nothing was measured there.
+        why: no engine's times, where an engine's were to be expected; else empty.
     """
 
     runtime: str
@@ -45,6 +47,7 @@ class Times:
     whose: str
     schedule: ScheduleName
     judged: tuple[Judged, ...]
+    why: str = ""
 
 
 def times_of(answer: object) -> tuple[Times, ...]:
@@ -56,11 +59,8 @@ def times_lines(answer: object, width: int) -> list[str]:
     """The line that says so, and what TPOT means, wrapped; none of an answer without times."""
     found = times_of(answer)
     texts = [_judged_text(one) for one in found if one.judged]
-    others: dict[tuple[str, ModelKind], list[str]] = {}
-    for one in found:
-        if not one.judged:
-            others.setdefault((one.whose, one.kind), []).append(one.device)
-    texts += [_unjudged_text(whose, kind, devices) for (whose, kind), devices in others.items()]
+    texts += _unjudged_texts([one for one in found if not one.judged])
+    texts += dict.fromkeys(filter(None, (one.why for one in found)))
     lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
     schedules = dict.fromkeys(runtime_of(one.runtime).schedule_words for one in found)
     return [*lines, *(line for one in schedules for line in wrapped(f"schedule: {one}", width))]
@@ -77,6 +77,14 @@ def _judged_text(times: Times) -> str:
             f"{plural(one.n_rows, 'measurement')} ({one.rows}), bias {sign}{bias}"
         )
     return f"{times.whose} for {times.device}: {', '.join(parts)}"
+
+
+def _unjudged_texts(found: Iterable[Times]) -> list[str]:
+    """One for all devices of the same times and kind of model."""
+    devices: dict[tuple[str, ModelKind], list[str]] = {}
+    for one in found:
+        devices.setdefault((one.whose, one.kind), []).append(one.device)
+    return [_unjudged_text(whose, kind, names) for (whose, kind), names in devices.items()]
 
 
 def _unjudged_text(whose: str, kind: ModelKind, devices: list[str]) -> str:
@@ -117,7 +125,11 @@ def _of_request(request: AnyRequest) -> Iterator[Times]:
         yield _of_erdil("mixture" if request.served[0].target.model.n_experts > 1 else "dense")
         return
     if isinstance(request, Request):
-        yield _of_roofline(request.cluster.device.name, _kind(request.model))
+        yield _of_roofline(
+            request.cluster.device.name,
+            _kind(request.model),
+            why=why_no_engine(request.model, request.cluster),
+        )
         return
     for kind in dict.fromkeys(one.kind for one in request.models):
         yield _of_engine(request.engine, request.cluster.device, kind, request.measured_by)
@@ -147,7 +159,7 @@ def _kind(model: AnyModel) -> ModelKind:
     return "mixture" if is_mixture else "dense"
 
 
-def _of_roofline(device: str, kind: ModelKind) -> Times:
+def _of_roofline(device: str, kind: ModelKind, *, why: str = "") -> Times:
     name = ROOFLINE.name
     return Times(
         runtime=name,
@@ -156,6 +168,7 @@ def _of_roofline(device: str, kind: ModelKind) -> Times:
         whose=ROOFLINE.title,
         schedule=ROOFLINE.schedule.name,
         judged=judged_on(name, device, kind),
+        why=why,
     )
 
 

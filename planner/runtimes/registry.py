@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from planner.errors import RequestError
+from planner.estimates.serving.usual_engines import usual_engines
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.erdil2025 import erdil_candidates
 from planner.runtimes.roofline import roofline_candidates
 from planner.specs.architecture import Architecture
+from planner.specs.arguments import heed
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
+from planner.specs.ledger import remark
 from planner.specs.meanings import misplaced, refusal_under
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
+from planner.specs.tabling import model_problems
 from planner.specs.targets import SolverOptions, Targets
 
 USUAL: dict[str, Any] = {
@@ -54,10 +59,12 @@ OPTIONS = {
 """Arguments that mean something under some runtimes only, by the options that set them."""
 
 
-def named_runtimes(engine: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The runtimes that are asked for."""
-    if engine is None:
-        return (ROOFLINE.name,)
+def named_runtimes(
+    engine: str | Sequence[str] | None, model: ModelSpec | Architecture, cluster: ClusterSpec
+) -> tuple[str, ...]:
+    """The runtimes that are asked for, or those that plan where none is."""
+    if not engine:
+        return usual_engines(model, cluster) or (ROOFLINE.name,)
     return (engine,) if isinstance(engine, str) else tuple(dict.fromkeys(engine))
 
 
@@ -71,31 +78,59 @@ def candidates_of(
 ) -> Among:
     """The candidates of all runtimes that are named, for the model and for its variants.
 
+    Where none is named, engines that cannot be asked so are left out, with a warning.
+
     Raises:
         RequestError: the request cannot be read; all problems are listed.
     """
     asked = USUAL | asked
     parts: list[Candidates] = []
     said = [key for key in USUAL if asked[key] != USUAL[key]] + ["--variants"] * bool(variants)
-    for name in named_runtimes(engine):
+    refused: list[tuple[str, RequestError]] = []
+    for name in named_runtimes(engine, model, cluster):
         if problems := list(misplaced({OPTIONS.get(key, key): "" for key in said}, (name,))):
             raise RequestError(problems)
-        wanted = {key: asked[key] for key in _meant(name)}
-        if name == ROOFLINE.name:
-            wanted = _of_layouts(model, cluster, wanted)
-            parts += roofline_candidates(wanted, variants=[shape_of(one) for one in variants])
-        elif name == ERDIL2025.name:
-            memory = wanted.pop("memory")
-            parts += erdil_candidates(_of_layouts(model, cluster, wanted), memory=memory)
-        else:
-            served = [layers_of(one) for one in variants]
-            parts += engine_candidates(layers_of(model), cluster, name, variants=served, **wanted)
+        try:
+            parts += _candidates(name, model, cluster, variants, asked)
+        except RequestError as error:
+            if engine:
+                raise
+            refused.append((name, error))
+    if not parts:
+        raise refused[0][1]
+    for name, refusal in refused:
+        for one in refusal.problems:
+            fact = f"{one.fact}: {name} is left out"
+            remark(replace(one, fact=fact, remedy=""), once=f"{name} {one.where} {one.fact}")
     return Among(parts=tuple(sorted(parts, key=lambda one: one.variant is not None)))
 
 
 def _meant(runtime: str) -> list[str]:
     """Arguments that mean something under a runtime."""
     return [key for key in USUAL if refusal_under(runtime, OPTIONS.get(key, key)) is None]
+
+
+def _candidates(
+    name: str,
+    model: ModelSpec | Architecture,
+    cluster: ClusterSpec,
+    variants: Sequence[ModelSpec | Architecture],
+    asked: dict[str, Any],
+) -> Sequence[Candidates]:
+    """The candidates of one runtime.
+
+    Raises:
+        RequestError: it cannot be asked so; all problems are listed.
+    """
+    wanted = {key: asked[key] for key in _meant(name)}
+    if name == ROOFLINE.name:
+        wanted = _of_layouts(model, cluster, wanted)
+        return roofline_candidates(wanted, variants=[shape_of(one) for one in variants])
+    if name == ERDIL2025.name:
+        memory = wanted.pop("memory")
+        return erdil_candidates(_of_layouts(model, cluster, wanted), memory=memory)
+    served = [layers_of(one) for one in variants]
+    return engine_candidates(layers_of(model), cluster, name, variants=served, **wanted)
 
 
 def _of_layouts(
@@ -111,4 +146,12 @@ def shape_of(model: ModelSpec | Architecture) -> ModelSpec:
 
 
 def layers_of(model: ModelSpec | Architecture) -> Architecture:
-    return architecture_of(model) if isinstance(model, ModelSpec) else model
+    """The model layer by layer.
+
+    Raises:
+        RequestError: the record says what no file could; all problems are listed.
+    """
+    if not isinstance(model, ModelSpec):
+        return model
+    heed(model_problems(model, "model"))
+    return architecture_of(model)

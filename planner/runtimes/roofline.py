@@ -12,6 +12,7 @@ from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.requested import table_of
+from planner.estimates.serving.usual_engines import usual_engines
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
@@ -67,6 +68,13 @@ def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
         if not degree_problems(one, of_variant):
             found.append(RooflineCandidates(request=one, machine=of_variant, stands_in=True))
     return tuple(found)
+
+
+def layout_command(request: Request, changes: Mapping[str, str]) -> str:
+    """The command line of a request; the runtime is named where another one would plan it."""
+    is_named = bool(usual_engines(request.model, request.cluster))
+    named = {"--engine": ROOFLINE.name} if is_named else {}
+    return command_of(request, {**changes, **named})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,7 +194,7 @@ class RooflineCandidates:
         return RooflineCandidates(request=request, machine=machine)
 
     def command(self, changes: Mapping[str, str]) -> str:
-        return command_of(self.request, changes)
+        return layout_command(self.request, changes)
 
 
 def considered(model: ModelSpec) -> Considered:

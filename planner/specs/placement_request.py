@@ -14,7 +14,6 @@ from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request, SolverOptions, Targets, make_request
-from planner.specs.runtimes import ROOFLINE
 from planner.specs.state import State
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
@@ -75,6 +74,7 @@ class PlacementRequest:
         site: the cluster, all of it.
         models: what is wanted of each.
         engines: that replicas may run under, or `roofline`; which of them is chosen by replica.
+            None until those that are usual on the site are known.
         workload, targets: of the models that have none of their own.
         objective: one of `OBJECTIVES`.
         state: what of the cluster is busy, failed, reserved, slow or narrow; None for nothing.
@@ -91,7 +91,7 @@ class PlacementRequest:
 
     site: SiteSpec
     models: tuple[Serve, ...]
-    engines: tuple[str, ...] = (ROOFLINE.name,)
+    engines: tuple[str, ...] = ()
     workload: Workload = DEFAULT_WORKLOAD
     targets: Targets = field(default_factory=Targets)
     objective: str = OBJECTIVES[0]

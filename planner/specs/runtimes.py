@@ -74,6 +74,9 @@ RUNTIMES: Mapping[str, Runtime] = {
 }
 
 
+ENGINES = (VLLM.name, SGLANG.name, TRTLLM.name)
+"""Serving engines that are chosen among where none is named."""
+
 LAYOUT_RUNTIMES = (ROOFLINE.name, ERDIL2025.name)
 """Those that read a model as one shape of layers; engines read it layer by layer."""
 

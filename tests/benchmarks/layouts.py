@@ -20,7 +20,7 @@ TOLERANCE = 1e-9
 def planned(asked: Asked) -> float:
     """The objective of the plan as the enumeration states it, SI; infinite without a plan."""
     try:
-        answer = plan(asked.model, asked.cluster, **asked.as_arguments())
+        answer = plan(asked.model, asked.cluster, "roofline", **asked.as_arguments())
     except NoPlanError:
         return float("inf")
     objective = answer.certificate.objective

@@ -64,7 +64,7 @@ BAD_OPTIONS = [
         ["`--pp 3`", "no mesh of `dgx-a100-x4` has it with `--tp 16`", "nearest: `--pp 2`"],
     ),
     (
-        "--model deepseek-v3 --topology h100-nvl8-x16 --ep 48",
+        "--engine roofline --model deepseek-v3 --topology h100-nvl8-x16 --ep 48",
         ["`--ep 48`", "nearest: `--ep 32` or `--ep 64`"],
     ),
     ("--price 0", ["`--price 0`", "is zero", "`$2.10/h`"]),

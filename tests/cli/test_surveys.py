@@ -117,18 +117,24 @@ class TestPareto:
         assert "int8" in {point["deployment"]["weights_format"] for point in points}
 
     def test_by_formats_each_pair_is_a_curve(self, plan):
-        line = "pareto --model llama-3-8b --topology h100-nvl8-x1 --batch 1,8 --max-devices 1"
-        curves = json.loads(plan(f"{line} --allow-formats bf16,fp8 --by formats --json").out)
+        line = "pareto --engine roofline --model llama-3-8b --topology h100-nvl8-x1 --batch 1,8"
+        curves = json.loads(
+            plan(f"{line} --max-devices 1 --allow-formats bf16,fp8 --by formats --json").out
+        )
         curves = curves["answer"]["curves"]
         cases = [(curve["case"]["weights"], curve["case"]["kv"]) for curve in curves]
         assert cases == [("bf16", "bf16"), ("bf16", "fp8"), ("fp8", "bf16"), ("fp8", "fp8")]
 
     def test_a_draft_may_be_used_at_every_point(self, plan):
-        line = "pareto --model llama-3-70b --topology h100-nvl8-x1 --batch 1,8 --weights fp8"
-        (curve,) = json.loads(plan(f"{line} --draft llama-3-8b --json").out)["answer"]["curves"]
+        line = "pareto --engine roofline --model llama-3-70b --topology h100-nvl8-x1 --batch 1,8"
+        (curve,) = json.loads(plan(f"{line} --weights fp8 --draft llama-3-8b --json").out)[
+            "answer"
+        ]["curves"]
         points = curve["frontier"]["points"]
         assert points[-1]["deployment"]["draft"]["model"] == "llama-3-8b"
-        alone = json.loads(plan(f"{line} --json").out)["answer"]["curves"][0]["frontier"]["points"]
+        alone = json.loads(plan(f"{line} --weights fp8 --json").out)["answer"]["curves"][0][
+            "frontier"
+        ]["points"]
         assert points[-1]["x"] < alone[-1]["x"]
 
 
@@ -166,10 +172,10 @@ class TestEconomics:
 
 
 class TestAudit:
-    LINE = "audit --model llama-3-8b --topology h100-nvl8-x1 --weights bf16 --devices 1"
+    LINE = "audit --engine roofline --model llama-3-8b --topology h100-nvl8-x1 --weights bf16"
 
     def test_json_is_valid_by_its_schema(self, plan):
-        record = json.loads(plan(f"{self.LINE} --speed 40tok/s --batch 4 --json").out)
+        record = json.loads(plan(f"{self.LINE} --devices 1 --speed 40tok/s --batch 4 --json").out)
         jsonschema.Draft202012Validator(schema("audit")).validate(record)
         assert record["answer"]["changes"][0]["command"].startswith("plan --model llama-3-8b")
 
@@ -180,7 +186,7 @@ class TestAudit:
         assert all(" --model mini.toml " in change["command"] for change in changes)
 
     def test_a_page_is_written_and_named_on_stderr(self, plan, folder):
-        ran = plan(f"{self.LINE} --speed 40tok/s --batch 4 --html audit.html --quiet")
+        ran = plan(f"{self.LINE} --devices 1 --speed 40tok/s --batch 4 --html audit.html --quiet")
         assert (ran.code, ran.err) == (0, "wrote audit.html\n")
         assert "what runs" in (folder / "audit.html").read_text(encoding="utf-8")
 

@@ -29,7 +29,8 @@ ON_DEVICES = {
     "compare engines": f"compare {MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
     "pareto": f"pareto {MODEL} {POOL} --batch 8,16 --json",
     "pareto of an engine": f"pareto {MODEL} {POOL} --engine vllm --batch 8 --tp 4 --pp 1 --json",
-    "audit": f"audit {MODEL} {POOL} --weights bf16 --speed 35tok/s --batch 8 --json",
+    "audit": f"audit --engine roofline {MODEL} {POOL} --weights bf16 --speed 35tok/s --batch 8"
+    " --json",
     "audit of an engine": f"audit {MODEL} {POOL} --engine vllm --tp 4 --batch 8 --speed 35tok/s"
     " --json",
     "devices": "devices --json",

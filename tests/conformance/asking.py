@@ -12,7 +12,7 @@ from planner.cli import main
 from planner.quantities import Quantity
 
 RUNTIMES = {
-    "roofline": (),
+    "roofline": ("--engine", "roofline"),
     "vllm": ("--engine", "vllm"),
     "sglang": ("--engine", "sglang"),
     "trtllm": ("--engine", "trtllm"),

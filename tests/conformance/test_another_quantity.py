@@ -12,6 +12,7 @@ from tests.conformance.asking import RUNTIMES, SMALL
 from tests.conformance.carbon import KG_PER_WH
 
 TDP_W = 700.0
+COUNTED = (*RUNTIMES["roofline"], *SMALL)
 KG_PER_DEVICE = TDP_W * KG_PER_WH
 
 
@@ -21,13 +22,13 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_runtime_that_counts_it_keeps_the_limit_prints_it_and_is_verified(tmp_path):
-    ran = run(*SMALL, "--max-carbon", "0.9", "--objective", "latency", "--json")
+    ran = run(*COUNTED, "--max-carbon", "0.9", "--objective", "latency", "--json")
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout)
     deployment = answer["answer"]["deployment"]
     used = deployment["n_devices"] * KG_PER_DEVICE
     assert used <= 0.9
-    free = json.loads(run(*SMALL, "--objective", "latency", "--json").stdout)
+    free = json.loads(run(*COUNTED, "--objective", "latency", "--json").stdout)
     assert free["answer"]["deployment"]["n_devices"] * KG_PER_DEVICE > 0.9
     (limit,) = (one for one in answer["answer"]["limits"] if one["name"] == "carbon")
     assert (limit["used"], limit["limit"]) == (pytest.approx(used), 0.9)
@@ -35,13 +36,13 @@ def test_the_runtime_that_counts_it_keeps_the_limit_prints_it_and_is_verified(tm
     path = tmp_path / "answer.json"
     path.write_text(ran.stdout)
     assert run("verify", str(path), "--quiet").returncode == 0
-    report = run(*SMALL, "--max-carbon", "0.9", "--objective", "latency")
+    report = run(*COUNTED, "--max-carbon", "0.9", "--objective", "latency")
     assert "kg CO2/h  ≤ 0.9" in report.stdout
     assert "--max-carbon KG" in run("--help").stdout
 
 
 def test_out_of_reach_it_is_named_with_what_is_reachable():
-    ran = run(*SMALL, "--max-carbon", "0.1", "--json")
+    ran = run(*COUNTED, "--max-carbon", "0.1", "--json")
     assert ran.returncode == 1
     (obstacle,) = json.loads(ran.stdout)["answer"]["obstacles"]
     assert obstacle["name"] == "carbon"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 Words = str
 
@@ -32,6 +33,9 @@ SERVERS = (
     "h100-nvl8-x2",
 )
 FEW = "--batch 1,4,16,64,256"
+MEASURED = ("h100-", "h200-", "b200-", "b300-", "gb200-", "a100-", "dgx-a100", "l40s-")
+CLOSED = ("palm", "mt-nlg", "gpt-3", "gpt-4")
+"""Devices that engines have kernels of, and models that no engine starts."""
 
 BY_HAND: dict[str, tuple[Words, ...]] = {
     "plan_roofline": (
@@ -86,6 +90,24 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         "--model gpt-j-6b --topology l4-x1 --latency-target 60ms --input 512",
         "--model gpt-4-speculated --topology h100-nvl8-x8 --latency-target 50ms " + GRID,
         "--gap 5% --topology tpu-v4-4x4x4 --latency-target 40ms",
+    ),
+    "plan_default": (
+        "--model llama-3.1-70b --topology h100-nvl8-x2 --latency-target 30ms",
+        "--model llama-3.1-70b --topology h100-nvl8-x2 --input 1500 --output 300"
+        " --ttft-target 1s --latency-target 40ms --rate 8req/s",
+        "--model deepseek-v3 --topology h200-nvl8-x1 --latency-target 50ms " + FEW,
+        "--model llama-3.1-70b --topology h20-nvl8-x1 --latency-target 50ms " + FEW,
+        "--model llama-3.1-70b --topology mi300x-x1 --latency-target 50ms " + FEW,
+        "--model mt-nlg-530b --topology h100-nvl8-x4 --input 512 --latency-target 80ms " + FEW,
+        "--model qwen3-32b --topology h100-nvl8-x1 --latency-target 1ms",
+        "--model qwen3-32b --topology h100-nvl8-x1 --chunk 2048 --prefill-batch 4",
+        "pareto --model qwen3-32b --topology h100-nvl8-x1 --batch 1,8,64",
+        "compare --model llama-3.1-70b --topology h100-nvl8-x1,tpu-v4-2x2x2,mi300x-x1"
+        " --latency-target 50ms " + FEW,
+        "audit --model llama-3.1-70b --topology h100-nvl8-x1 --speed 20tok/s --batch 8",
+        "place --model llama-3.1-70b --topology h100-nvl8-x2 --rate 8req/s --input 1500"
+        " --output 300 --ttft-target 1s --latency-target 40ms",
+        "place --model palm-62b --topology h100-nvl8-x1 --replicas 1 --latency-target 60ms " + FEW,
     ),
     "plan_engines": (
         "--engine vllm --model llama-3.1-70b --topology h100-nvl8-x2 --latency-target 30ms",
@@ -433,7 +455,29 @@ def requests(seed: int = 0) -> dict[str, list[Words]]:
         "plan_economics": list(_economics(rng, 8)),
         "predict": list(_predictions(rng, 22)),
     }
-    return {name: [*table, *drawn.get(name, [])] for name, table in BY_HAND.items()}
+    return {
+        name: [*table, *drawn.get(name, [])]
+        if name == "plan_default"
+        else [_named(words) for words in (*table, *drawn.get(name, []))]
+        for name, table in BY_HAND.items()
+    }
+
+
+def _named(words: Words) -> Words:
+    """A request of layouts says so where engines would plan it unasked."""
+    first, *others = words.split("; ")
+    said = first.split()
+    verb = said[0] if not said[0].startswith("-") else "plan"
+    of = {option: value for option, value in pairwise(said) if option in ("--model", "--topology")}
+    if (
+        "--engine" in said
+        or verb not in ("plan", "pareto", "compare", "audit", "place")
+        or not of.get("--topology", "").startswith(MEASURED)
+        or of.get("--model", "mini.toml").startswith(("mini", *CLOSED))
+    ):
+        return words
+    at = 0 if verb == "plan" else 1
+    return "; ".join([" ".join([*said[:at], "--engine roofline", *said[at:]]), *others])
 
 
 def _joined(*parts: str) -> Words:

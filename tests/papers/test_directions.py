@@ -140,6 +140,7 @@ class TestFreeFormats:
         found = plan(
             load_model("llama-3-8b"),
             load_cluster(pool),
+            "roofline",
             workload=Workload(n_input_tokens=2048, n_output_tokens=64),
             weights_formats=formats,
             batches=(batch,),

@@ -40,7 +40,9 @@ GB = 1e9
 
 def tiny_model():
     """Three layers of Llama 3 8B: some 3.4 GB in bf16, stages of 1, 2 or 3."""
-    return replace(load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False)
+    return replace(
+        load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False, repository=""
+    )
 
 
 def tiny_cluster(name: str, n_nodes: int, per_node: int, *, hbm_gb: float = 4.0) -> ClusterSpec:

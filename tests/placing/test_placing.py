@@ -324,7 +324,8 @@ def test_no_message_leads_through_a_failed_device() -> None:
     pool = load_pool("h100-fat-tree-x2")
     state = State(failed=("node0/gpu{1..7}", "node1/gpu0", "node1/gpu{2..7}"))
     wish = Serve(model=load_model("llama-3.1-70b"), weights_formats=["bf16"])
-    found = place(pool, wish, targets=Targets(tpot_s=0.2, ttft_s=5.0), state=state)
+    targets = Targets(tpot_s=0.2, ttft_s=5.0)
+    found = place(pool, wish, engine="roofline", targets=targets, state=state)
     (replica,) = found.replicas
     assert {rank.device for rank in replica.ranks} == {"node0/gpu0", "node1/gpu1"}
     for channel in replica.channels:

@@ -32,7 +32,9 @@ OPTIONS = SolverOptions()
 
 def tiny_model() -> ModelSpec:
     """Three layers of Llama 3 8B: some 3.4 GB in bf16."""
-    return replace(load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False)
+    return replace(
+        load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False, repository=""
+    )
 
 
 def small(cluster: ClusterSpec, *, hbm_gb: float) -> ClusterSpec:

@@ -178,8 +178,9 @@ def test_each_change_is_a_command_that_plans_it(slow_and_small, capsys):
 
 
 def test_a_price_of_the_users_own_is_in_the_commands(capsys):
-    line = "audit --model llama-3-8b --topology h100-nvl8-x1 --weights bf16 --devices 1"
-    assert main([*line.split(), "--speed", "30tok/s", "--batch", "4", "--price", "$1.5/h"]) == 0
+    line = "audit --engine roofline --model llama-3-8b --topology h100-nvl8-x1 --weights bf16"
+    said = ["--devices", "1", "--speed", "30tok/s", "--batch", "4", "--price", "$1.5/h"]
+    assert main([*line.split(), *said]) == 0
     commands = capsys.readouterr().out.partition("\ntry\n")[2].splitlines()
     assert len(commands) >= 3
     assert all("--price '$1.5/h'" in command for command in commands)

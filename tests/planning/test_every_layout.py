@@ -40,7 +40,7 @@ def few_large_experts() -> Asked:
 def test_attention_may_be_gathered_over_two_of_eight_devices_behind_a_switch():
     """Weights rest alike on all eight, whole experts too; decode alone counts them as 2×4."""
     asked = few_large_experts()
-    found = plan(asked.model, asked.cluster, **asked.as_arguments())
+    found = plan(asked.model, asked.cluster, "roofline", **asked.as_arguments())
     best = found.deployment
     assert best.mesh.axes == (2, 4, 1)
     assert (best.sliced_axes, best.copied_axes) == ("", "")

@@ -25,7 +25,8 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 def solve(model, cluster, targets=None, **choices):
     filled = {"workload": WORKLOAD, "batches": BATCHES, "prefill": "latency"} | choices
-    return plan(load_model(model), load_cluster(cluster), targets=targets or Targets(), **filled)
+    pool = load_cluster(cluster)
+    return plan(load_model(model), pool, "roofline", targets=targets or Targets(), **filled)
 
 
 def test_a_cheaper_format_is_chosen_where_it_is_allowed():
@@ -74,7 +75,7 @@ def test_a_device_that_multiplies_nothing_of_16_bits_is_refused():
     device = replace(pool.device, peak_flop_per_s={"fp8": 2e15})
     pool = replace(pool, device=device)
     with pytest.raises(RequestError) as caught:
-        plan(load_model("llama-3.1-8b"), pool, weights_formats=["fp8"])
+        plan(load_model("llama-3.1-8b"), pool, "roofline", weights_formats=["fp8"])
     (problem,) = caught.value.problems
     assert (problem.where, problem.value) == ("--topology", "h100-nvl8-x1")
     assert "multiplies fp8 alone, and activations are in bf16" in problem.fact

@@ -360,7 +360,7 @@ def n_dominating(deployments, x, y):
     [("palm-540b", "tpu-v4-4x4x4"), ("llama-3.1-70b", "h100-nvl8-x4")],
 )
 def test_none_of_100000_random_deployments_dominates_a_point(model, topology):
-    found = frontier(load_model(model), load_topology(topology))
+    found = frontier(load_model(model), load_topology(topology), "roofline")
     x, y = (np.array([getattr(point, axis) for point in found.points]) for axis in "xy")
     assert len(x) > 100
     deployments = sample(found.request, 100_000)
@@ -375,7 +375,8 @@ FORMATS = {"weights_formats": ["bf16", "fp8", "int4"], "kv_formats": ["bf16", "f
 @pytest.fixture(scope="module")
 def of_formats():
     """The frontier of a small model on a server, formats of weights and cache free."""
-    return frontier(load_model("llama-3.1-8b"), load_topology("h100-nvl8-x1"), **FORMATS)
+    model, pool = load_model("llama-3.1-8b"), load_topology("h100-nvl8-x1")
+    return frontier(model, pool, "roofline", **FORMATS)
 
 
 def test_none_of_20000_random_deployments_in_any_format_dominates_a_point(of_formats):
@@ -388,9 +389,8 @@ def test_none_of_20000_random_deployments_in_any_format_dominates_a_point(of_for
 def test_formats_as_decisions_give_the_best_of_the_frontiers_of_each(of_formats):
     """One program with six pairs of formats, and six programs with one."""
     pairs = list(product(FORMATS["weights_formats"], FORMATS["kv_formats"]))
-    curves = frontiers(
-        [load_model("llama-3.1-8b")], [load_topology("h100-nvl8-x1")], by="formats", **FORMATS
-    )
+    model, pool = load_model("llama-3.1-8b"), load_topology("h100-nvl8-x1")
+    curves = frontiers([model], [pool], ["roofline"], by="formats", **FORMATS)
     assert [(curve.case.weights, curve.case.kv) for curve in curves] == pairs
     apart = [(point.x, point.y) for curve in curves for point in curve.frontier.points]
     expected = non_dominated(apart)

@@ -58,7 +58,8 @@ def test_layouts_plan_both_alike(name: str) -> None:
     asked = {"workload": WORKLOAD, "targets": TARGETS, "batches": BATCHES}
     pool = load_cluster(POOL)
     named, read = (
-        answer(lambda one=one: plan(one, pool, **asked)) for one in both(name, load_model)
+        answer(lambda one=one: plan(one, pool, "roofline", **asked))
+        for one in both(name, load_model)
     )
     if isinstance(named, list):
         assert named == read
@@ -120,10 +121,10 @@ class TestDiffusion:
     def test_layouts_and_economics_refuse_it(self) -> None:
         model: ModelSpec = decoded_by_diffusion(load_model)
         pool = load_cluster("h100-nvl8-x1")
-        self.refused(lambda: plan(model, pool))
+        self.refused(lambda: plan(model, pool, "roofline"))
         self.refused(lambda: plan(model, pool, "erdil2025"))
         own = load_model("llama-3.1-8b")
-        self.refused(lambda: plan(own, pool, variants=[model]), "--variants")
+        self.refused(lambda: plan(own, pool, "roofline", variants=[model]), "--variants")
 
     def test_stages_refuse_it(self) -> None:
         self.refused(lambda: cut_stages(decoded_by_diffusion(load_architecture), "h100-sxm:tp1x2"))

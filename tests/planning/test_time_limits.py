@@ -59,7 +59,7 @@ def limited(n_looks):
 
 def planned(n_looks, **asked):
     asked = {"weights_formats": ASKED[0].weights_formats} | asked
-    return plan(*ASKED, **SMALL, **asked, options=limited(n_looks))
+    return plan(*ASKED, "roofline", **SMALL, **asked, options=limited(n_looks))
 
 
 def test_a_plan_of_what_was_looked_at_says_so_and_leaves_no_candidate_out_of_the_account():
@@ -141,8 +141,8 @@ def test_variants_share_the_time():
 
 
 def test_a_frontier_of_what_was_looked_at_claims_no_bound():
-    whole = frontier(*ASKED, **SMALL, options=limited(ENOUGH))
-    cut = frontier(*ASKED, **SMALL, options=limited(6))
+    whole = frontier(*ASKED, "roofline", **SMALL, options=limited(ENOUGH))
+    cut = frontier(*ASKED, "roofline", **SMALL, options=limited(6))
     assert whole.proof.status == "optimal"
     assert cut.proof.status == "feasible"
     assert cut.points
@@ -151,7 +151,7 @@ def test_a_frontier_of_what_was_looked_at_claims_no_bound():
 
 
 def test_a_frontier_of_rates_claims_no_bound_either():
-    cut = frontier(*ASKED, **SMALL, y="throughput", options=limited(6))
+    cut = frontier(*ASKED, "roofline", **SMALL, y="throughput", options=limited(6))
     assert {point.bound for point in cut.points} == {math.inf}
 
 
@@ -159,7 +159,7 @@ def test_cases_of_a_comparison_share_one_limit():
     """The first takes all the time there is; the second is not looked at."""
     models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
     asked = {**SMALL, "targets": Targets(tpot_s=0.0035)}
-    found = compare(models, [ASKED[1]], **asked, options=limited(60))
+    found = compare(models, [ASKED[1]], ["roofline"], **asked, options=limited(60))
     assert found.rows[0].plan is not None
     assert found.rows[1].plan is None
     assert "no plan within 60 s" in found.rows[1].reason
@@ -231,8 +231,8 @@ def test_economics_without_time_to_evaluate_is_exit_3():
 def test_a_placement_of_the_ways_that_were_made_claims_no_bound():
     wish = Serve(model=ASKED[0], weights_formats=["bf16"])
     asked = {"workload": WORKLOAD, "batches": (1, 16)}
-    whole = place(ASKED[1], wish, **asked, options=limited(ENOUGH))
-    cut = place(ASKED[1], wish, **asked, options=limited(60))
+    whole = place(ASKED[1], wish, engine="roofline", **asked, options=limited(ENOUGH))
+    cut = place(ASKED[1], wish, engine="roofline", **asked, options=limited(60))
     assert whole.certificate.status == "optimal"
     assert cut.certificate.status == "feasible"
     assert cut.certificate.objective <= whole.certificate.objective

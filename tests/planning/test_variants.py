@@ -29,7 +29,8 @@ model, cluster = cache(load_model), cache(load_cluster)
 
 def planned(*variants: str, **asked: object) -> Plan:
     found = [model(name) for name in variants]
-    return plan(model("llama-3.1-8b"), cluster(POOL), variants=found, **SMALL, **asked)
+    served = model("llama-3.1-8b")
+    return plan(served, cluster(POOL), "roofline", variants=found, **SMALL, **asked)
 
 
 @pytest.mark.parametrize("objective", ["cost", "latency", "ttft", "throughput"])
@@ -37,7 +38,7 @@ def planned(*variants: str, **asked: object) -> Plan:
 def test_the_plan_is_the_best_of_the_plans_of_each(objective, solver):
     asked = {"objective": objective, "options": SolverOptions(solver=solver)}
     each = [
-        plan(model(name), cluster(POOL), **SMALL, **asked)
+        plan(model(name), cluster(POOL), "roofline", **SMALL, **asked)
         for name in ("llama-3.1-8b", WIDTH, DEPTH)
     ]
     both = planned(WIDTH, DEPTH, **asked)
@@ -80,10 +81,11 @@ def test_a_variant_of_which_nothing_is_known_is_out_under_a_limit():
     said = Variant(of="llama-3.1-8b", how="pruned", quality="nobody measured it")
     unknown = replace(model(WIDTH), name="unknown", variant=said)
     base = model("llama-3.1-8b")
-    free = plan(base, cluster(POOL), variants=[unknown], **SMALL)
+    free = plan(base, cluster(POOL), "roofline", variants=[unknown], **SMALL)
     limited = plan(
         base,
         cluster(POOL),
+        "roofline",
         variants=[unknown],
         targets=Targets(quality_loss_fraction=0.5),
         **SMALL,
@@ -94,7 +96,7 @@ def test_a_variant_of_which_nothing_is_known_is_out_under_a_limit():
 
 def test_what_is_no_variant_is_refused():
     with pytest.raises(RequestError, match=r"is a variant of llama-3\.1-8b"):
-        plan(model("llama-3-8b"), cluster(POOL), variants=[model(WIDTH)])
+        plan(model("llama-3-8b"), cluster(POOL), "roofline", variants=[model(WIDTH)])
 
 
 def test_no_plan_of_the_model_names_the_variants_that_have_none_either():
@@ -105,7 +107,7 @@ def test_no_plan_of_the_model_names_the_variants_that_have_none_either():
 
 def test_a_variant_may_have_a_plan_where_the_model_has_none():
     each = [
-        plan(model(name), cluster(POOL), **SMALL, objective="latency").deployment.tpot_s
+        plan(model(name), cluster(POOL), "roofline", **SMALL, objective="latency").deployment.tpot_s
         for name in ("llama-3.1-8b", DEPTH)
     ]
     between = Targets(tpot_s=(each[0] + each[1]) / 2)

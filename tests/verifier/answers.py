@@ -44,7 +44,9 @@ PLACED = {"workload": WORKLOAD, "batches": (1, 8, 64)}
 
 def tiny_model() -> ModelSpec:
     """Three layers of Llama 3 8B: some 3.4 GB in bf16."""
-    return replace(load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False)
+    return replace(
+        load_model("llama-3-8b"), n_layers=3, name="tiny", tied_embeddings=False, repository=""
+    )
 
 
 def small(cluster: ClusterSpec, *, hbm_gb: float) -> ClusterSpec:
@@ -70,12 +72,13 @@ def _torus_plan() -> object:
 
 def _experts_plan() -> object:
     asked = {**FEW, "weights_formats": ("fp8",), "objective": "throughput"}
-    return plan(load_model("deepseek-v3"), load_cluster("h100-nvl8-x4"), **asked)
+    return plan(load_model("deepseek-v3"), load_cluster("h100-nvl8-x4"), "roofline", **asked)
 
 
 def _fleet_plan() -> object:
     targets = Targets(demand_tokens_per_s=4000.0, ttft_s=1.0)
-    return plan(load_model("llama-3.1-70b"), load_cluster("h100-nvl8-x2"), targets=targets, **FEW)
+    model, cluster = load_model("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
+    return plan(model, cluster, "roofline", targets=targets, **FEW)
 
 
 def _staged_plan() -> object:
@@ -89,13 +92,13 @@ def _drafted_plan() -> object:
     draft = Speculation(draft=load_model("llama-3.1-8b"), lookaheads=(2, 4))
     cluster = load_cluster("h100-nvl8-x1")
     asked = {**FEW, "objective": "latency", "speculation": draft, "prefill": "cost"}
-    return plan(load_model("llama-3.1-70b"), cluster, **asked)
+    return plan(load_model("llama-3.1-70b"), cluster, "roofline", **asked)
 
 
 def _variant_plan() -> object:
     variants = [load_model(f"llama-3.1-minitron-4b-{name}") for name in ("width", "depth")]
     model, cluster = load_model("llama-3.1-8b"), load_cluster("h100-nvl8-x1")
-    return plan(model, cluster, variants=variants, **FEW)
+    return plan(model, cluster, "roofline", variants=variants, **FEW)
 
 
 def _linked_plan() -> object:

@@ -1,0 +1,54 @@
+"""Which engines plan where none is named: those with measured kernels of their own there."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from planner.errors import SpecError
+from planner.estimates.calibration.kernel_files import ASSUMED, kernel_table
+from planner.specs.architecture import Architecture
+from planner.specs.models import ModelSpec
+from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
+from planner.specs.runtimes import ENGINES
+
+
+def usual_engines(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[str, ...]:
+    """The engines that can start a model, and whose kernels were measured on a pool's device.
+
+    All of them are chosen among in one program; where there is none the layouts are, on a
+    roofline.
+    """
+    return () if _unstarted(model) else engines_on(cluster)
+
+
+def engines_on(cluster: ClusterSpec) -> tuple[str, ...]:
+    """The engines whose kernels were measured on the device of a pool that is made of nodes."""
+    return _measured_on(cluster.device.name) if isinstance(cluster.fabric, NodesFabric) else ()
+
+
+def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
+    """Why no engine plans where none is named; empty if one does, or on a torus."""
+    if isinstance(cluster.fabric, TorusFabric) or usual_engines(model, cluster):
+        return ""
+    if not isinstance(cluster.fabric, NodesFabric):
+        return "engines are planned on nodes, and these devices are joined link by link"
+    return _unstarted(model) or f"no engine's own kernels were measured on {cluster.device.name}"
+
+
+def _unstarted(model: ModelSpec | Architecture) -> str:
+    """Why no engine can start a model; empty if its weights are where engines find them."""
+    return "" if model.repository else f"no engine starts {model.name}: it names no repository"
+
+
+@cache
+def _measured_on(device: str) -> tuple[str, ...]:
+    return tuple(name for name in ENGINES if _has_own(device, name))
+
+
+def _has_own(device: str, engine: str) -> bool:
+    """Whether a table of the engine's own has measured kernels of the device."""
+    try:
+        table = kernel_table(device, engine)
+    except SpecError:  # whoever names the engine is told what ails the file
+        return False
+    return table.version != ASSUMED and bool(table.measured_by)
