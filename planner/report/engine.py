@@ -11,13 +11,19 @@ from planner.report.times import times_lines
 from planner.report.words import limit_label, limit_text, plural
 from planner.results import Alternative, EnginePlan, LimitUse
 from planner.results.engines import EngineDeployment
+from planner.specs.runtimes import runtime_of
 from planner.units import show
 
 
 def engine_line(plan: EnginePlan) -> str:
     """The plan in one line."""
+    return f"{_summary(plan)}: {_headline(plan.deployment)}"
+
+
+def _summary(plan: EnginePlan) -> str:
+    """What to start; under which engine, where several were asked."""
     best = plan.deployment
-    return f"{best.summary}: {_headline(best)}"
+    return f"{runtime_of(best.engine).title} on {best.summary}" if plan.rivals else best.summary
 
 
 def engine_text(plan: EnginePlan, width: int) -> str:
@@ -28,10 +34,10 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         width: columns, 60 or more.
     """
     best, request = plan.deployment, plan.request
-    said = [*wrapped(best.summary, width), *times_lines(plan, width)]
+    said = [*wrapped(_summary(plan), width), *times_lines(plan, width)]
     sections = (
         "\n".join([*said, *wrapped(_headline(best), width)]),
-        section("request", labelled(engine_rows(request), width)),
+        section("request", labelled(engine_rows(request, plan.other_requests), width)),
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),

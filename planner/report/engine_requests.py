@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.report.lines import percent
 from planner.report.words import amount, target_texts
+from planner.results import AnyRequest
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
 from planner.specs.spans import span_text
 
 
-def engine_rows(request: EngineRequest) -> list[tuple[str, str]]:
-    """What was asked, with every default that is worth saying."""
+def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> list[tuple[str, str]]:
+    """What was asked, with every default that is worth saying.
+
+    Args:
+        others: what other engines were asked beside it.
+    """
+    engines = [one.engine for one in (request, *others) if isinstance(one, EngineRequest)]
     hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
     work = request.workload
     planned = "what is predicted"
@@ -24,7 +32,7 @@ def engine_rows(request: EngineRequest) -> list[tuple[str, str]]:
             f"with probability {drafting.acceptance:g}"
         )
     rows = [
-        ("engine", request.engine),
+        ("engine", " or ".join(engines)),
         ("model", request.model.title),
         ("variants", "; ".join(_variant_text(one) for one in request.variants)),
         ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),

@@ -99,9 +99,8 @@ def _request_lines(curves: Sequence[Curve], first: Frontier, width: int) -> list
     if isinstance(first.request, EngineRequest):
         if len(curves) > 1:
             left_out |= {"engine", "formats"}
-        return labelled(
-            [row for row in engine_rows(first.request) if row[0] not in left_out], width
-        )
+        rows = engine_rows(first.request, first.other_requests)
+        return labelled([row for row in rows if row[0] not in left_out], width)
     if first.cost_model != OWN:
         return labelled(_economics_rows(first, left_out), width)
     return request_lines(first.request, width, without=left_out)

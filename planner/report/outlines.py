@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.report.words import headline, plural
-from planner.results import AnyDeployment, AnyRequest, Deployment, PhasePlan
+from planner.results import AnyDeployment, AnyRequest, Deployment, PhasePlan, runtime_name
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.units import show
 
 _Cell = Callable[[AnyDeployment], str]
@@ -83,13 +82,6 @@ def details(deployment: AnyDeployment) -> list[str]:
         f"{plural(way.n_devices, 'device')} {way.label}, {deployment.weights_format} weights",
         f"batch {deployment.batch}{drafted}",
     ]
-
-
-def runtime_name(deployment: AnyDeployment) -> str:
-    """Who runs it and times it."""
-    if isinstance(deployment, EngineDeployment):
-        return deployment.engine
-    return ROOFLINE.name if isinstance(deployment, Deployment) else ERDIL2025.name
 
 
 _OF_BOTH: Mapping[str, _Cell] = {

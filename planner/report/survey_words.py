@@ -52,7 +52,11 @@ def shared_words(frontier: Frontier) -> list[str]:
     request, counted = frontier.request, frontier.cost_model
     workload = request.workload
     if isinstance(request, EngineRequest):
-        return ["; ".join(f"{name} {text}" for name, text in engine_rows(request))]
+        return [
+            "; ".join(
+                f"{name} {text}" for name, text in engine_rows(request, frontier.other_requests)
+            )
+        ]
     if counted.name != OWN.name:
         return [
             f"cost model {ECONOMICS_WORDS}; memory {counted.memory}; "

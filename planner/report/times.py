@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.lines import percent, wrapped
 from planner.report.words import plural
-from planner.results import AnyRequest, Conflict, Plan
+from planner.results import AnyRequest, Conflict, Plan, runtime_name
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.placements import Placement
@@ -106,10 +106,7 @@ def _found(answer: object) -> Iterator[Times]:
         for row in answer.rows:
             yield from _found(row.plan)
     elif isinstance(answer, Frontier):
-        if answer.cost_model.name == ERDIL2025.name and isinstance(answer.request, Request):
-            yield _of_erdil(_kind(answer.request.model))
-        else:
-            yield from _of_request(answer.request)
+        yield from _of_frontier(answer)
     else:
         for curve in _curves(answer):
             yield from _found(curve.frontier)
@@ -118,6 +115,16 @@ def _found(answer: object) -> Iterator[Times]:
 def _curves(answer: object) -> Iterable[Curve]:
     found = getattr(answer, "curves", answer)
     return [one for one in found if isinstance(one, Curve)] if isinstance(found, Iterable) else ()
+
+
+def _of_frontier(answer: Frontier) -> Iterator[Times]:
+    """Of every runtime that a point is of."""
+    if answer.cost_model.name == ERDIL2025.name and isinstance(answer.request, Request):
+        yield _of_erdil(_kind(answer.request.model))
+        return
+    names = {runtime_name(point.deployment) for point in answer.points}
+    for request in (answer.request, *answer.other_requests):
+        yield from (one for one in _of_request(request) if one.runtime in names)
 
 
 def _of_request(request: AnyRequest) -> Iterator[Times]:

@@ -27,6 +27,7 @@ from planner.results.plans import (
     Obstacle,
     Plan,
     Rival,
+    runtime_name,
     served_by,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "Plan",
     "Rival",
     "StepTime",
+    "runtime_name",
     "served_by",
 ]

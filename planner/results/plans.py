@@ -19,6 +19,7 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import with_variants
 from planner.specs.records import Provenance
 from planner.specs.request import Request
+from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.units import show
 
 AnyDeployment = Deployment | EngineDeployment | EconomicsDeployment
@@ -26,6 +27,14 @@ AnyDeployment = Deployment | EngineDeployment | EconomicsDeployment
 
 AnyRequest = Request | EngineRequest | EconomicsRequest
 """What is asked, in a runtime's words: all of them have targets, an objective and options."""
+
+
+def runtime_name(deployment: AnyDeployment) -> str:
+    """Who runs a deployment and times it, as options write it."""
+    if isinstance(deployment, EngineDeployment):
+        return deployment.engine
+    return ROOFLINE.name if isinstance(deployment, Deployment) else ERDIL2025.name
+
 
 _R = TypeVar("_R", bound=AnyRequest, covariant=True)
 _D = TypeVar("_D", bound=AnyDeployment, covariant=True)

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.quantities import MEMORY, QUANTITIES, Quantity, objective_of
-from planner.results import Alternative, AnyDeployment, AnyPlan, AnyRequest, LimitUse
+from planner.results import (
+    Alternative,
+    AnyDeployment,
+    AnyPlan,
+    AnyRequest,
+    LimitUse,
+    runtime_name,
+)
 from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
 from planner.verifier.rivals import judged_rivals
@@ -16,7 +23,6 @@ from planner.verifier.runtimes.counting import (
     Countings,
     counting_of,
     disagreements,
-    runtime_of,
 )
 
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
@@ -55,10 +61,10 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     """The plan that is true of what was chosen, and everything in this one that is not so."""
     requests = (plan.request, *plan.other_requests)
     among = Countings.of(requests)
-    if runtime_of(plan.deployment) != among.first.runtime:
+    if runtime_name(plan.deployment) != among.first.runtime:
         fact = f"is not {among.first.runtime}, which was asked"
         path = ("deployment", "engine")
-        return plan, [Finding(path=path, says=runtime_of(plan.deployment), fact=fact)]
+        return plan, [Finding(path=path, says=runtime_name(plan.deployment), fact=fact)]
     best, wrong = among.counted(plan.deployment, ("deployment",))
     wrong += disagreements(requests, ("other_requests",))
     found: list[AnyDeployment] = []

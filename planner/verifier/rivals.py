@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from planner.quantities import Quantity
-from planner.results import AnyDeployment, Rival
+from planner.results import AnyDeployment, Rival, runtime_name
 from planner.verifier.findings import Finding, Path
-from planner.verifier.runtimes.counting import Countings, runtime_of
+from planner.verifier.runtimes.counting import Countings
 
 CLOSE = 1e-8
 
@@ -76,15 +76,15 @@ def _misplaced(
     scale: Scale,
 ) -> Iterator[Finding]:
     """The best of a runtime that is of another, beats the plan, or is beaten by what is listed."""
-    if runtime_of(best) != says.runtime:
-        fact = f"is of {runtime_of(best)}"
+    if runtime_name(best) != says.runtime:
+        fact = f"is of {runtime_name(best)}"
         yield Finding(path=(*here, "runtime"), says=says.runtime, fact=fact)
     lost = scale.lost(best)
     if lost < -CLOSE:
         yield Finding(
             path=(*here, "objective"), says=says.objective, fact="is better than the plan"
         )
-    of_it = [scale.lost(one) for one in listed if runtime_of(one) == says.runtime]
+    of_it = [scale.lost(one) for one in listed if runtime_name(one) == says.runtime]
     if of_it and min(of_it) < lost - CLOSE:
         fact = f"is not the best of {says.runtime}: one is listed here that is better"
         yield Finding(path=(*here, "objective"), says=says.objective, fact=fact)

@@ -138,7 +138,8 @@ class Written(Limits):
         _text(
             _SEARCH,
             "NAME,…",
-            "vllm, sglang, trtllm, the best of several; roofline; or erdil2025, decode only.",
+            "vllm, sglang, trtllm, the best of several; roofline; or erdil2025, decode only. "
+            "Default: the engines that were measured on the device, else roofline.",
         ),
     ] = None
     memory: Annotated[

@@ -76,7 +76,7 @@ class WrittenPlacement(PlacedLimits):
             SERVE,
             "NAMES",
             "vllm, sglang, trtllm: by measured kernels; or roofline; several: the best for each "
-            "replica; default: roofline.",
+            "replica; default: the engines that were measured on a kind, else roofline.",
         ),
     ] = ()
     state: Annotated[

@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from planner.results import AnyDeployment, AnyRequest, Considered, Deployment
-from planner.results.engines import EngineDeployment
+from planner.results import AnyDeployment, AnyRequest, Considered, runtime_name
 from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.request import Request
-from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.verifier.findings import Finding, Path, differences
 
 
@@ -67,13 +65,6 @@ def counting_of(request: AnyRequest) -> Counting:
     return ErdilCounting(request)
 
 
-def runtime_of(deployment: AnyDeployment) -> str:
-    """Who runs a deployment."""
-    if isinstance(deployment, EngineDeployment):
-        return deployment.engine
-    return ROOFLINE.name if isinstance(deployment, Deployment) else ERDIL2025.name
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Countings:
     """The runtimes that were asked together, by name; that of the request is the first."""
@@ -91,20 +82,20 @@ class Countings:
 
     def of_deployment(self, deployment: AnyDeployment) -> Counting | None:
         """What a deployment is counted by; None where its runtime was not asked."""
-        return self.by_name.get(runtime_of(deployment))
+        return self.by_name.get(runtime_name(deployment))
 
     def counted(self, says: AnyDeployment, path: Path) -> tuple[AnyDeployment, list[Finding]]:
         """As `Counting.counted`, by the runtime of the deployment."""
         counting = self.of_deployment(says)
         if counting is None:
             fact = f"was not asked: {', '.join(self.by_name)} were"
-            return says, [Finding(path=path, says=runtime_of(says), fact=fact)]
+            return says, [Finding(path=path, says=runtime_name(says), fact=fact)]
         return counting.counted(says, path)
 
     def way(self, one: AnyDeployment) -> tuple[object, ...]:
         """How a deployment uses the pool, under which runtime."""
         counting = self.of_deployment(one)
-        return (runtime_of(one), *(counting.way(one) if counting else ()))
+        return (runtime_name(one), *(counting.way(one) if counting else ()))
 
     def error(self, objective: str, best: AnyDeployment) -> float:
         counting = self.of_deployment(best)
