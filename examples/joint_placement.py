@@ -37,10 +37,11 @@ SITUATIONS = {
 
 def compared() -> Iterator[tuple[str, Placement, Placement]]:
     """Each situation with its joint placement, and that of the layout chosen first."""
+    asked = {"engine": "roofline", "targets": TARGETS}
     for name, ((model, weights, pool), state) in SITUATIONS.items():
         wish = Serve(model=load_model(model), weights_formats=[weights])
         joint, staged = (
-            place(load_pool(pool), wish, state=state, targets=TARGETS, layout_first=first)
+            place(load_pool(pool), wish, **asked, state=state, layout_first=first)
             for first in (False, True)
         )
         yield name, joint, staged

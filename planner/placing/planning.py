@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.estimates.serving.usual_engines import usual_engines
+from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.alike import alike
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
@@ -186,7 +186,7 @@ def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
     of devices of the site: one placement has one way to tell the time.
     """
     of_each = [
-        {name for cluster in site.clusters.values() for name in usual_engines(one.model, cluster)}
+        {name for cluster in site.clusters.values() for name in engines_of(one.model, cluster)}
         for one in models
     ]
     named = {name for names in of_each for name in names}

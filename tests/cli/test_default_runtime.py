@@ -42,6 +42,11 @@ def test_every_engine_plans_on_devices_that_it_was_measured_on(pool):
         ("llama-3.1-8b", "mi300x-x1", "no engine's own kernels were measured on mi300x"),
         ("palm-62b", "h100-nvl8-x1", "no engine starts palm-62b: it names no repository"),
         ("mt-nlg-530b", "h100-nvl8-x4", "no engine starts mt-nlg-530b: it names no repository"),
+        (
+            "llama-3.1-8b",
+            "h100-nvl8-x17",
+            "engines plan on at most 128 devices unless one is named",
+        ),
         ("llama-3.1-8b", "tpu-v4-2x2x2", ""),
     ],
 )

@@ -125,7 +125,8 @@ def timeless(certificate):
 
 def answer(model, pool, **asked):
     try:
-        found = plan(load_model(model), load_cluster(pool), workload=WORKLOAD, **asked)
+        served, devices = load_model(model), load_cluster(pool)
+        found = plan(served, devices, "roofline", workload=WORKLOAD, **asked)
     except NoPlanError as error:
         return error.conflict
     return replace(found, certificate=timeless(found.certificate))
@@ -159,7 +160,8 @@ def test_the_points_of_a_frontier_are_the_same_in_any_blocks(y, monkeypatch):
 
     def traced():
         model, pool = POOLS["nodes"]
-        found = frontier(load_model(model), load_cluster(pool), y=y, workload=WORKLOAD, **SMALL)
+        served, devices = load_model(model), load_cluster(pool)
+        found = frontier(served, devices, "roofline", y=y, workload=WORKLOAD, **SMALL)
         counts = {one.name: one.n_candidates for one in found.proof.screens}
         together = sum(counts.pop(name, 0) for name in ("bound", "dominated"))
         return found.points, found.proof.status, counts, together + found.proof.n_solved

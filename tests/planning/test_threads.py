@@ -23,20 +23,22 @@ layered = planner.load_architecture("llama-3.1-8b")
 few = {"batches": (1, 8), "workload": Workload(n_input_tokens=256, n_output_tokens=32)}
 machines = planner.load_layers("examples/machines/quality-10.toml")
 machines = dataclasses.replace(machines, machines=machines.machines[:2])
-standing = planner.place(pool, Serve(model=small, replicas=2), **few)
+standing = planner.place(pool, Serve(model=small, replicas=2), engine="roofline", **few)
 
 def solved(**options):
-    return lambda: planner.plan(small, pool, options=SolverOptions(**options), **few)
+    return lambda: planner.plan(small, pool, "roofline", options=SolverOptions(**options), **few)
 
 ASKED = {
     "highs": solved(),
     "highs with two threads": solved(threads=2),
     "cpsat": solved(solver="cpsat"),
-    "no plan": lambda: planner.plan(large, pool, targets=Targets(tpot_s=1e-6), **few),
+    "no plan": lambda: planner.plan(large, pool, "roofline", targets=Targets(tpot_s=1e-6), **few),
     "frontier": lambda: planner.frontier(small, torus, **few),
-    "compare": lambda: planner.compare([small, large], [pool], **few),
+    "compare": lambda: planner.compare([small, large], [pool], ["roofline"], **few),
     "engine": lambda: planner.plan(layered, pool, "vllm", **few),
-    "place": lambda: planner.place(pool, Serve(model=small, demand_tokens_per_s=2000.0), **few),
+    "place": lambda: planner.place(
+        pool, Serve(model=small, demand_tokens_per_s=2000.0), engine="roofline", **few
+    ),
     "slices": lambda: planner.place(torus, Serve(model=small, replicas=1), **few),
     "repair": lambda: planner.repair(standing, state=State(failed=("node0/gpu0",))),
     "stages": lambda: planner.cut_stages(layered, "h100-sxm:tp1x3"),

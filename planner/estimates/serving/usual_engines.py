@@ -11,13 +11,21 @@ from planner.specs.models import ModelSpec
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
 from planner.specs.runtimes import ENGINES
 
+MOST_DEVICES = 128
+"""Of a pool on which all engines plan unasked: every deployment of each is in memory at once."""
+
 
 def usual_engines(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[str, ...]:
-    """The engines that can start a model, and whose kernels were measured on a pool's device.
+    """The engines that plan a model on a pool where none is named.
 
     All of them are chosen among in one program; where there is none the layouts are, on a
     roofline.
     """
+    return engines_of(model, cluster) if cluster.n_devices <= MOST_DEVICES else ()
+
+
+def engines_of(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[str, ...]:
+    """The engines that can start a model, and whose kernels were measured on a pool's device."""
     return () if _unstarted(model) else engines_on(cluster)
 
 
@@ -32,6 +40,8 @@ def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
         return ""
     if not isinstance(cluster.fabric, NodesFabric):
         return "engines are planned on nodes, and these devices are joined link by link"
+    if engines_of(model, cluster):
+        return f"engines plan on at most {MOST_DEVICES} devices unless one is named"
     return _unstarted(model) or f"no engine's own kernels were measured on {cluster.device.name}"
 
 
