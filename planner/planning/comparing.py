@@ -97,7 +97,8 @@ def compared(
     cases: Sequence[AskedCase], answers: Sequence[tuple[AnyPlan | None, str]], objective: str
 ) -> Comparison:
     """The plans of cases, or why they have none, set beside the best."""
-    values = [None if found is None else found.certificate.objective for found, _ in answers]
+    told = objective_of(objective).told  # what is shown: a plan may give up some for simplicity
+    values = [None if found is None else told(found.deployment) for found, _ in answers]
     known = [value for value in values if value is not None]
     best = (max if objective_of(objective).is_rate else min)(known, default=None)
     rows = tuple(

@@ -44,7 +44,7 @@ def _ranked(
     says: Comparison, plans: list[AnyPlan | None], objective: str
 ) -> tuple[tuple[Row, ...], int | None]:
     """The rows, each with what it loses of the best one; and which that is, the first of equals."""
-    values = [plan.certificate.objective if plan else None for plan in plans]
+    values = [objective_of(objective).told(plan.deployment) if plan else None for plan in plans]
     known = [value for value in values if value is not None]
     best = (max if objective_of(objective).is_rate else min)(known, default=None)
     rows: list[Row] = []
