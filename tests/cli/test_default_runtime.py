@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -149,3 +151,42 @@ def test_a_model_of_the_user_s_own_is_served_once_it_names_its_repository():
     model, cluster = load_model("qwen3-8b"), load_cluster("h100-nvl8-x1")
     assert not usual_engines(replace(model, repository=""), cluster)
     assert usual_engines(replace(model, repository="me/mine"), cluster)
+
+
+def test_a_spoilt_table_of_an_engine_is_told_and_not_planned_around(plan, folder):
+    """Without that engine another would plan, and nobody would know why."""
+    (folder / "kernels").mkdir()
+    shipped = (Path(__file__).parents[2] / "kernels" / "h100-sxm-vllm.toml").read_text()
+    spoilt = re.sub(r"floor_s = .*", 'floor_s = "x"', shipped)
+    (folder / "kernels" / "h100-sxm-vllm.toml").write_text(spoilt)
+    line = "--model qwen3-8b --topology h100-nvl8-x1 --batch 8 --quiet"
+    ran = plan(line)
+    assert ran.code == 2, ran
+    assert "h100-sxm-vllm.toml: kernel[0].constants.floor_s" in ran.err
+    assert plan(f"{line} --engine roofline").code == 0
+    (folder / "kernels" / "h100-sxm-vllm.toml").unlink()
+    assert plan(line).code == 0
+
+
+def test_a_plan_of_layouts_rests_on_no_table_of_kernels(plan):
+    line = "--engine roofline --model qwen3-8b --topology h100-nvl8-x1 --batch 8 --json"
+    names = {one["name"] for one in json.loads(plan(line).out)["data"]}
+    assert names == {"h100-nvl8-x1", "h100-sxm", "qwen3-8b"}
+
+
+def test_a_comparison_ranks_by_what_it_shows(plan):
+    """The simplest plan of an engine gives up something: that counts, not the best it could do."""
+    line = "compare --engine roofline,vllm --model qwen3-32b --topology h100-nvl8-x1 --batch 8,64"
+    answer = json.loads(plan(f"{line} --json").out)["answer"]
+    costs = [row["plan"]["deployment"]["usd_per_token"] for row in answer["rows"]]
+    engine = answer["rows"][1]["plan"]
+    assert engine["given_up_fraction"] > 0
+    assert answer["best"] == costs.index(min(costs))
+    lost = [row["loss_fraction"] for row in answer["rows"]]
+    assert lost == pytest.approx([cost / min(costs) - 1 for cost in costs], abs=1e-9)
+
+
+def test_engines_and_layouts_are_no_one_program_and_no_engine_is_not_one(plan):
+    ran = plan("--engine vllm,roofline --model qwen3-8b --topology h100-nvl8-x1")
+    assert (ran.code, ran.err.count("--engine roofline")) == (2, 0)
+    assert "names no engine" in plan("--engine , --model qwen3-8b").err

@@ -146,7 +146,10 @@ def read_runtimes(
     names = tuple(dict.fromkeys(filter(None, (n.strip() for n in written.engine.split(",")))))
     alone = [name for name in names if name in LAYOUT_RUNTIMES]
     problems = []
-    if alone and len(names) > 1 and not (several and len(alone) == len(names)):
+    if not names:
+        remedy = "leave it out, or write `--engine vllm`"
+        problems.append(Problem(where="--engine", fact="names no engine", remedy=remedy))
+    if alone and len(names) > 1 and not several:
         fact = f"`{alone[0]}` is compared with no engine in one program"
         remedy = "name it alone, or `plan compare --engine`"
         problems.append(Problem(where="--engine", value=written.engine, fact=fact, remedy=remedy))

@@ -61,7 +61,7 @@ def kernel_table(device: str, engine: str) -> KernelTable:
     Raises:
         SpecError: a file that is needed has faults; all are listed.
     """
-    found = [_found(path) for path in _files_of(device)]
+    found = [_found(path) for path in files_of_device(device)]
     loaded = _loaded(found)
     tables = sorted(loaded, key=lambda one: (one.engine != engine, one.engine))
     assumed = load_kernels(ASSUMED)
@@ -103,7 +103,7 @@ def sms_of(device: str) -> tuple[int, str]:
     Raises:
         SpecError: a file of the device has faults; all are listed.
     """
-    for path in _files_of(device):
+    for path in files_of_device(device):
         table = _table(_found(path))
         if table.n_sms:
             return table.n_sms, f"the table of {table.engine}"
@@ -116,7 +116,7 @@ def list_kernels() -> Iterator[KernelTable]:
         yield _table(_found(path))
 
 
-def _files_of(device: str) -> Iterator[Path]:
+def files_of_device(device: str) -> Iterator[Path]:
     """Files that say that they are of a device; those that ship are named after it.
 
     A file of the user's that cannot be read may be of any device. It is a fault where its name

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.alike import Alike
+from planner.estimates.serving.grouping import Grouping
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.operations import Operation
 from planner.estimates.serving.serving import ServingTimes
@@ -49,7 +49,7 @@ class RecordingClock:
     def quantises(self, number_format: str) -> bool:
         return self.clock.quantises(number_format)
 
-    def seconds(self, operation: Operation, among: Alike | None = None) -> FloatArray:
+    def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
         timing = self.clock.timing(operation, among)
         self.recorded[id(operation)] = (timing.formula, timing.error)
         return timing.seconds

@@ -23,7 +23,7 @@ _APART = (1.0, np.sqrt(2.0) * 1e3, np.sqrt(3.0) * 1e6, np.sqrt(5.0) * 1e9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Alike:
+class Grouping:
     """Groups of deployments.
 
     Args:
@@ -62,7 +62,7 @@ class Alike:
         return known[1]
 
 
-def alike(columns: Sequence[Any]) -> Alike | None:
+def grouping_of(columns: Sequence[Any]) -> Grouping | None:
     """Deployments with equal columns (N,) each, or numbers; None if few are.
 
     Args:
@@ -74,4 +74,4 @@ def alike(columns: Sequence[Any]) -> Alike | None:
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     if len(first) > WORTH * len(group):
         return None
-    return Alike(first=first, group=group)
+    return Grouping(first=first, group=group)

@@ -14,7 +14,7 @@ from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import ANY
 from planner.equations.kernels.families import arguments_of
 from planner.errors import Problem
-from planner.estimates.serving.alike import Alike
+from planner.estimates.serving.grouping import Grouping
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
 from planner.specs.architecture import Architecture
@@ -94,11 +94,11 @@ class KernelClock:
             not in self.table.kernel("gemm", self.kernel_format(number_format)).constants
         )
 
-    def seconds(self, operation: Operation, among: Alike | None = None) -> FloatArray:
+    def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
         """Time of one run of an operation on each deployment [s]."""
         return self.timing(operation, among).seconds
 
-    def timing(self, operation: Operation, among: Alike | None = None) -> Timing:
+    def timing(self, operation: Operation, among: Grouping | None = None) -> Timing:
         """Time of one run, with its source; of deployments that are alike to it, once."""
         one = among.one_of_each(operation) if among and _has_form(operation) else None
         if among is None or one is None:

@@ -22,8 +22,8 @@ from typing import Protocol
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.alike import Alike, alike
 from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.grouping import Grouping, grouping_of
 from planner.estimates.serving.operations import Operation, Part, PassShape
 from planner.estimates.serving.passes import pass_operations
 from planner.specs.architecture import Architecture
@@ -51,7 +51,7 @@ class Clock(Protocol):
         """Whether inputs in a format need kernels of their own that quantise them."""
         ...
 
-    def seconds(self, operation: Operation, among: Alike | None = None) -> FloatArray:
+    def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
         """Time of one run on each deployment [s].
 
         Args:
@@ -115,7 +115,7 @@ def pass_time(
         quantises=clock.quantises(formats.weights),
         whole=work,
     )
-    same = alike((table.n_tensor, halved.n_decoding, halved.n_prompts, halved.prompt_tokens))
+    same = grouping_of((table.n_tensor, halved.n_decoding, halved.n_prompts, halved.prompt_tokens))
     timed = tuple(Timed(operation=o, run_s=_column(clock.seconds(o, same), table)) for o in listed)
     outside = _sum(t.total_s for t in timed if t.operation.layer == OUTSIDE)
     layers = _sum(t.total_s for t in timed if t.operation.layer != OUTSIDE)

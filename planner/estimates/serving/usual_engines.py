@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 
 from planner.errors import SpecError
-from planner.estimates.calibration.kernel_files import ASSUMED, kernel_table
+from planner.estimates.calibration.kernel_files import ASSUMED, files_of_device, kernel_table
 from planner.specs.architecture import Architecture
+from planner.specs.ledger import recording
 from planner.specs.models import ModelSpec
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
 from planner.specs.runtimes import ENGINES
@@ -31,7 +33,15 @@ def engines_of(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[s
 
 def engines_on(cluster: ClusterSpec) -> tuple[str, ...]:
     """The engines whose kernels were measured on the device of a pool that is made of nodes."""
-    return _measured_on(cluster.device.name) if isinstance(cluster.fabric, NodesFabric) else ()
+    if not isinstance(cluster.fabric, NodesFabric):
+        return ()
+    device = cluster.device.name
+    with recording():  # only a look: no figure of an answer rests on it
+        try:
+            paths = list(files_of_device(device))
+        except SpecError:  # every engine that is asked says what ails the file
+            return ENGINES
+        return _measured_on(device, tuple((path, path.stat().st_mtime_ns) for path in paths))
 
 
 def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
@@ -50,8 +60,9 @@ def _unstarted(model: ModelSpec | Architecture) -> str:
     return "" if model.repository else f"no engine starts {model.name}: it names no repository"
 
 
-@cache
-def _measured_on(device: str) -> tuple[str, ...]:
+@lru_cache(maxsize=64)
+def _measured_on(device: str, tables: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
+    """Of the tables as they stand, with the times of their last change."""
     return tuple(name for name in ENGINES if _has_own(device, name))
 
 
@@ -59,6 +70,6 @@ def _has_own(device: str, engine: str) -> bool:
     """Whether a table of the engine's own has measured kernels of the device."""
     try:
         table = kernel_table(device, engine)
-    except SpecError:  # whoever names the engine is told what ails the file
-        return False
+    except SpecError:  # it is to be asked, so that it says what ails the file
+        return True
     return table.version != ASSUMED and bool(table.measured_by)
