@@ -41,7 +41,8 @@ def engines_on(cluster: ClusterSpec) -> tuple[str, ...]:
             paths = list(files_of_device(device))
         except SpecError:  # every engine that is asked says what ails the file
             return ENGINES
-        return _measured_on(device, tuple((path, path.stat().st_mtime_ns) for path in paths))
+        changed = tuple(path.stat().st_mtime_ns for path in paths)
+        return _measured_on(device, tuple(paths), changed)
 
 
 def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
@@ -61,7 +62,9 @@ def _unstarted(model: ModelSpec | Architecture) -> str:
 
 
 @lru_cache(maxsize=64)
-def _measured_on(device: str, tables: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
+def _measured_on(
+    device: str, paths: tuple[Path, ...], changed_ns: tuple[int, ...]
+) -> tuple[str, ...]:
     """Of the tables as they stand, with the times of their last change."""
     return tuple(name for name in ENGINES if _has_own(device, name))
 
