@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from planner.placing.standing import Sharding
 from planner.results.placements import AnyDeployment
 from planner.specs.records import DeviceSpec
+from planner.specs.roles import TOGETHER
 
 
 class Pattern(Protocol):
@@ -76,16 +77,24 @@ P = TypeVar("P", bound=Pattern, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Configuration(Generic[P]):
-    """One way to run a replica, the best of its pattern.
+    """One way to run a replica, the best of its pattern and role.
+
+    Of a pattern there is one that does both phases, one of decode for each format of the cache, and
+    several of prefill: none of those that read more prompts a second has a first token as soon.
 
     Args:
         model: number of the model among those asked for.
         engine: that runs it, or `roofline`.
         pattern: the devices that it needs.
-        output_tokens_per_s: of the replica, never idle.
-        tpot_s: of an output token.
+        output_tokens_per_s: of the replica, never idle; of one that reads prompts, those that
+            are written after the prompts that it reads.
+        tpot_s: of an output token; 0 where it writes none.
         usd_per_hour: rent of its devices.
         source, choice: where it comes from, and which of that it is.
+        role: of `planner.specs.roles`.
+        ttft_s: until a prompt is read, before it is handed over; 0 where none is read.
+        kv_format, handed_bytes: of the cache of one request that is handed over; empty and 0
+            where a replica does both phases.
     """
 
     model: int
@@ -96,6 +105,10 @@ class Configuration(Generic[P]):
     usd_per_hour: float
     source: Source
     choice: Any
+    role: str = TOGETHER
+    ttft_s: float = 0.0
+    kv_format: str = ""
+    handed_bytes: float = 0.0
 
     @property
     def n_devices(self) -> int:

@@ -37,6 +37,7 @@ from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings
@@ -167,12 +168,14 @@ class ServingEngine:
         machines: of each kind of devices that its kernels were measured on, as if all were well.
         requests: what is asked on each of them.
         by_latency: whether the quickest replica is the best, not the one that serves most.
+        roles: that replicas may have.
     """
 
     model: Architecture
     machines: Mapping[Kind, Machines]
     requests: Mapping[Kind, EngineRequest]
     by_latency: bool
+    roles: tuple[str, ...] = (TOGETHER,)
 
     @property
     def tables(self) -> tuple[EngineTables, ...]:

@@ -12,6 +12,7 @@ from planner.placing.fabrics.patterns import NodeConfiguration, Shape
 from planner.placing.tori.slices import Offered, slice_configurations
 from planner.specs.kernels import EngineTables
 from planner.specs.request import Request
+from planner.specs.roles import TOGETHER
 from planner.topology.openings import Openings
 
 
@@ -37,9 +38,11 @@ class Roofline:
 
     Args:
         request: the model and its targets; on nodes its cluster is not looked at.
+        roles: that replicas may have.
     """
 
     request: Request
+    roles: tuple[str, ...] = (TOGETHER,)
 
     @property
     def tables(self) -> tuple[EngineTables, ...]:

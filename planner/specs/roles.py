@@ -1,0 +1,63 @@
+"""What a replica does of a request: all of it, or one phase of it on devices of its own.
+
+A replica that reads prompts hands the KV cache of each over to one that writes the answers. Both
+are of one runtime and hold the cache in one format. Handing over takes the connector's floor, and
+the bytes at the least of what the connector moves between a pair of workers and what the links of
+either worker do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.specs.provenance import Provenance
+
+TOGETHER, PREFILL, DECODE = "together", "prefill", "decode"
+ROLES = (TOGETHER, PREFILL, DECODE)
+
+APART, FREE = "apart", "free"
+ASKED_ROLES = (TOGETHER, APART, FREE)
+"""What may be asked: every replica does both phases, none does, or the program chooses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connector:
+    """What moves a KV cache from one worker to another.
+
+    Args:
+        name: of its file.
+        title: for people.
+        latency_s: that a hand-over takes however little it moves [s].
+        bytes_per_s: that one pair of workers moves at most; infinite where links alone limit it.
+        provenance: of both.
+    """
+
+    name: str
+    title: str
+    latency_s: float
+    bytes_per_s: float
+    provenance: tuple[Provenance, ...] = ()
+
+
+WIRE = Connector(name="wire", title="links alone", latency_s=0.0, bytes_per_s=math.inf)
+"""No connector is faster: what links carry, at once."""
+
+
+def roles_asked(asked: str) -> tuple[str, ...]:
+    """The roles that replicas may have.
+
+    >>> roles_asked("apart")
+    ('prefill', 'decode')
+    """
+    return {TOGETHER: (TOGETHER,), APART: (PREFILL, DECODE)}.get(asked, ROLES)
+
+
+def handover_s(handed_bytes: float, connector: Connector, *wires_bytes_per_s: float) -> float:
+    """Seconds that the KV cache of one request takes from a worker to another.
+
+    Args:
+        handed_bytes: of the cache.
+        wires_bytes_per_s: what all links of either worker carry, one way.
+    """
+    return connector.latency_s + handed_bytes / min(connector.bytes_per_s, *wires_bytes_per_s)
