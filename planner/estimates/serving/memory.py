@@ -9,7 +9,11 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.memory import paged_tokens
-from planner.estimates.serving.deployments import DeploymentTable, cached_numbers_per_device
+from planner.estimates.serving.deployments import (
+    DeploymentTable,
+    cached_numbers_per_device,
+    deployments,
+)
 from planner.estimates.serving.operations import number_bytes
 from planner.estimates.serving.passes import layer_bytes, parameter_bytes
 from planner.estimates.serving.serving import Drafts
@@ -154,6 +158,24 @@ def cache_bytes(
         each = cached_numbers_per_device(mixer, table) * number_bytes(formats.cache)
         total = total + layer.n_layers * held * each
     return total * _fullest(model, table)
+
+
+def handed_bytes(
+    model: Architecture, cache_format: str, *, n_tokens: float, n_block_tokens: int = 1
+) -> float:
+    """The KV cache of one request that is handed over to another replica [bytes].
+
+    Of the whole model, each head and each latent once, however many ranks hold copies of it;
+    whole blocks, the windows that are kept, and states.
+
+    Args:
+        n_tokens: cached; of a prompt that was read, its input.
+        n_block_tokens: of a block of the engine that holds it.
+    """
+    formats = ServedFormats(weights=cache_format, experts=cache_format, cache=cache_format)
+    whole = deployments(formats=formats)
+    held = cache_bytes(model, whole, formats, n_tokens, n_block_tokens)
+    return float((held + state_bytes(model, whole))[0])
 
 
 def state_bytes(model: Architecture, table: DeploymentTable) -> FloatArray:

@@ -9,7 +9,13 @@ import pytest
 
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import drafts_of, rounds_of
-from planner.estimates.serving.memory import cache_bytes, drafter_bytes, holding, state_bytes
+from planner.estimates.serving.memory import (
+    cache_bytes,
+    drafter_bytes,
+    handed_bytes,
+    holding,
+    state_bytes,
+)
 from planner.estimates.serving.passes import parameter_bytes
 from planner.specs.engine_files import load_engine
 from planner.specs.variants import Variant
@@ -42,6 +48,27 @@ def test_a_cache_is_made_of_whole_blocks():
     spec, table = model("qwen3-8b"), deployments(formats=BF16)
     assert cache_bytes(spec, table, BF16, 17, 16)[0] == 32 * 147_456
     assert cache_bytes(spec, table, BF16, 16, 16)[0] == 16 * 147_456
+
+
+@pytest.mark.parametrize(
+    ("name", "cache_format", "each_token"),
+    [
+        ("qwen3-8b", "bf16", 36 * 2 * 8 * 128 * 2),
+        ("qwen3-8b", "fp8", 36 * 2 * 8 * 128),
+        ("deepseek-v3", "bf16", 61 * (512 + 64) * 2),  # a latent and a rotated key
+    ],
+)
+def test_what_is_handed_over_is_every_head_once_in_whole_blocks(name, cache_format, each_token):
+    spec = model(name)
+    assert handed_bytes(spec, cache_format, n_tokens=1000) == 1000 * each_token
+    assert handed_bytes(spec, cache_format, n_tokens=1000, n_block_tokens=64) == 1024 * each_token
+
+
+def test_states_are_handed_over_however_short_a_prompt_is():
+    spec = model(f"{CONFIGS}AI21-Jamba-1.5-Mini_config.json")
+    states = state_bytes(spec, deployments(formats=BF16))[0]
+    short, long = (handed_bytes(spec, "bf16", n_tokens=n) - states for n in (1, 1000))
+    assert long == pytest.approx(1000 * short)
 
 
 def test_heads_fewer_than_devices_are_held_several_times():
