@@ -15,7 +15,7 @@ from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
-    from planner.estimates.serving.serving import Traffic
+    from planner.estimates.serving.traffic import Traffic
     from planner.results.predictions import Prediction
     from planner.runtimes.predicting import Machines, Speculating
     from planner.specs.architecture import Architecture
@@ -264,7 +264,7 @@ def _impossible(
 
 
 def _traffic(numbers: dict[str, float]) -> Traffic:
-    from planner.estimates.serving.serving import Traffic
+    from planner.estimates.serving.traffic import Traffic
 
     return Traffic(
         n_input_tokens=numbers["--input"],

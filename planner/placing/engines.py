@@ -14,18 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, choices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.networks import serving_network
 from planner.placing.configurations import Configuration
+from planner.placing.engine_choosing import wanted_choices
 from planner.placing.fabrics.domains import Domain, largest_piece
-from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern, Shape
+from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import Offered
-from planner.programs.layout import ceiling
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
@@ -65,10 +66,14 @@ class EngineSource:
     def device(self) -> DeviceSpec:
         return self.machines.device
 
-    @property
-    def place_s(self) -> FloatArray:
-        """What a place of each choice takes for a token (J,) [s]."""
-        return self.choices.place_s(float(self.request.workload.n_output_tokens))
+    def handed_bytes(self, cache_format: str) -> float:
+        """Of the cache of one request that was read, in whole blocks of the engine."""
+        return handed_bytes(
+            self.model,
+            cache_format,
+            n_tokens=float(self.request.workload.n_input_tokens),
+            n_block_tokens=self.machines.engine.n_block_tokens,
+        )
 
     def deployment(self, choice: int, n_alike: int) -> EngineDeployment:
         """One choice by its own evaluation; whatever else is placed, it is the same."""
@@ -186,22 +191,24 @@ class ServingEngine:
         )
 
     def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
-        """The best deployment of each shape on a domain; none on devices without kernels.
+        """The best deployments of each shape and role on a domain; none without kernels.
 
         Args:
             beaten: shapes that copies of others outdo, by the layouts' pieces; all are looked at.
         """
         if domain.kind not in self.machines or domain.span == STAGE:
             return
-        source = self._source(domain)
-        for row, shape in _best(source, by_latency=self.by_latency):
-            yield _configuration(source, model, domain, row, shape)
+        for role in self.roles:
+            source = self._source(domain, role)
+            targets = source.request.targets
+            for row in wanted_choices(source.choices, targets, by_latency=self.by_latency):
+                yield _configuration(source, model, domain, row)
 
     def on_torus(self, model: int, openings: Openings) -> Offered:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 
-    def _source(self, domain: Domain) -> EngineSource:
+    def _source(self, domain: Domain, role: str) -> EngineSource:
         cluster = domain.cluster
         machines = replace(
             self.machines[domain.kind],
@@ -213,7 +220,7 @@ class ServingEngine:
         request = replace(request, cluster=pool)
         cuts = degrees(self.model, request)
         cuts = cuts.take(_lying(cuts, domain))
-        found = choices(self.model, clock_of(machines), request, cuts=cuts)
+        found = choices(self.model, clock_of(machines), request, cuts=cuts, role=role)
         return EngineSource(model=self.model, machines=machines, request=request, choices=found)
 
 
@@ -229,35 +236,10 @@ def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
     return np.asarray(fits & (n_devices > s))
 
 
-def _best(source: EngineSource, *, by_latency: bool) -> Iterator[tuple[int, Shape]]:
-    """The best choice of each shape that keeps the targets."""
-    found, targets, table = source.choices, source.request.targets, source.choices.table
-    in_flight = table.batch * table.n_data
-    rate, tpot = in_flight / source.place_s, found.tpot_high_s
-    kept = np.ones(len(found), dtype=np.bool_)
-    for values, most in ((tpot, targets.tpot_s), (found.ttft_high_s, targets.ttft_s)):
-        if most is not None:
-            kept &= values <= ceiling(most)
-    if targets.min_batch is not None:
-        kept &= in_flight >= targets.min_batch
-    rows: IntArray = np.flatnonzero(kept)
-    if not len(rows):
-        return
-    order = (found.ttft_high_s, tpot, -rate) if not by_latency else (-rate, tpot)
-    rows = rows[np.lexsort([values[rows] for values in order])]
-    shapes = np.stack([table.n_tensor, table.n_data, table.n_stages], axis=1)[rows]
-    _, first = np.unique(shapes, axis=0, return_index=True)
-    for k in first.tolist():
-        t, d, p = shapes[k].tolist()
-        yield int(rows[k]), (t, d, p)
-
-
-def _configuration(
-    source: EngineSource, model: int, domain: Domain, row: int, shape: Shape
-) -> NodeConfiguration:
-    (t, d, p), s = shape, domain.per_node
-    whole, rest = divmod(t * d * p, s)
+def _configuration(source: EngineSource, model: int, domain: Domain, row: int) -> NodeConfiguration:
     found, table = source.choices, source.choices.table
+    t, d, p = (int(n[row]) for n in (table.n_tensor, table.n_data, table.n_stages))
+    whole, rest = divmod(t * d * p, domain.per_node)
     pattern = NodePattern(
         kind=domain.kind,
         span=domain.span,
@@ -265,16 +247,21 @@ def _configuration(
         n_inside=t,
         n_across=d,
         n_stages=p,
-        pieces=(*[s] * whole, *([rest] if rest else [])),
+        pieces=(*[domain.per_node] * whole, *([rest] if rest else [])),
     )
-    in_flight = float(table.batch[row] * table.n_data[row])
+    in_flight, is_apart = float(table.batch[row] * table.n_data[row]), found.role != TOGETHER
+    cache = table.formats[int(table.format_index[row])].cache if is_apart else ""
     return Configuration(
         model=model,
         pattern=pattern,
         engine=source.request.engine,
-        output_tokens_per_s=in_flight / float(source.place_s[row]),
+        output_tokens_per_s=in_flight / float(found.place_s[row]),
         tpot_s=float(found.tpot_high_s[row]),
         usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
         source=source,
         choice=row,
+        role=found.role,
+        ttft_s=float(found.ttft_high_s[row]) if is_apart else 0.0,
+        kv_format=cache,
+        handed_bytes=source.handed_bytes(cache) if is_apart else 0.0,
     )

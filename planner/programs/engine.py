@@ -132,7 +132,7 @@ def _facts(
     table, pool = choices.table, request.cluster
     n_devices = table.n_devices[first]
     in_flight = (table.batch * table.n_data).astype(float)
-    each_s = choices.place_s(float(request.workload.n_output_tokens))
+    each_s = choices.place_s
     rooms = n_node_places(pool.n_devices, pool.n_devices_per_node, n_devices)
     return timed_facts(
         Fleet.asked(request.targets, without),

@@ -16,7 +16,9 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times, stay_s
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.times import stay_s
+from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.results.predictions import Load
 
 

@@ -16,14 +16,9 @@ from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
 from planner.estimates.serving.refusals import chunk_problems, refusals, size_problems
 from planner.estimates.serving.rivals import slow_kernels
-from planner.estimates.serving.serving import (
-    Drafts,
-    Serving,
-    ServingTimes,
-    Traffic,
-    serving_times,
-    stay_s,
-)
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.times import ServingTimes, stay_s
+from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.report.launch.telling import launched
 from planner.results.predictions import (
     BalanceLine,

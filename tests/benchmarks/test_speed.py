@@ -13,7 +13,7 @@ import pytest
 from planner.estimates.candidates import candidate_table, machine_of
 from planner.estimates.phases import format_pairs, passes
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.estimates.steps import step_times
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence

@@ -16,7 +16,7 @@ from planner.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, is_valid
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import clock_of, machines_of

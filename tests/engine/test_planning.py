@@ -18,7 +18,8 @@ from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.serving import Serving, Traffic, serving_times
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of

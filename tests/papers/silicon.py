@@ -32,7 +32,8 @@ from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.serving import Serving, Traffic, serving_times
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec

@@ -20,7 +20,7 @@ import pytest
 from planner.cli import main
 from planner.errors import NoPlanError
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.placing.planning import place
 from planner.planning.plans import plan
 from planner.results.deployments import Deployment

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.report.prediction import prediction_text
 from planner.results.predictions import Load, Prediction
 from planner.runtimes.predicting import predict

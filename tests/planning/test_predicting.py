@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.report.prediction import prediction_text
 from planner.report.roofline import roofline_page
 from planner.runtimes.predicting import Speculating, drafts_for, impossible, predict

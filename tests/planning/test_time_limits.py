@@ -14,7 +14,7 @@ import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates import candidates
-from planner.estimates.serving import choices
+from planner.estimates.serving import grids
 from planner.placing.asking import Serve
 from planner.placing.planning import place
 from planner.placing.staging.asking import cut_stages
@@ -188,7 +188,7 @@ def audited(n_looks):
 
 
 def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
-    monkeypatch.setattr(choices, "ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(grids, "ROWS_AT_ONCE", 8)
     asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
     small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
     whole = plan(*asked, "vllm", **small, options=limited(ENOUGH))
@@ -205,7 +205,7 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
 
 def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatch):
     """One device does not hold the model; those that do were not timed."""
-    monkeypatch.setattr(choices, "ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(grids, "ROWS_AT_ONCE", 8)
     asked = load_architecture("llama-3.1-70b"), cluster("h100-nvl8-x1")
     small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
     with pytest.raises(OutOfTimeError):

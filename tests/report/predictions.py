@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Machines, predict
 from planner.specs.engine_files import load_engine

@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments, is_valid
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.report.launch import launch_of
 from planner.report.launch.nodes import n_nodes_of
 from planner.report.launch.text import launch_text

@@ -113,7 +113,7 @@ def test_a_cut_into_stages_is_refused():
 
 def test_a_prediction_is_refused():
     from planner.estimates.serving.deployments import deployments
-    from planner.estimates.serving.serving import Traffic
+    from planner.estimates.serving.traffic import Traffic
     from tests.report.predictions import FP8, machines
 
     found = impossible(

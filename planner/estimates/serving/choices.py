@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -16,22 +16,17 @@ from planner.estimates.serving.deployments import (
 )
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
+from planner.estimates.serving.grids import blocks, joined
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
-from planner.estimates.serving.serving import (
-    Drafts,
-    Serving,
-    Traffic,
-    has_room,
-    serving_times,
-    stay_s,
-)
+from planner.estimates.serving.reading import has_room
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.times import place_s
+from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
-from planner.specs.engine_request import OVERLAPS, EngineRequest
-
-ROWS_AT_ONCE = 1 << 15
-"""Rows timed at once: arrays of a pass then fit a processor's cache; found by trying."""
+from planner.specs.engine_request import EngineRequest
+from planner.specs.roles import PREFILL, TOGETHER
 
 WHOLE_GROUPS = frozenset({"vllm"})
 """Engines that deal experts over all devices of a stage or over none: vLLM has
@@ -47,12 +42,15 @@ class EngineChoices:
         tpot_s, ttft_s: as predicted.
         tpot_error, ttft_error: relative standard deviations.
         tpot_high_s, ttft_high_s: what is planned against, by the confidence asked for.
+        place_s: what a place takes for a token that is written, its part of the prompt too, as
+            planned.
         fixed_bytes: weights and workspace of the fullest device.
         moving_bytes: activations and caches beside them, with the whole batch; the drafter.
         n_drafted: tokens drafted at once; 0 without drafts.
         model_index: which of the request's models each serves.
         limit_bytes: what the engine may take of a device.
         n_considered: deployments that break no rule of the engine, whether they fit or not.
+        role: what they do of a request.
         is_cut: whether time ended before all of them were timed.
     """
 
@@ -63,20 +61,18 @@ class EngineChoices:
     ttft_error: FloatArray
     tpot_high_s: FloatArray
     ttft_high_s: FloatArray
+    place_s: FloatArray
     fixed_bytes: FloatArray
     moving_bytes: FloatArray
     n_drafted: IntArray
     model_index: IntArray
     limit_bytes: float
     n_considered: int
+    role: str = TOGETHER
     is_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.table)
-
-    def place_s(self, n_output_tokens: float) -> FloatArray:
-        """What a place takes for a token, its part of the prompt too, as planned (J,) [s]."""
-        return stay_s(self.ttft_high_s, self.tpot_high_s, n_output_tokens) / n_output_tokens
 
     def within(self, memory_scale: float) -> EngineChoices:
         """Those that fit so many times what the engine may take of a device."""
@@ -91,16 +87,17 @@ class EngineChoices:
         return replace(self, table=self.table.take(fits), **arrays)
 
 
-_OF_ALL = ("table", "limit_bytes", "n_considered", "is_cut")
+_OF_ALL = ("table", "limit_bytes", "n_considered", "role", "is_cut")
 """Fields of choices that are not one number each."""
 
 
-def traffic_of(request: EngineRequest) -> Traffic:
-    """The requests that come, at random times."""
+def traffic_of(request: EngineRequest, role: str = TOGETHER) -> Traffic:
+    """The requests that come, at random times, to deployments of one role."""
     return Traffic(
         n_input_tokens=float(request.workload.n_input_tokens),
         n_output_tokens=float(request.workload.n_output_tokens),
         hit_fraction=request.hit_fraction,
+        role=role,
     )
 
 
@@ -166,6 +163,7 @@ def choices(
     *,
     memory_scale: float = 1.0,
     cuts: DeploymentTable | None = None,
+    role: str = TOGETHER,
 ) -> EngineChoices:
     """Time all deployments of one of the request's models whose batch fits.
 
@@ -173,54 +171,48 @@ def choices(
         clock: kernels of the pool's devices under the engine.
         cuts: ways to cut the model to choose from; all of `degrees` if left out.
         memory_scale: factor on what the engine may take of a device; those beyond are left out.
+        role: what they do of a request.
     """
     names = [one.name for one in request.models]
     which = names.index(model.name)
     cuts = degrees(model, request) if cuts is None else cuts
-    ways = _drafts(model, request)
+    traffic, ways = traffic_of(request, role), _drafts(model, request, role)
     parts: list[tuple[DeploymentTable, tuple[FloatArray, ...]]] = []
     n_considered, is_cut = 0, False
-    for block in _blocks(cuts, _formats_of(request, which), request):
+    for block in blocks(cuts, _formats_of(request, which), request, traffic):
         is_cut = bool(parts) and is_over()
         if is_cut:
             break
         for way in ways:
-            some = block.take(has_room(clock.engine, block, way))
+            some = block.take(has_room(clock.engine, block, way, role))
             n_considered += len(some)
-            parts.append(_timed(model, clock, request, some, memory_scale, way))
+            parts.append(_timed(model, clock, traffic, some, memory_scale, way))
     if not parts:
-        parts = [_timed(model, clock, request, cuts, memory_scale, None)]
+        parts = [_timed(model, clock, traffic, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
-    tpot, ttft, tpot_error, ttft_error, fixed, moving, n_drafted = columns
+    tpot, ttft, prompt, tpot_error, ttft_error, fixed, moving, n_drafted = columns
     beyond = sigmas(request.confidence)
+    slower, later = 1.0 + beyond * tpot_error, 1.0 + beyond * ttft_error
+    tpot_high, ttft_high = tpot * slower, ttft * later
+    stay = place_s(traffic, ttft_s=ttft_high, tpot_s=tpot_high, prompt_s=prompt * later)
     return EngineChoices(
-        table=_joined([p[0] for p in parts]),
+        table=joined([p[0] for p in parts]),
         tpot_s=tpot,
         ttft_s=ttft,
         tpot_error=tpot_error,
         ttft_error=ttft_error,
-        tpot_high_s=tpot * (1.0 + beyond * tpot_error),
-        ttft_high_s=ttft * (1.0 + beyond * ttft_error),
+        tpot_high_s=tpot_high,
+        ttft_high_s=ttft_high,
+        place_s=stay / traffic.n_output_tokens,
         fixed_bytes=fixed,
         moving_bytes=moving,
         n_drafted=n_drafted.astype(np.int64),
         model_index=np.full(len(tpot), which),
         limit_bytes=clock.device.hbm_bytes * clock.engine.memory_fraction,
         n_considered=n_considered,
+        role=role,
         is_cut=is_cut,
     )
-
-
-def _blocks(
-    cuts: DeploymentTable, formats: Sequence[int], request: EngineRequest
-) -> Iterator[DeploymentTable]:
-    """Every cut in every format with every batch, some cuts at a time."""
-    n_choices = max(1, len(request.batches) * len(request.chunks) * len(request.overlaps))
-    at_once = max(1, ROWS_AT_ONCE // n_choices)
-    for index in formats:
-        for first in range(0, len(cuts), at_once):
-            some = cuts.take(np.arange(first, min(first + at_once, len(cuts))))
-            yield _with_batches(some, index, request)
 
 
 def choices_of(
@@ -240,9 +232,10 @@ def choices_of(
         if field.name not in _OF_ALL
     }
     return EngineChoices(
-        table=_joined([each.table for each in found]),
+        table=joined([each.table for each in found]),
         limit_bytes=found[0].limit_bytes,
         n_considered=sum(each.n_considered for each in found),
+        role=found[0].role,
         is_cut=any(each.is_cut for each in found),
         **arrays,
     )
@@ -254,53 +247,28 @@ def _formats_of(request: EngineRequest, which: int) -> list[int]:
     return [i for i, one in enumerate(request.formats) if not known or one.weights in known]
 
 
-def _drafts(model: Architecture, request: EngineRequest) -> list[Drafts | None]:
+def _drafts(model: Architecture, request: EngineRequest, role: str) -> list[Drafts | None]:
     """Ways to decode: without drafts, and with each number of them, if the model can be drafted."""
     asked = request.drafting
-    if asked is None or not has_drafter(model, asked.kind):
+    if asked is None or role == PREFILL or not has_drafter(model, asked.kind):
         return [rounds_of(model, None, 0, 0.0)]
     rounds = (drafts_of(model, asked.kind, n, asked.acceptance) for n in asked.lookaheads)
     return [None, *rounds]
 
 
-def _with_batches(cuts: DeploymentTable, index: int, request: EngineRequest) -> DeploymentTable:
-    """Every cut with every batch and chunk."""
-    batch, chunk = (
-        axis.ravel() for axis in np.meshgrid(request.batches, request.chunks, indexing="ij")
-    )
-    row = np.repeat(np.arange(len(cuts)), len(batch))
-    plain = deployments(
-        formats=request.formats,
-        n_tensor=cuts.n_tensor[row],
-        n_data=cuts.n_data[row],
-        n_stages=cuts.n_stages[row],
-        n_expert_parallel=cuts.n_expert_parallel[row],
-        batch=np.tile(batch, len(cuts)),
-        chunk_tokens=np.tile(chunk, len(cuts)),
-        format_index=np.full(len(row), index),
-    )
-    kinds = []
-    if OVERLAPS[0] in request.overlaps:
-        kinds.append(plain)
-    if OVERLAPS[1] in request.overlaps:  # where there are messages to hide, and two batches
-        able = plain.take(plain.exchanges & (plain.batch >= 2))
-        kinds.append(replace(able, overlaps=np.ones(len(able), dtype=np.bool_)))
-    return kinds[0] if len(kinds) == 1 else _joined(kinds)
-
-
 def _timed(
     model: Architecture,
     clock: KernelClock,
-    request: EngineRequest,
+    traffic: Traffic,
     table: DeploymentTable,
     memory_scale: float,
     drafts: Drafts | None,
 ) -> tuple[DeploymentTable, tuple[FloatArray, ...]]:
-    """Rows that fit, with TPOT, TTFT, their errors, bytes, and tokens drafted.
+    """Rows that fit, with TPOT, TTFT, time of a prompt, errors, bytes, and tokens drafted.
 
     All have the same formats, and draft alike.
     """
-    traffic, engine = traffic_of(request), clock.engine
+    engine = clock.engine
     formats = table.formats[int(table.format_index[0]) if len(table) else 0]
 
     def held(rows: DeploymentTable) -> Holding:
@@ -318,19 +286,10 @@ def _timed(
     table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
     n_drafted = np.full(len(table), drafts.n_drafted if drafts and drafts.n_passes else 0)
     if not len(table):
-        return table, (*(np.zeros(0) for _ in range(4)), fixed, moving, n_drafted)
+        return table, (*(np.zeros(0) for _ in range(5)), fixed, moving, n_drafted)
     recording = RecordingClock(clock=clock)
     serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
     times = serving_times(serving, table, traffic, drafts=drafts)
     errors = serving_errors(times, recording, engine, yields=drafts.yields if drafts else 1.0)
-    return table, (times.tpot_s, times.ttft_s, *errors, fixed, moving, n_drafted)
-
-
-def _joined(tables: list[DeploymentTable]) -> DeploymentTable:
-    """Tables with the same list of formats, one after the other."""
-    columns = {
-        name: np.concatenate([getattr(table, name) for table in tables])
-        for name in DeploymentTable.__slots__
-        if name != "formats"
-    }
-    return DeploymentTable(**columns, formats=tables[0].formats)
+    first = (times.tpot_s, times.ttft_s, times.prompt_s)
+    return table, (*first, *errors, fixed, moving, n_drafted)

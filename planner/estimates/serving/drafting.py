@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.equations.speculation import expected_tokens
-from planner.estimates.serving.serving import Drafts
+from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 
 KINDS = ("mtp", "eagle", "medusa")

@@ -16,8 +16,8 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.serving.grouping import Grouping
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.operations import Operation
-from planner.estimates.serving.serving import ServingTimes
 from planner.estimates.serving.steps import OUTSIDE, PassTime
+from planner.estimates.serving.times import ServingTimes
 from planner.specs.kernels import EngineSpec
 
 SIGMAS_OF_A_MEDIAN = 1.4826
@@ -65,8 +65,10 @@ def sigmas(confidence: float) -> float:
 
 
 def pass_error(timed: PassTime, clock: RecordingClock, host_s: float) -> FloatArray:
-    """Relative standard deviation of a pass, host included (N,)."""
+    """Relative standard deviation of a pass, host included (N,); 0 where there is no such pass."""
     shape = timed.n_microbatches.shape
+    if not timed.operations:
+        return np.zeros(shape)
     families: dict[str, FloatArray] = {"host": np.full(shape, host_s * HOST_ERROR)}
     total: FloatArray = np.full(shape, host_s)
     for one in timed.operations:
@@ -82,7 +84,7 @@ def pass_error(timed: PassTime, clock: RecordingClock, host_s: float) -> FloatAr
 def serving_errors(
     times: ServingTimes, clock: RecordingClock, engine: EngineSpec, *, yields: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Relative standard deviations of TPOT and of TTFT (N,).
+    """Relative standard deviations of TPOT and of TTFT (N,); 0 of times that are not.
 
     Args:
         yields: tokens that a decode pass gives, more than one with drafts.
@@ -90,5 +92,6 @@ def serving_errors(
     decode = pass_error(times.decode, clock, engine.decode_host_s)
     prefill = pass_error(times.prefill, clock, engine.prefill_host_s)
     passed = times.itl_s / yields
-    tpot = np.hypot(decode * passed, prefill * (times.tpot_s - passed)) / times.tpot_s
-    return np.asarray(tpot), prefill
+    off = np.hypot(decode * passed, prefill * (times.tpot_s - passed))
+    writes = times.tpot_s > 0.0
+    return np.divide(off, times.tpot_s, out=np.zeros_like(off), where=writes), prefill

@@ -16,7 +16,7 @@ from planner.estimates.serving.deployments import (
 )
 from planner.estimates.serving.operations import number_bytes
 from planner.estimates.serving.passes import layer_bytes, parameter_bytes
-from planner.estimates.serving.serving import Drafts
+from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, Recurrence

@@ -15,7 +15,7 @@ from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.refusals import DEGREES
-from planner.estimates.serving.serving import Drafts, Traffic
+from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 

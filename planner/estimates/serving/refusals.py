@@ -19,7 +19,8 @@ from planner.estimates.serving.deployments import (
     faults,
     has_experts,
 )
-from planner.estimates.serving.serving import Drafts, Traffic, has_room
+from planner.estimates.serving.reading import has_room
+from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 

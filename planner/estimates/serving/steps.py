@@ -91,6 +91,12 @@ class PassTime:
     n_microbatches: FloatArray
 
 
+def no_pass(table: DeploymentTable) -> PassTime:
+    """Of deployments that run no such pass."""
+    nothing = np.zeros(len(table))
+    return PassTime(total_s=nothing, hidden_s=nothing, operations=(), n_microbatches=nothing)
+
+
 def pass_time(
     model: Architecture,
     table: DeploymentTable,

@@ -9,7 +9,9 @@ from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.serving import Serving, ServingTimes, Traffic, serving_times
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.times import ServingTimes
+from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.engine_files import load_engine
 from planner.specs.reading import load_architecture, load_cluster

@@ -11,7 +11,7 @@ import pytest
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.overflow import Account, overflows
 from planner.estimates.serving.refusals import DEGREES, completed, refusals
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 
 CHAT = Traffic(n_input_tokens=2048, n_output_tokens=64)

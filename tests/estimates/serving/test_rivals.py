@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import predict
 from planner.specs.ledger import recording
 from planner.specs.reading import load_architecture

@@ -12,8 +12,9 @@ from planner.estimates.serving.deployments import deployments, faults, is_valid
 from planner.estimates.serving.drafting import drafter_of, drafts_of
 from planner.estimates.serving.memory import drafter_bytes
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.serving import Drafts, Serving, Traffic, serving_times
+from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.steps import pass_time
+from planner.estimates.serving.traffic import Drafts, Traffic
 from tests.estimates.serving.situations import BF16, FP8, clock, model, served
 
 CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)

@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments, is_valid
-from planner.estimates.serving.serving import Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture, load_cluster

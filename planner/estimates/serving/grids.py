@@ -1,0 +1,110 @@
+"""Batches and chunks that each cut of a model is offered with, by what it does of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import DeploymentTable, deployments
+from planner.estimates.serving.reading import parts_of
+from planner.estimates.serving.traffic import Traffic
+from planner.specs.engine_request import OVERLAPS, EngineRequest
+from planner.specs.roles import DECODE, PREFILL
+
+ROWS_AT_ONCE = 1 << 15
+"""Rows timed at once: arrays of a pass then fit a processor's cache; found by trying."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Batches and chunks, (G,) each.
+
+    Args:
+        batch: of an attention rank; where it is `by_stage`, of each stage, and 0 for one request
+            in all of them.
+    """
+
+    batch: FloatArray
+    chunk_tokens: FloatArray
+    by_stage: bool = False
+
+
+def grid_of(request: EngineRequest, traffic: Traffic) -> Grid:
+    """What is offered: of one phase no more than makes a difference.
+
+    Where no prompt is read the chunk is room for buffers alone, so that the least will do. Prompts
+    share a pass as far as it has room for them, whatever batches are offered for decode: one,
+    twice as many each time, and all that share one.
+    """
+    if traffic.role == PREFILL:
+        return _of_prompts(request, traffic)
+    chunks = (min(request.chunks),) if traffic.role == DECODE else request.chunks
+    batch, chunk = (axis.ravel() for axis in np.meshgrid(request.batches, chunks, indexing="ij"))
+    return Grid(batch=batch, chunk_tokens=chunk)
+
+
+def _of_prompts(request: EngineRequest, traffic: Traffic) -> Grid:
+    batch: list[float] = []
+    chunk: list[float] = []
+    for n_tokens in request.chunks:
+        most = int(parts_of(np.array([float(n_tokens)]), traffic).most_prompts[0])
+        shared = sorted({0, most, *(1 << k for k in range(most.bit_length()))})
+        batch += shared
+        chunk += [n_tokens] * len(shared)
+    return Grid(batch=np.array(batch), chunk_tokens=np.array(chunk), by_stage=True)
+
+
+def blocks(
+    cuts: DeploymentTable, formats: Sequence[int], request: EngineRequest, traffic: Traffic
+) -> Iterator[DeploymentTable]:
+    """Every cut in every format with all that is offered, some cuts at a time."""
+    grid = grid_of(request, traffic)
+    n_choices = max(1, len(grid.batch) * len(request.overlaps))
+    at_once = max(1, ROWS_AT_ONCE // n_choices)
+    for index in formats:
+        for first in range(0, len(cuts), at_once):
+            some = cuts.take(np.arange(first, min(first + at_once, len(cuts))))
+            yield _with_batches(some, index, request, grid)
+
+
+def _with_batches(
+    cuts: DeploymentTable, index: int, request: EngineRequest, grid: Grid
+) -> DeploymentTable:
+    """Every cut with every batch and chunk."""
+    row = np.repeat(np.arange(len(cuts)), len(grid.batch))
+    batch = np.tile(grid.batch, len(cuts))
+    chunk = np.tile(grid.chunk_tokens, len(cuts))
+    if grid.by_stage:
+        is_new = (batch > 0) | (cuts.n_stages[row] > 1)  # one in all stages is one in each of one
+        row, batch, chunk = row[is_new], batch[is_new], chunk[is_new]
+        batch = np.maximum(1.0, batch * cuts.n_stages[row])
+    plain = deployments(
+        formats=request.formats,
+        n_tensor=cuts.n_tensor[row],
+        n_data=cuts.n_data[row],
+        n_stages=cuts.n_stages[row],
+        n_expert_parallel=cuts.n_expert_parallel[row],
+        batch=batch,
+        chunk_tokens=chunk,
+        format_index=np.full(len(row), index),
+    )
+    kinds = []
+    if OVERLAPS[0] in request.overlaps:
+        kinds.append(plain)
+    if OVERLAPS[1] in request.overlaps:  # where there are messages to hide, and two batches
+        able = plain.take(plain.exchanges & (plain.batch >= 2))
+        kinds.append(replace(able, overlaps=np.ones(len(able), dtype=np.bool_)))
+    return kinds[0] if len(kinds) == 1 else joined(kinds)
+
+
+def joined(tables: Sequence[DeploymentTable]) -> DeploymentTable:
+    """Tables with the same list of formats, one after the other."""
+    columns = {
+        name: np.concatenate([getattr(table, name) for table in tables])
+        for name in DeploymentTable.__slots__
+        if name != "formats"
+    }
+    return DeploymentTable(**columns, formats=tables[0].formats)

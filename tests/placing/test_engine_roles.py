@@ -1,0 +1,158 @@
+"""Configurations of an engine by role: what a placement may want, against all that there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from planner.placing.asking import placement_request
+from planner.placing.fabrics.site import configurations_of
+from planner.placing.planning import asked_of
+from planner.specs.placement_request import Serve
+from planner.specs.pools import load_site
+from planner.specs.reading import load_architecture
+from planner.specs.records import Workload
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
+
+CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)
+TARGETS = Targets(tpot_s=0.02, ttft_s=0.5, min_batch=3)
+
+
+@cache
+def _offered(
+    engine="vllm", model="qwen3-8b", targets=TARGETS, workload=CHAT, objective="throughput"
+):
+    """All configurations of every role on one server of eight H100."""
+    request = placement_request(
+        load_site("h100-nvl8-x1"),
+        Serve(model=load_architecture(model), replicas=1, kv_formats=("bf16", "fp8")),
+        engine=engine,
+        workload=workload,
+        targets=targets,
+        state=None,
+        objective=objective,
+        limits=None,
+        batches=(1, 3, 8, 64, 200),
+        most_devices=4,
+        options=SolverOptions(),
+    )
+    asked = asked_of(request, None)
+    ((runtime,),) = asked.runtimes
+    (kind,) = asked.site.clusters
+    timed = replace(runtime, roles=ROLES)
+    return list(configurations_of(timed, 0, kind, asked.site.ground, several=False))
+
+
+def _of(role, **asked):
+    found = [one for one in _offered(**asked) if one.role == role]
+    assert found
+    return found
+
+
+def _rows(source, targets, is_kept):
+    """Every choice of a source as plain numbers: shape and format, rate, times."""
+    choices, table = source.choices, source.choices.table
+    for row in range(len(choices)):
+        rate = table.batch[row] * table.n_data[row] / choices.place_s[row]
+        tpot, ttft = choices.tpot_high_s[row], choices.ttft_high_s[row]
+        if is_kept(targets, float(table.batch[row] * table.n_data[row]), tpot, ttft):
+            shape = (int(table.n_tensor[row]), int(table.n_data[row]), int(table.n_stages[row]))
+            cache_format = table.formats[int(table.format_index[row])].cache
+            yield (shape, cache_format), float(rate), float(tpot), float(ttft)
+
+
+def _by_source(found):
+    sources = {}
+    for one in found:
+        sources.setdefault(id(one.source), (one.source, []))[1].append(one)
+    return sources.values()
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_of_decode_there_is_the_best_of_each_shape_and_format(engine):
+    found = _of(DECODE, engine=engine)
+
+    def is_kept(targets, in_flight, tpot, _):
+        return tpot <= targets.tpot_s and in_flight >= targets.min_batch
+
+    for source, ones in _by_source(found):
+        best = {}
+        for key, rate, *_ in _rows(source, TARGETS, is_kept):
+            best[key] = max(best.get(key, 0.0), rate)
+        said = {(one.pattern.shape, one.kv_format): one.output_tokens_per_s for one in ones}
+        assert len(said) == len(ones)
+        assert said == pytest.approx(best)
+        assert {fmt for _, fmt in said} == {"bf16", "fp8"}
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize(
+    "workload", [CHAT, Workload(n_input_tokens=200, n_output_tokens=50)], ids=["long", "short"]
+)
+def test_of_prefill_there_is_all_that_nothing_else_beats_in_both(engine, workload):
+    found = _of(PREFILL, engine=engine, workload=workload)
+    n_several = 0
+    for source, ones in _by_source(found):
+        rows = list(_rows(source, TARGETS, lambda targets, _, tpot, ttft: ttft <= targets.ttft_s))
+        points = {(key, ttft, rate) for key, rate, _, ttft in rows}
+        best = {
+            (key, ttft, rate)
+            for key, ttft, rate in points
+            if not any(
+                other == key and (t < ttft or r > rate) and t <= ttft and r >= rate
+                for other, t, r in points
+            )
+        }
+        said = {
+            ((one.pattern.shape, one.kv_format), one.ttft_s, one.output_tokens_per_s)
+            for one in ones
+        }
+        assert len(said) == len(ones)
+        assert said == best
+        n_several += len(best) > len({key for key, *_ in best})
+    assert n_several or workload is CHAT  # short prompts share passes: sooner, or more of them
+
+
+def test_a_cache_to_hand_over_is_that_of_the_input_in_whole_blocks_whoever_holds_it():
+    """36 layers × 2 × 8 heads × 128 numbers, of 94 blocks of 16 tokens."""
+    for one in _offered():
+        each = {"bf16": 2, "fp8": 1, "": 0}[one.kv_format]
+        assert one.handed_bytes == 1504 * 36 * 2 * 8 * 128 * each
+        assert (one.kv_format == "") == (one.role == TOGETHER)
+
+
+def test_each_role_keeps_the_targets_of_what_it_does():
+    for one in _of(DECODE):
+        assert (one.ttft_s, one.tpot_s <= TARGETS.tpot_s) == (0, True)
+    for one in _of(PREFILL):
+        assert (one.tpot_s, 0 < one.ttft_s <= TARGETS.ttft_s) == (0, True)
+    slow = replace(TARGETS, ttft_s=0.04)  # the engine's constants alone take as long
+    assert {one.role for one in _offered(targets=slow)} == {DECODE}
+    assert PREFILL in {one.role for one in _offered(targets=replace(TARGETS, tpot_s=0.001))}
+
+
+def test_both_roles_apart_serve_more_on_a_shape_than_together():
+    """Targets that hold prompts back hold decodes back only where these are beside them."""
+    most = {}
+    for one in _offered():
+        key = one.role, one.pattern.shape
+        most[key] = max(most.get(key, 0.0), one.output_tokens_per_s)
+    shapes = [shape for role, shape in most if role == TOGETHER]
+    assert len(shapes) > 5
+    for shape in shapes:
+        assert most[TOGETHER, shape] <= min(most[PREFILL, shape], most[DECODE, shape])
+
+
+def test_the_quickest_decodes_are_taken_where_that_is_asked():
+    rate, pace = _of(DECODE), _of(DECODE, objective="latency")
+    quick = {(one.pattern, one.kv_format): one.tpot_s for one in pace}
+    assert all(quick[one.pattern, one.kv_format] <= one.tpot_s for one in rate)
+    assert any(quick[one.pattern, one.kv_format] < one.tpot_s for one in rate)
+
+
+def test_reading_prompts_takes_few_candidates():
+    n_of = {role: sum(s.n_candidates for s, _ in _by_source(_of(role))) for role in ROLES}
+    assert n_of[PREFILL] <= n_of[TOGETHER]
