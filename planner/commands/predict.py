@@ -42,8 +42,11 @@ def predict(
     _check_files(written, found)
     rate = _rate(written, found)
     table = _table(written, model, machines, numbers, found)
+    traffic = _traffic(written, numbers)
     if not {problem.where for problem in found.problems} & numbers.keys():  # all of them are read
-        found.problems += _impossible(model, machines, table, numbers, speculating)
+        found.problems += _impossible(
+            model, machines, table, traffic, numbers["--shared"], speculating
+        )
     found.check()
     assert model is not None
     assert machines is not None
@@ -52,7 +55,7 @@ def predict(
         model,
         machines,
         table,
-        _traffic(numbers),
+        traffic,
         speculating=speculating,
         n_shared_tokens=numbers["--shared"],
         requests_per_s=rate,
@@ -245,7 +248,8 @@ def _impossible(
     model: Architecture | None,
     machines: Machines | None,
     table: DeploymentTable | None,
-    numbers: dict[str, float],
+    traffic: Traffic,
+    n_shared_tokens: float,
     speculating: Speculating | None,
 ) -> list[Problem]:
     """What cannot be about a deployment whose options can be read."""
@@ -257,19 +261,20 @@ def _impossible(
         model,
         machines,
         table,
-        _traffic(numbers),
+        traffic,
         drafts=drafts_for(model, speculating),
-        n_shared_tokens=numbers["--shared"],
+        n_shared_tokens=n_shared_tokens,
     )
 
 
-def _traffic(numbers: dict[str, float]) -> Traffic:
+def _traffic(written: WrittenPrediction, numbers: dict[str, float]) -> Traffic:
     from planner.estimates.serving.traffic import Traffic
 
     return Traffic(
         n_input_tokens=numbers["--input"],
         n_output_tokens=numbers["--output"],
         hit_fraction=numbers["--hit-rate"],
+        role=written.role,
     )
 
 

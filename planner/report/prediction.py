@@ -12,6 +12,7 @@ from planner.report.lines import bar, columns, labelled, percent, section, wrapp
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results.predictions import Interval, Load, OperationLine, PassLine, Prediction
+from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.units import show
 
 _BAR = 16
@@ -31,12 +32,10 @@ def prediction_text(prediction: Prediction, width: int, *, explains: bool = Fals
         "\n".join([*wrapped(prediction_line(prediction), width), *times_lines(prediction, width)]),
         section("for users", _user_lines(prediction, width)),
         *_load_sections(prediction, width),
-        section(
-            f"first token: {show(prediction.ttft_s.value, 's')}", _first_lines(prediction, width)
-        ),
+        *_first_sections(prediction, width),
         *(section(_pass_title(one), _pass_lines(one)) for one in prediction.passes),
         section("memory of a device", _memory_lines(prediction, width)),
-        section("balance of decode", _balance_lines(prediction)),
+        *_balance_sections(prediction),
     ]
     if explains:
         parts += [section(f"{one.name}, explained", _traces(one)) for one in prediction.passes]
@@ -52,10 +51,16 @@ def prediction_line(prediction: Prediction) -> str:
     one = prediction
     degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in one.degrees.items() if n > 1)
     layout = f", {degrees}" if degrees else ""
+    times = (
+        f"TPOT {between(one.tpot_s)}" if one.role != PREFILL else "",
+        f"TTFT {between(one.ttft_s)}" if one.role != DECODE else "",
+        f"{show(one.requests_per_s, 'request/s')} read" if one.role == PREFILL else "",
+        f"{show(one.device_tokens_per_s, 'token/s')} a device" if one.role != PREFILL else "",
+    )
     return (
-        f"{one.model} on {one.n_devices} × {one.device} ({one.engine}{layout}), "
-        f"batch {one.batch} a rank: TPOT {between(one.tpot_s)}, TTFT {between(one.ttft_s)}, "
-        f"{show(one.device_tokens_per_s, 'token/s')} a device{_load_words(one.load)}"
+        f"{one.model} on {one.n_devices} × {one.device} ({one.engine}{layout})"
+        f"{role_words(one.role)}, batch {one.batch} a rank: {', '.join(filter(None, times))}"
+        f"{_load_words(one.load)}"
     )
 
 
@@ -104,20 +109,8 @@ def _user_lines(one: Prediction, width: int) -> list[str]:
     same = formats["weights"] == formats["experts"]
     experts = "" if same else f", {formats['experts']} experts"
     hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
-    waits = f"{one.batch} are in flight, {one.n_running} fit" if one.n_running < one.batch else ""
-    bursts = (
-        f" from {one.tokens_per_step:.3g} tokens to the next" if one.tokens_per_step > 1 else ""
-    )
     rows = (
-        ("TTFT", f"{between(one.ttft_s)}, without a queue"),
-        ("queue", f"{show(one.queue_s, 's')}: {waits}" if waits else ""),
-        ("TPOT", f"{between(one.tpot_s)}, prompts of the others included"),
-        ("ITL", f"{between(one.itl_s)}{bursts}, while no prompt is read"),
-        (
-            "tokens/s",
-            f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device, "
-            f"{one.total_tokens_per_s:.5g} in total",
-        ),
+        *_time_rows(one),
         ("drafts", f"{one.tokens_per_step:.3g} tokens a pass" if one.tokens_per_step > 1 else ""),
         ("copies", f"{one.n_copies} of the model, which share nothing" if one.n_copies > 1 else ""),
         (
@@ -129,6 +122,34 @@ def _user_lines(one: Prediction, width: int) -> list[str]:
         ("quality", one.quality),
     )
     return labelled(rows, width - 2)
+
+
+def _time_rows(one: Prediction) -> Iterator[tuple[str, str]]:
+    """What users feel of it: of a worker of one phase, of what it does."""
+    reads, writes = one.role != DECODE, one.role != PREFILL
+    if reads:
+        before = "" if writes else ", before its cache is handed over"
+        yield "TTFT", f"{between(one.ttft_s)}, without a queue{before}"
+    if one.n_running < one.batch:
+        fit = "fit" if one.n_running >= one.memory.largest_batch else "share passes"
+        waits = f"{one.batch} are in flight, {one.n_running} {fit}"
+        yield "queue", f"{show(one.queue_s, 's')}: {waits}"
+    if not writes:
+        yield "prompts", f"{show(one.requests_per_s, 'request/s')} in total"
+        return
+    beside = "prompts of the others included" if reads else "no prompt is read beside it"
+    yield "TPOT", f"{between(one.tpot_s)}, {beside}"
+    several = one.tokens_per_step > 1
+    bursts = f" from {one.tokens_per_step:.3g} tokens to the next" if several else ""
+    yield "ITL", f"{between(one.itl_s)}{bursts}, while no prompt is read"
+    speeds = f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device"
+    yield "tokens/s", f"{speeds}, {one.total_tokens_per_s:.5g} in total"
+
+
+def _first_sections(one: Prediction, width: int) -> Iterator[str]:
+    """Where a first token comes from; nothing of what finds prompts read."""
+    if one.role != DECODE:
+        yield section(f"first token: {show(one.ttft_s.value, 's')}", _first_lines(one, width))
 
 
 def _first_lines(one: Prediction, width: int) -> list[str]:
@@ -219,10 +240,16 @@ def _memory_lines(one: Prediction, width: int) -> list[str]:
     limit = memory.limit_bytes / memory.hbm_bytes
     rows.append(("the engine may take", show(memory.limit_bytes, "B"), percent(limit), ""))
     fits = (
-        f"fits: batch {memory.largest_batch} a rank at {one.n_input_tokens + one.n_output_tokens} "
+        f"fits: batch {memory.largest_batch} a rank at {one.n_kept_tokens} "
         f"tokens, or {memory.longest_context} tokens at batch {one.n_running}"
     )
     return [*columns(rows, "<>><"), *wrapped(fits, width - 2)]
+
+
+def _balance_sections(one: Prediction) -> Iterator[str]:
+    """What would balance decode; nothing of what runs none."""
+    if one.role != PREFILL:
+        yield section("balance of decode", _balance_lines(one))
 
 
 def _balance_lines(one: Prediction) -> list[str]:

@@ -23,6 +23,7 @@ from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.placement_request import AnyModel
 from planner.specs.request import Request
+from planner.specs.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
@@ -62,8 +63,15 @@ def times_lines(answer: object, width: int) -> list[str]:
     texts += _unjudged_texts([one for one in found if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in found)))
     lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
-    schedules = dict.fromkeys(runtime_of(one.runtime).schedule_words for one in found)
+    schedules = _schedules(answer, found)
     return [*lines, *(line for one in schedules for line in wrapped(f"schedule: {one}", width))]
+
+
+def _schedules(answer: object, found: Iterable[Times]) -> Iterable[str]:
+    """How phases share the devices, each once; a worker of one phase shares them with none."""
+    if isinstance(answer, Prediction) and answer.role != TOGETHER:
+        return (SCHEDULES_APART[answer.role],)
+    return dict.fromkeys(runtime_of(one.runtime).schedule_words for one in found)
 
 
 def _judged_text(times: Times) -> str:

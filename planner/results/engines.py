@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.results.predictions import Interval, Launch
 from planner.specs.engine_request import EngineRequest
+from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
 from planner.units import show
 
@@ -49,6 +50,8 @@ class EngineDeployment:
         demand_tokens_per_s: output tokens that are asked for; `None` where there is no end of
             them.
         further: quantities that are limited and have no field of their own, by name, SI.
+        role: what it does of a request. Of one that reads prompts `output_tokens_per_s` are those
+            that are written after them, and TPOT is 0; of one that decodes TTFT is.
     """
 
     engine: str
@@ -82,6 +85,7 @@ class EngineDeployment:
     n_replicas: int = 1
     demand_tokens_per_s: float | None = None
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
+    role: str = TOGETHER
 
     @property
     def n_devices(self) -> int:
@@ -126,7 +130,8 @@ class EngineDeployment:
         label = f" {self.label}" if self.label else ""
         n_devices = self.n_replica_devices
         plural = "s" * (n_devices > 1)
-        return f"{self._copies}{n_devices} device{plural}{label} at batch {self.batch}"
+        alone = role_words(self.role)
+        return f"{self._copies}{n_devices} device{plural}{label}{alone} at batch {self.batch}"
 
     @property
     def label(self) -> str:
@@ -174,7 +179,7 @@ class EngineDeployment:
         variant = f"{self.variant}: " if self.variant else ""
         modes = f", {self.modes}" if self.modes else ""
         return (
-            f"{variant}{self._copies}{n_devices} device{plural}{label}, "
+            f"{variant}{self._copies}{n_devices} device{plural}{label}{role_words(self.role)}, "
             f"{self.formats.weights} weights, {self.formats.cache} KV cache, "
             f"batch {self.batch}{ranks}, chunks of {self.chunk_tokens}{modes}"
         )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
+from planner.specs.roles import PREFILL
 from planner.specs.serving_records import PredictionRequest
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]
@@ -271,3 +272,18 @@ class Prediction:
     launch: Launch | None
     measured_by: tuple[str, ...]
     load: Load | None = None
+
+    @property
+    def role(self) -> str:
+        """What it does of each request."""
+        return self.request.role
+
+    @property
+    def n_kept_tokens(self) -> int:
+        """That a sequence holds at its end; of a prompt that is only read, one more than it."""
+        return self.n_input_tokens + (1 if self.role == PREFILL else self.n_output_tokens)
+
+    @property
+    def requests_per_s(self) -> float:
+        """That it is done with where it is never idle."""
+        return self.total_tokens_per_s / self.n_output_tokens

@@ -22,6 +22,7 @@ from planner.runtimes.predicting import Machines, Speculating, predict
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import quality_words
+from planner.specs.roles import DECODE, PREFILL
 
 TOLERANCE = 1e-9
 
@@ -47,12 +48,14 @@ def describe_choice(
         speculating = Speculating(
             kind=drafting.kind, n_drafted=n_drafted, acceptance=drafting.acceptance
         )
-    answer = predict(model, machines, table, traffic_of(request), speculating=speculating)
+    answer = predict(
+        model, machines, table, traffic_of(request, choices.role), speculating=speculating
+    )
     _agree(choices, column, answer)
     beyond = sigmas(request.confidence)
     tpot, ttft = (_at(times, beyond) for times in (answer.tpot_s, answer.ttft_s))
     in_flight, n_output = answer.batch * int(table.n_data[0]), request.workload.n_output_tokens
-    each_s = (ttft + (n_output - 1) * tpot) / n_output  # of a place: from prompt to last token
+    each_s = _place_s(answer, tpot, ttft) / n_output  # for a token
     rent = answer.n_devices * request.cluster.usd_per_hour
     memory = answer.memory
     found = EngineDeployment(
@@ -84,8 +87,20 @@ def describe_choice(
         capacity_bytes=memory.limit_bytes,
         command="",
         launch=None,
+        role=choices.role,
     )
     return with_commands(request, found)
+
+
+def _place_s(answer: Prediction, tpot_s: float, ttft_s: float) -> float:
+    """How long a place is taken at the planned times: from prompt to last token, or of a role."""
+    if answer.request.role == DECODE:
+        return answer.n_output_tokens * tpot_s
+    if answer.request.role == PREFILL:  # passes err as the first token does
+        in_flight = answer.n_running * answer.degrees["data"]
+        prompts_per_s = answer.total_tokens_per_s / answer.n_output_tokens
+        return in_flight / prompts_per_s * ttft_s / answer.ttft_s.value
+    return ttft_s + (answer.n_output_tokens - 1) * tpot_s
 
 
 def as_fleet(
@@ -137,4 +152,4 @@ def _agree(choices: EngineChoices, column: int, answer: Prediction) -> None:
 
 
 def _spread(times: Interval) -> float:
-    return times.high / times.value
+    return times.high / times.value if times.value else 1.0

@@ -17,7 +17,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.serving import Serving, serving_times
-from planner.estimates.serving.times import stay_s
+from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.results.predictions import Load
 
@@ -43,7 +43,8 @@ def load_of(
     sizes: FloatArray = np.arange(1.0, n_running + 1.0)
     alike = replace(table.take(np.zeros(n_running, dtype=np.int64)), batch=sizes)
     times = serving_times(serving, alike, traffic, drafts=drafts)
-    ended = sizes / stay_s(times.ttft_s, times.tpot_s, traffic.n_output_tokens) * n_ranks
+    there_s = place_s(traffic, ttft_s=times.ttft_s, tpot_s=times.tpot_s, prompt_s=times.prompt_s)
+    ended = sizes / there_s * n_ranks
     most = float(ended[-1])
     load = Load(
         requests_per_s=requests_per_s,

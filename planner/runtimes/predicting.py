@@ -14,10 +14,15 @@ from planner.estimates.serving.kernels import KernelClock, cache_problems
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
-from planner.estimates.serving.refusals import chunk_problems, refusals, size_problems
+from planner.estimates.serving.refusals import (
+    chunk_problems,
+    refusals,
+    role_problems,
+    size_problems,
+)
 from planner.estimates.serving.rivals import slow_kernels
 from planner.estimates.serving.serving import Serving, serving_times
-from planner.estimates.serving.times import ServingTimes, stay_s
+from planner.estimates.serving.times import ServingTimes, place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.report.launch.telling import launched
 from planner.results.predictions import (
@@ -37,6 +42,7 @@ from planner.specs.ledger import remark
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
 from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 
@@ -155,11 +161,12 @@ def impossible(
     n_shared_tokens: float = 0.0,
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
-    problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)
+    problems = [*refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)]
+    problems += role_problems(traffic, drafts)
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    others += chunk_problems(table, machines.engine, drafts)
+    others += chunk_problems(table, machines.engine, drafts, traffic.role)
     if machines.n_devices is not None:
         others += size_problems(table, machines.network_name, machines.n_devices)
     if problems:
@@ -199,18 +206,17 @@ def _prediction(
     for name, one in (("decode", times.decode), ("prefill", times.prefill)):
         for problem in slow_kernels(one.operations, clock, during=name):
             remark(problem, once=f"{problem.where} {problem.key}")
-    lines = (
-        pass_line("decode", times.decode, clock, host_s=engine.decode_host_s, formats=formats),
-        pass_line("prefill", times.prefill, clock, host_s=engine.prefill_host_s, formats=formats),
-    )
-    decode_error, prefill_error = (relative_error(line.total_s) for line in lines)
+    lines = _lines(times, clock, engine, formats)
+    off = {line.name: relative_error(line.total_s) for line in lines}
+    decode_error, prefill_error = off.get("decode", 0.0), off.get("prefill", 0.0)
     running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
     n_data, n_devices = int(table.n_data[0]), int(table.n_devices[0])
     ttft = float(times.ttft_s[0])
     n_out = traffic.n_output_tokens
-    total = running * n_data * n_out / float(stay_s(times.ttft_s, times.tpot_s, n_out)[0])
+    there_s = place_s(traffic, ttft_s=times.ttft_s, tpot_s=times.tpot_s, prompt_s=times.prompt_s)
+    total = running * n_data * n_out / float(there_s[0])
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
-    tpot_error = math.hypot(decode_error * (tpot - read), prefill_error * read) / tpot
+    tpot_off = math.hypot(decode_error * (tpot - read), prefill_error * read)
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
     provenance = _provenance(lines, machines)
     return Prediction(
@@ -234,11 +240,11 @@ def _prediction(
         overlap="two-batch" if table.overlaps[0] else "none",
         tokens_per_step=drafts.yields if drafts else 1.0,
         ttft_s=interval(ttft, prefill_error),
-        tpot_s=interval(tpot, tpot_error),
+        tpot_s=interval(tpot, tpot_off / tpot if tpot else 0.0),
         itl_s=interval(float(times.itl_s[0]), decode_error),
         ttft_parts=_first_token(times, traffic, engine),
         queue_s=float(times.queue_s[0]),
-        user_tokens_per_s=1.0 / tpot,
+        user_tokens_per_s=1.0 / tpot if tpot else 0.0,
         device_tokens_per_s=total / n_devices,
         total_tokens_per_s=total,
         peak_flop_per_s=dict(machines.device.peak_flop_per_s),
@@ -251,6 +257,21 @@ def _prediction(
         provenance=provenance,
         launch=launched(request),
         measured_by=machines.kernels.measured_by,
+    )
+
+
+def _lines(
+    times: ServingTimes, clock: KernelClock, engine: EngineSpec, formats: ServedFormats
+) -> tuple[PassLine, ...]:
+    """The passes that it runs."""
+    passes = (
+        ("decode", times.decode, engine.decode_host_s),
+        ("prefill", times.prefill, engine.prefill_host_s),
+    )
+    return tuple(
+        pass_line(name, timed, clock, host_s=host_s, formats=formats)
+        for name, timed, host_s in passes
+        if timed.operations
     )
 
 
@@ -287,7 +308,16 @@ def _request(
         drafter=speculating.kind if speculating else "",
         n_drafted=speculating.n_drafted if speculating else 0,
         acceptance=speculating.acceptance if speculating else 0.0,
+        role=traffic.role,
     )
+
+
+REST_OF = {
+    TOGETHER: "rest of a decode round",
+    PREFILL: "rest of the prompts under way",
+    DECODE: "",
+}
+"""What a request finds under way."""
 
 
 def _first_token(
@@ -301,15 +331,15 @@ def _first_token(
         "request": ("receiving the request", "steps.request"),
         "experts": ("further wait of a mixture", "steps.expert_request"),
         "others": ("others' prompts before it", ""),
-        "step": ("rest of a decode round", ""),
+        "step": (REST_OF[traffic.role], ""),
         "reading": (f"reading {traffic.n_new_tokens:.0f} tokens{passes}", ""),
         "decodes": ("decodes beside them", ""),
     }
-    seconds = {name: float(times.ttft_parts[name][0]) for name in words}
+    seconds = {name: float(part[0]) for name, part in times.ttft_parts.items()}
     return tuple(
         FirstTokenPart(name=text, seconds=seconds[name], source=source.get(key, ""))
         for name, (text, key) in words.items()
-        if seconds[name]
+        if seconds.get(name)
     )
 
 

@@ -16,6 +16,12 @@ from planner.specs.provenance import Provenance
 TOGETHER, PREFILL, DECODE = "together", "prefill", "decode"
 ROLES = (TOGETHER, PREFILL, DECODE)
 
+SCHEDULES_APART = {
+    PREFILL: "apart: prompts are read and handed over; the KV cache is of those being read",
+    DECODE: "apart: TPOT is the decode pass; the KV cache is of all requests in flight",
+}
+"""How devices are used where a replica does one phase of a request."""
+
 APART, FREE = "apart", "free"
 ASKED_ROLES = (TOGETHER, APART, FREE)
 """What may be asked: every replica does both phases, none does, or the program chooses."""
@@ -51,6 +57,15 @@ def roles_asked(asked: str) -> tuple[str, ...]:
     ('prefill', 'decode')
     """
     return {TOGETHER: (TOGETHER,), APART: (PREFILL, DECODE)}.get(asked, ROLES)
+
+
+def role_words(role: str) -> str:
+    """What a replica of one phase is for, behind its devices; nothing of one that does both.
+
+    >>> role_words("prefill"), role_words("together")
+    (' to prefill', '')
+    """
+    return "" if role == TOGETHER else f" to {role}"
 
 
 def handover_s(handed_bytes: float, connector: Connector, *wires_bytes_per_s: float) -> float:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.records import ClusterSpec
+from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats
 
 
@@ -45,6 +46,7 @@ class PredictionRequest:
         n_drafted: tokens of a round.
         acceptance: probability that one is accepted.
         requests_per_s: that arrive at all ranks together; None where nothing is said of it.
+        role: what the deployment does of each request.
     """
 
     records: ServingRecords
@@ -66,3 +68,4 @@ class PredictionRequest:
     n_drafted: int
     acceptance: float
     requests_per_s: float | None = None
+    role: str = TOGETHER

@@ -17,6 +17,7 @@ from planner.specs.architecture import Architecture, Experts, FeedForward
 from planner.specs.engine_request import AskedModel, EngineRequest
 from planner.specs.mixers import GroupedAttention
 from planner.specs.quality import quality_words
+from planner.specs.roles import TOGETHER
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.runtimes.packed import homeless
@@ -106,6 +107,7 @@ def _recounted(
         weights_bytes=weights,
         used_bytes=used,
         capacity_bytes=held.limit_bytes,
+        role=TOGETHER,  # a plan is one deployment that does it all
     )
     device = request.records.cluster.device
     return replace(found, further=further_of(request.targets.limits(), found, device)), wrong

@@ -21,12 +21,13 @@ from planner.specs.mixers import GroupedAttention
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
 from planner.specs.quality import quality_words, usual_formats
 from planner.specs.records import ClusterSpec
+from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.verifier.findings import TOLERANCE, Finding, Refused
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, felt, held_by, stay_s
+from planner.verifier.serving.rounds import Served, felt, held_by, planned_place_s
 
 
 def counted_engine(
@@ -45,7 +46,12 @@ def counted_engine(
         raise Refused("is of layouts", path=("deployment",), says=recipe.engine)
     tables = _tables(request, recipe.engine, cluster)
     model, n_devices = layers_of(one.model), says.n_tensor * says.n_data * says.n_stages
-    wrong = [*_unoffered(request, one, model, says), *_uncut(model, says)]
+    work = one.workload or request.workload
+    wrong = [
+        *_unoffered(request, one, model, says),
+        *_out_of_role(request, says, work.n_input_tokens),
+        *_uncut(model, says),
+    ]
     if wrong:  # of what cannot be there is nothing to count
         return says, wrong
     rank, served = _rank(model, says, cluster, tables), _served(request, one, says, tables, cluster)
@@ -60,7 +66,7 @@ def counted_engine(
         )
     )
     in_flight, rent = says.batch * says.n_data, n_devices * cluster.usd_per_hour
-    each_s = stay_s(ttft, tpot, served.n_output_tokens) / served.n_output_tokens
+    each_s = planned_place_s(times, served, beyond) / served.n_output_tokens
     cached = times.n_running * held.sequence_bytes + held.shared_bytes
     found = replace(
         says,
@@ -132,6 +138,7 @@ def _served(
         n_output_tokens=float(workload.n_output_tokens),
         hit_fraction=0.0,
         draft=draft_of(layers_of(one.model), "", 0, 0.0),
+        role=says.role,
     )
 
 
@@ -158,14 +165,31 @@ def _unoffered(
         if value not in offered:
             fact = f"is none of {', '.join(offered)}"
             yield Finding(path=("formats", name), says=value, fact=fact)
-    if says.batch not in request.batches:
-        yield Finding(path=("batch",), says=says.batch, fact="is no batch that was offered")
     if says.chunk_tokens < 1:
         yield Finding(path=("chunk_tokens",), says=says.chunk_tokens, fact="is below one")
     if says.overlap != "none":
         yield Finding(path=("overlap",), says=says.overlap, fact="was not asked for")
     if says.n_drafted or says.drafter:
         yield Finding(path=("n_drafted",), says=says.n_drafted, fact="were not asked for")
+
+
+def _out_of_role(
+    request: PlacementRequest, says: EngineDeployment, n_input_tokens: int
+) -> Iterator[Finding]:
+    """Batches that were not offered, or that a worker of one phase cannot have in its passes."""
+    if says.role not in ROLES:
+        yield Finding(path=("role",), says=says.role, fact=f"is none of {', '.join(ROLES)}")
+    if says.role == PREFILL:
+        shared = max(1, says.chunk_tokens // n_input_tokens) * says.n_stages
+        if not 1 <= says.batch <= shared:
+            fact = f"is none of 1 to {shared} prompts that share passes"
+            yield Finding(path=("batch",), says=says.batch, fact=fact)
+        return
+    if says.batch not in request.batches:
+        yield Finding(path=("batch",), says=says.batch, fact="is no batch that was offered")
+    if says.role == DECODE and says.chunk_tokens < says.batch:
+        fact = f"has no room for {says.batch} that decode"
+        yield Finding(path=("chunk_tokens",), says=says.chunk_tokens, fact=fact)
 
 
 def _uncut(model: Architecture, says: EngineDeployment) -> Iterator[Finding]:
@@ -209,5 +233,5 @@ def _broken(request: PlacementRequest, one: Serve, found: EngineDeployment) -> I
         if most is not None and used > most * (1 + 2 * TOLERANCE):
             yield Finding(path=(name,), says=used, fact=f"exceeds {most!r}")
     least = targets.min_batch
-    if least is not None and found.batch * found.n_data < least:
+    if least is not None and found.role != PREFILL and found.batch * found.n_data < least:
         yield Finding(path=("batch",), says=found.batch, fact=f"is below the {least} asked for")

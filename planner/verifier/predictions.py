@@ -17,7 +17,7 @@ from planner.verifier.pass_lines import counted_pass
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by, stay_s
+from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
 
 _FIRST = {
     "request": ("receiving the request", "steps.request"),
@@ -50,6 +50,7 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
         hit_fraction=asked.hit_fraction,
         n_shared_tokens=float(asked.n_shared_tokens),
         draft=draft,
+        role=asked.role,
     )
     held = held_by(rank, served)
     if held.largest_batch < 1:
@@ -65,13 +66,14 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
 def _passes(
     answer: Prediction, rank: Rank, asked: PredictionRequest, times: Felt
 ) -> tuple[tuple[PassLine, ...], list[Finding]]:
-    """Both passes; as they are said where there are others."""
-    if [one.name for one in answer.passes] != ["decode", "prefill"]:
-        fact = "are not decode and prefill"
+    """All passes; as they are said where there are others."""
+    if [one.name for one in answer.passes] != [*times.passes]:
+        fact = f"are not {' and '.join(times.passes)}"
         return answer.passes, [Finding(path=("passes",), says=len(answer.passes), fact=fact)]
     engine, found, wrong = asked.records.engine, [], []
-    hosts = (engine.decode_host_s, engine.prefill_host_s)
-    for i, (says, timed, host_s) in enumerate(zip(answer.passes, times.passes, hosts, strict=True)):
+    hosts = {"decode": engine.decode_host_s, "prefill": engine.prefill_host_s}
+    for i, says in enumerate(answer.passes):
+        timed, host_s = times.passes[says.name], hosts[says.name]
         line, more = counted_pass(says, timed, rank, host_s=host_s, overlaps=asked.overlaps)
         found.append(line)
         wrong += [replace(one, path=("passes", str(i), *one.path)) for one in more]
@@ -89,7 +91,7 @@ def _truth(
     asked, records, device = answer.request, answer.request.records, rank.kernels.device
     mixes = any(isinstance(one.ffn, Experts) for one in rank.model.layers)
     n_devices = rank.n_group * rank.n_stages
-    total = _ended(rank, times, asked) * asked.n_output_tokens
+    total = _ended(rank, times) * asked.n_output_tokens
     provenance = _provenance(lines, records.engine.provenance)
     peak = rank.kernels.peak(Run(family="gemm", format=rank.formats.weights))
     return replace(
@@ -122,13 +124,13 @@ def _truth(
         itl_s=interval(times.itl_s, times.decode_error),
         ttft_parts=tuple(_first_token(asked, served, times)),
         queue_s=times.queue_s,
-        user_tokens_per_s=1 / times.tpot_s,
+        user_tokens_per_s=1 / times.tpot_s if times.tpot_s else 0.0,
         device_tokens_per_s=total / n_devices,
         total_tokens_per_s=total,
         peak_flop_per_s=dict(device.peak_flop_per_s),
         hbm_bytes_per_s=device.hbm_bytes_per_s,
         ridge_flop_per_byte=peak / device.hbm_bytes_per_s,
-        memory=_memory(answer, held, device.hbm_bytes, asked, times.n_running),
+        memory=_memory(answer, held, device.hbm_bytes, served.n_kept_tokens, times.n_running),
         passes=lines,
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
@@ -137,10 +139,9 @@ def _truth(
     )
 
 
-def _ended(rank: Rank, times: Felt, asked: PredictionRequest) -> float:
+def _ended(rank: Rank, times: Felt) -> float:
     """Requests that end each second: each has its place from its prompt to its last token."""
-    there_s = stay_s(times.ttft_s, times.tpot_s, asked.n_output_tokens)
-    return times.n_running * rank.n_data / there_s
+    return times.n_running * rank.n_data / times.place_s
 
 
 def _from(load: Load | None, most: int) -> int:
@@ -155,7 +156,7 @@ def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | 
     come = asked.requests_per_s
     if come is None:
         return None
-    most = _ended(rank, full, asked)
+    most = _ended(rank, full)
     nothing = dict.fromkeys(("n_in_flight", "tpot_s", "ttft_s"))
     if come > most:
         return Load(requests_per_s=come, most_requests_per_s=most, **nothing)
@@ -164,7 +165,7 @@ def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | 
         return felt(rank, replace(served, batch=max(n, 1)), full.n_running)
 
     def carries(n: int) -> bool:
-        return _ended(rank, at(n), asked) >= come
+        return _ended(rank, at(n)) >= come
 
     upper = _from(answer.load, int(full.n_running))
     while upper > 1 and carries(upper - 1):
@@ -172,8 +173,8 @@ def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | 
     while upper < full.n_running and not carries(upper):
         upper += 1
     few, many = at(upper - 1), at(upper)
-    fewer = _ended(rank, few, asked) if upper > 1 else 0.0
-    share = (come - fewer) / (_ended(rank, many, asked) - fewer)
+    fewer = _ended(rank, few) if upper > 1 else 0.0
+    share = (come - fewer) / (_ended(rank, many) - fewer)
     return Load(
         requests_per_s=come,
         most_requests_per_s=most,
@@ -188,16 +189,18 @@ def _first_token(asked: PredictionRequest, served: Served, times: Felt) -> Itera
     passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""
     for name, (words, key) in _FIRST.items():
         if times.parts[name]:
+            if name == "step" and served.role == "prefill":
+                words = "rest of the prompts under way"
             said = words.format(n_new=served.n_new_tokens, passes=passes)
             source = sources.get(key, "")
             yield FirstTokenPart(name=said, seconds=times.parts[name], source=source)
 
 
 def _memory(
-    answer: Prediction, held: Held, hbm_bytes: float, asked: PredictionRequest, running: float
+    answer: Prediction, held: Held, hbm_bytes: float, n_tokens: float, running: float
 ) -> MemoryLine:
     """Of the fullest device; the last whole token of a context may fall either way."""
-    n_tokens, each = asked.n_input_tokens + asked.n_output_tokens, held.sequence_bytes
+    each = held.sequence_bytes
     fits = held.room_bytes / running * n_tokens / each if each else 0.0
     says = answer.memory.longest_context
     is_rounding = abs(says - fits) < 1 and abs(round(fits) - fits) < TOLERANCE * fits

@@ -10,22 +10,24 @@ import pytest
 from planner.placing.asking import placement_request
 from planner.placing.fabrics.site import configurations_of
 from planner.placing.planning import asked_of
+from planner.results.placements import Recipe
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
+from planner.verifier.engines import counted_engine
+from planner.verifier.findings import with_differences
+from planner.verifier.placements import stand_of
 
 CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)
 TARGETS = Targets(tpot_s=0.02, ttft_s=0.5, min_batch=3)
 
 
 @cache
-def _offered(
-    engine="vllm", model="qwen3-8b", targets=TARGETS, workload=CHAT, objective="throughput"
-):
-    """All configurations of every role on one server of eight H100."""
+def _asked(engine="vllm", model="qwen3-8b", targets=TARGETS, workload=CHAT, objective="throughput"):
+    """One server of eight H100, and who times a model on them."""
     request = placement_request(
         load_site("h100-nvl8-x1"),
         Serve(model=load_architecture(model), replicas=1, kv_formats=("bf16", "fp8")),
@@ -39,7 +41,13 @@ def _offered(
         most_devices=4,
         options=SolverOptions(),
     )
-    asked = asked_of(request, None)
+    return asked_of(request, None)
+
+
+@cache
+def _offered(**keywords):
+    """All configurations of every role."""
+    asked = _asked(**keywords)
     ((runtime,),) = asked.runtimes
     (kind,) = asked.site.clusters
     timed = replace(runtime, roles=ROLES)
@@ -50,6 +58,25 @@ def _of(role, **asked):
     found = [one for one in _offered(**asked) if one.role == role]
     assert found
     return found
+
+
+def _counted(one, says, **keywords):
+    """What the referee has of a deployment, and all that is not so in what it says."""
+    asked = _asked(**keywords)
+    recipe = Recipe(
+        model=says.model,
+        engine=one.engine,
+        kind=one.pattern.kind_name,
+        span=one.pattern.span,
+        speed_fraction=one.pattern.speed_fraction,
+        counted_bytes_per_s=one.pattern.counted_bytes_per_s,
+        pieces=one.pattern.pieces,
+        deployment=says,
+    )
+    (wish,) = asked.request.models
+    cluster, _ = stand_of(asked.request).cluster_of(recipe, wish)
+    truth, wrong = counted_engine(asked.request, wish, cluster, recipe)
+    return truth, with_differences(wrong, says, truth)
 
 
 def _rows(source, targets, is_kept):
@@ -156,3 +183,61 @@ def test_the_quickest_decodes_are_taken_where_that_is_asked():
 def test_reading_prompts_takes_few_candidates():
     n_of = {role: sum(s.n_candidates for s, _ in _by_source(_of(role))) for role in ROLES}
     assert n_of[PREFILL] <= n_of[TOGETHER]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize("role", ROLES)
+def test_every_deployment_is_counted_anew_to_the_same(engine, role):
+    asked = {"engine": engine, "model": "qwen3-30b-a3b"}
+    some = _of(role, **asked)[::7]
+    assert len(some) > 3
+    for one in some:
+        says = one.deployment()
+        assert _counted(one, says, **asked)[1] == []
+        assert says.role == role
+        assert says.output_tokens_per_s == pytest.approx(one.output_tokens_per_s)
+        assert says.planned_tpot_s == pytest.approx(one.tpot_s)
+        if role != TOGETHER:
+            assert says.planned_ttft_s == pytest.approx(one.ttft_s)
+            assert says.kv_format == one.kv_format
+            assert f"to {role}" in says.summary
+            assert f"to {role}" in says.where
+        assert (f"--role {role}" in says.command) == (role != TOGETHER)
+
+
+def _altered(says):
+    """Each figure of a deployment, and each choice, as something else."""
+    for name in ("planned_tpot_s", "planned_ttft_s", "usd_per_token", "output_tokens_per_s"):
+        yield name, replace(says, **{name: getattr(says, name) * 1.01 + 1e-3})
+    for name in ("weights_bytes", "used_bytes", "capacity_bytes", "usd_per_hour"):
+        yield name, replace(says, **{name: getattr(says, name) * 1.01})
+    for name in ("tpot_s", "ttft_s"):
+        times = getattr(says, name)
+        yield name, replace(says, **{name: replace(times, value=times.value + 1e-3)})
+    yield "role", replace(says, role="neither")
+    for role in ROLES:
+        if role != says.role:
+            yield "role", replace(says, role=role)
+    if says.role == PREFILL:
+        yield "batch", replace(says, batch=says.batch + 100)
+    else:
+        yield "batch", replace(says, batch=5)
+    if says.role == DECODE:
+        yield "chunk_tokens", replace(says, chunk_tokens=says.batch - 1)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_whatever_is_altered_of_a_deployment_is_found(role):
+    one = _of(role)[-1]
+    says = one.deployment()
+    for name, altered in _altered(says):
+        assert _counted(one, altered)[1], name
+
+
+def test_a_prompt_more_than_share_a_pass_is_refused():
+    """1500 tokens: one in a chunk of 2048, two stages make two."""
+    one = next(it for it in _of(PREFILL) if it.pattern.shape == (1, 1, 2))
+    says = one.deployment()
+    for chunk, batch, fits in ((2048, 2, True), (2048, 3, False), (4096, 4, True)):
+        _, wrong = _counted(one, replace(says, chunk_tokens=chunk, batch=batch))
+        assert any(it.path == ("batch",) for it in wrong) != fits

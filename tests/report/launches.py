@@ -79,7 +79,11 @@ def _check_yaml(engine: str, written: str) -> None:
     text = re.fullmatch(r'echo "\{(.*)\}"', written)
     assert text, written
     table = known(engine)["yaml"]
-    for section, inside in re.findall(r"(\w+): \{([^}]*)\}", text[1]):
+    sections = r"(\w+): \{([^}]*)\}(?:, )?"
+    for pair in filter(None, re.sub(sections, "", text[1]).split(", ")):
+        key, _, value = pair.partition(": ")
+        assert value in table[key], pair
+    for section, inside in re.findall(sections, text[1]):
         for pair in inside.split(", "):
             key, _, value = pair.partition(": ")
             choices = table[f"{section}.{key}"]

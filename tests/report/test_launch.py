@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from functools import cache
@@ -18,6 +19,7 @@ from planner.report.launch.words import Started
 from planner.results.predictions import Launch, Prediction
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture
+from planner.specs.roles import DECODE, PREFILL
 from planner.specs.served_formats import ServedFormats
 from tests.report.launches import flags_of, n_devices_of
 from tests.report.predictions import machines
@@ -225,6 +227,26 @@ def test_what_an_engine_has_no_flags_for_has_no_command():
     assert launch_of("trtllm", MIXTURE) is None
     assert launch_of("trtllm", replace(MIXTURE, n_tensor=1, overlaps=True)) is None
     assert launch_of("trtllm", replace(MIXTURE, n_tensor=1, n_data=8)) is not None
+
+
+@pytest.mark.parametrize("role", [PREFILL, DECODE])
+def test_what_is_handed_over_is_said_to_both_ends(role):
+    here = replace(PLAIN, role=role)
+    said = json.loads(flags("vllm", here)["--kv-transfer-config"])
+    end = {PREFILL: "kv_producer", DECODE: "kv_consumer"}[role]
+    assert said == {"kv_connector": "NixlConnector", "kv_role": end}
+    found = flags("sglang", here)
+    assert found["--disaggregation-mode"] == role
+    assert found["--disaggregation-transfer-backend"] == "nixl"
+    command = launched("trtllm", here).command
+    flags("trtllm", here)  # keys of its file are held against what the engine reads
+    assert "cache_transceiver_config: {backend: NIXL}" in command
+    assert ("disable_overlap_scheduler: true" in command) == (role == PREFILL)
+    for engine in ENGINES:
+        assert "a router sends each request to both" in " ".join(launched(engine, here).remarks)
+        plain = launched(engine, PLAIN)
+        words = ("kv-transfer", "disaggregation", "transceiver", "router")
+        assert not any(word in f"{plain.command} {plain.remarks}" for word in words)
 
 
 def test_an_engine_of_a_users_file_has_no_command():

@@ -411,6 +411,9 @@ class WrittenPrediction:
     chunk: Annotated[
         str | None, _text(_DEPLOYED, "TOKENS", "Most tokens of a pass; default: the engine's.")
     ] = None
+    role: Annotated[
+        str, _text(_DEPLOYED, "ROLE", "What it does of a request: together, prefill or decode.")
+    ] = "together"
     overlap: Annotated[
         str, _text(_DEPLOYED, "HOW", "two-batch: messages behind another micro-batch. Or none.")
     ] = "none"

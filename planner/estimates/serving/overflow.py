@@ -117,7 +117,10 @@ def _chunk(account: Account, *, most: float | None = None) -> Problem:
 def _tokens(account: Account, *, chunk_tokens: float | None = None) -> Problem:
     """Of input and output, the longer one is to give way."""
     traffic, held = account.traffic, account.holding()
-    asked = {"--input": traffic.n_input_tokens, "--output": traffic.n_output_tokens}
+    asked = {
+        "--input": traffic.n_input_tokens,
+        "--output": traffic.n_tokens - traffic.n_input_tokens,
+    }
     option = max(asked, key=lambda name: asked[name])
     other = traffic.n_tokens - asked[option]
     most = _largest(lambda n: account.fits(chunk_tokens=chunk_tokens, n_tokens=n), traffic.n_tokens)

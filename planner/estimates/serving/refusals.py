@@ -23,6 +23,7 @@ from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
+from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
 
 MOST_DEGREE = 4096
 """Degrees up to which the nearest possible one is looked for."""
@@ -48,23 +49,35 @@ def refusals(
 
 
 def chunk_problems(
-    table: DeploymentTable, engine: EngineSpec, drafts: Drafts | None
+    table: DeploymentTable, engine: EngineSpec, drafts: Drafts | None, role: str = TOGETHER
 ) -> Iterator[Problem]:
     """A pass that holds tokens of each sequence has to have room for one of a prompt.
 
-    Of an engine that reads prompts by themselves any chunk has.
+    Of an engine that reads prompts by themselves any chunk has; where none is read, one that
+    holds the batch.
 
     Args:
         drafts: that the pass checks; None if it decodes a token of each.
     """
-    if has_room(engine, table, drafts)[0]:
+    if has_room(engine, table, drafts, role)[0]:
         return
     batch, n_each = int(table.batch[0]), 1 + (drafts.n_drafted if drafts else 0)
     each = f"{n_each} tokens" if n_each > 1 else "a token"
     holds = f"a pass of {engine.name} holds {each} of each"
-    fact = f"has no room for prompts beside a batch of {batch}: {holds}"
-    remedy = f"write `--chunk {batch * n_each + 1}` or more"
+    beside, least = ("", 0) if role == DECODE else ("prompts beside ", 1)
+    fact = f"has no room for {beside}a batch of {batch}: {holds}"
+    remedy = f"write `--chunk {batch * n_each + least}` or more"
     yield Problem(where="--chunk", value=f"{table.chunk_tokens[0]:.0f}", fact=fact, remedy=remedy)
+
+
+def role_problems(traffic: Traffic, drafts: Drafts | None) -> Iterator[Problem]:
+    """What nothing does of a request, or drafts where nothing is written."""
+    if traffic.role not in ROLES:
+        fact, remedy = "no such role", f"it is {', '.join(ROLES[:-1])} or {ROLES[-1]}"
+        yield Problem(where="--role", value=traffic.role, fact=fact, remedy=remedy)
+    if traffic.role == PREFILL and drafts is not None and drafts.kind:
+        fact = "drafts nothing where no answer is written"
+        yield Problem(where="--draft", value=drafts.kind, fact=fact, remedy="leave it out")
 
 
 def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:

@@ -13,9 +13,11 @@ from planner.report.launch.words import (
     command,
     decimal,
     drafting,
+    fetched,
     made,
 )
 from planner.results.predictions import Launch
+from planner.specs.roles import TOGETHER
 
 VERSION = "SGLang 0.5.23"
 
@@ -76,6 +78,7 @@ def launch(started: Started) -> Launch:
         "--max-prefill-tokens": chunk if chunk > MOST_PROMPT_TOKENS else None,
         "--context-length": _context(started),
         "--mem-fraction-static": decimal(started.memory_fraction),
+        **_handing_over(started),
         **_drafting(started, drafter),
         **_between(n_nodes),
     }
@@ -86,8 +89,14 @@ def launch(started: Started) -> Launch:
         n_nodes=n_nodes,
         n_servers=n_servers,
         variables=variables | drafts,
-        remarks=spread_remark(n_nodes, n_devices, started.n_per_node),
+        remarks=[*spread_remark(n_nodes, n_devices, started.n_per_node), *fetched(started)],
     )
+
+
+def _handing_over(started: Started) -> dict[str, object]:
+    if started.role == TOGETHER:
+        return {}
+    return {"--disaggregation-mode": started.role, "--disaggregation-transfer-backend": "nixl"}
 
 
 def _context(started: Started) -> int:

@@ -15,6 +15,7 @@ from planner.results.surveys import Comparison, Curves, Frontier
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.records import NodesFabric
+from planner.specs.roles import TOGETHER
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 
@@ -138,6 +139,7 @@ def prediction_request(
         drafter=best.drafter,
         n_drafted=best.n_drafted,
         acceptance=drafting.acceptance if drafting and best.n_drafted else 0.0,
+        role=best.role,
     )
 
 
@@ -168,6 +170,7 @@ def launched(asked: PredictionRequest) -> Launch | None:
         overlaps=asked.overlaps,
         drafter=asked.drafter,
         n_drafted=asked.n_drafted,
+        role=asked.role,
     )
     return launch_of(records.engine.name, started)
 
@@ -198,5 +201,7 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
         options["--draft"] = best.drafter
         options["--lookahead"] = best.n_drafted
         options["--acceptance"] = f"{drafting.acceptance:.12g}"
+    if best.role != TOGETHER:
+        options["--role"] = best.role
     words = [str(word) for pair in options.items() for word in pair]
     return shlex.join(["plan", "predict", *words])

@@ -10,9 +10,11 @@ from planner.report.launch.words import (
     command,
     decimal,
     drafting,
+    fetched,
     made,
 )
 from planner.results.predictions import Launch
+from planner.specs.roles import PREFILL, TOGETHER
 
 VERSION = "TensorRT-LLM 9e7f85f"
 
@@ -72,7 +74,14 @@ def launch(started: Started) -> Launch:
     line = command(words, options | {"--config": FILE if yaml else None})
     if yaml:  # in double quotes, in which the shell fills in variables
         line = f'echo "{_flow(yaml)}" > {FILE} && {line}'
-    return made(VERSION, line, n_nodes=n_nodes, n_servers=n_servers, variables=variables | drafts)
+    return made(
+        VERSION,
+        line,
+        n_nodes=n_nodes,
+        n_servers=n_servers,
+        variables=variables | drafts,
+        remarks=fetched(started),
+    )
 
 
 def _ranks(n_nodes: int, n_devices: int) -> list[str]:
@@ -80,13 +89,17 @@ def _ranks(n_nodes: int, n_devices: int) -> list[str]:
     return ["srun", "--nodes", str(n_nodes), "--ntasks", str(n_devices), "--mpi=pmix"]
 
 
-def _yaml(started: Started, drafter: str | None) -> dict[str, Mapping[str, object]]:
+def _yaml(started: Started, drafter: str | None) -> dict[str, object]:
     """Keys that have no flag."""
-    keys: dict[str, Mapping[str, object]] = {}
+    keys: dict[str, object] = {}
     if _says_cache(started):
         keys["kv_cache_config"] = {"dtype": "bfloat16"}
     if started.n_drafted:
         keys["speculative_config"] = _drafting(started, drafter)
+    if started.role != TOGETHER:  # which end it is, the orchestrator's file says
+        keys["cache_transceiver_config"] = {"backend": "NIXL"}
+    if started.role == PREFILL:  # which servers of contexts cannot do, as their examples have it
+        keys["disable_overlap_scheduler"] = "true"
     return keys
 
 

@@ -13,9 +13,11 @@ from planner.report.launch.words import (
     command,
     decimal,
     drafting,
+    fetched,
     made,
 )
 from planner.results.predictions import Launch
+from planner.specs.roles import DECODE, PREFILL
 
 VERSION = "vLLM 0.33.0"
 
@@ -56,17 +58,24 @@ def launch(started: Started) -> Launch:
         "--spec-method": started.drafter or None,
         "--spec-model": drafter,
         "--spec-tokens": started.n_drafted or None,
+        "--kv-transfer-config": _handing_over(started),
         **between,
     }
     line = command(("vllm", "serve", model), options)
     n_devices = started.n_group * started.n_stages
-    remarks = list(spread_remark(n_nodes, n_devices, started.n_per_node))
+    remarks = [*spread_remark(n_nodes, n_devices, started.n_per_node), *fetched(started)]
     if started.exchanges:
         remarks.append(
             "prompts are timed with DeepEP's normal kernels, decodes with those of low latency; "
             "vLLM takes one of the two: `deepep_high_throughput` where prompts weigh more"
         )
     return made(VERSION, line, n_nodes=n_nodes, variables=variables | drafts, remarks=remarks)
+
+
+def _handing_over(started: Started) -> str | None:
+    """The connector, and which end of it this is (vllm.config.kv_transfer: KVRole)."""
+    end = {PREFILL: "kv_producer", DECODE: "kv_consumer"}.get(started.role)
+    return None if end is None else f'{{"kv_connector":"NixlConnector","kv_role":"{end}"}}'
 
 
 def _nodes(started: Started) -> tuple[int, dict[str, object]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.results.predictions import Launch
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.served_formats import ServedFormats
 
 _SHELL = re.compile(r"\$[A-Z_]+(:\d+)?|\$\(.*\)")
@@ -47,6 +48,7 @@ class Started:
         exchanges: tokens are sent to their experts.
         overlaps: two micro-batches hide each other's messages.
         drafter: what drafts `n_drafted` tokens; empty without drafts.
+        role: what it does of a request.
     """
 
     model: str
@@ -68,6 +70,7 @@ class Started:
     overlaps: bool
     drafter: str
     n_drafted: int
+    role: str = TOGETHER
 
     @property
     def n_group(self) -> int:
@@ -121,6 +124,17 @@ def checkpoint(started: Started, *, casts: bool) -> tuple[str, dict[str, str]]:
     if started.is_published or (casts and started.is_cast):
         return started.model, {}
     return f"${CHECKPOINT}", {CHECKPOINT: f"a checkpoint of {started.model} {started.saved_as}"}
+
+
+def fetched(started: Started) -> tuple[str, ...]:
+    """What is said where a cache is handed over, which flags alone do not bring about."""
+    words = {
+        PREFILL: "hands the cache of each prompt to a server that decodes",
+        DECODE: "fetches the cache of each prompt from a server that reads it",
+    }
+    if started.role == TOGETHER:
+        return ()
+    return (f"{words[started.role]}: a router sends each request to both",)
 
 
 def drafting(started: Started) -> tuple[str | None, dict[str, str]]:

@@ -1,6 +1,7 @@
 """What users of a deployment feel, and what it holds: TPOT, TTFT, their errors, bytes.
 
-A rank serves b sequences at once; while one decodes, each of the others reads a prompt once.
+A rank serves b sequences at once; while one decodes, each of the others reads a prompt once. One
+that reads prompts only, or writes answers only, runs passes of that kind and no others.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Served:
         overlaps: two micro-batches hide each other's messages.
         hit_fraction: of the input that is cached already.
         n_shared_tokens: first tokens that all requests have in common.
+        role: what it does of each request.
     """
 
     engine: EngineSpec
@@ -42,11 +44,17 @@ class Served:
     hit_fraction: float
     n_shared_tokens: float = 0.0
     draft: Draft | None = None
+    role: str = "together"
 
     @property
     def n_new_tokens(self) -> float:
         """Of the input: at least the last one is read."""
         return max(1.0, self.n_input_tokens * (1 - self.hit_fraction))
+
+    @property
+    def n_kept_tokens(self) -> float:
+        """That a sequence has at its end; of a prompt that is only read, one more than it."""
+        return self.n_input_tokens + (1 if self.role == "prefill" else self.n_output_tokens)
 
     @property
     def n_positions(self) -> float:
@@ -88,7 +96,8 @@ class Felt:
     Args:
         parts: of TTFT, by what they go to.
         n_chunks: passes that a prompt takes.
-        passes: decode, then prefill.
+        passes: decode and prefill, by name; the one of a role.
+        place_s: that a request has its place at these times.
     """
 
     tpot_s: float
@@ -101,12 +110,13 @@ class Felt:
     n_running: float
     parts: Mapping[str, float]
     n_chunks: int
-    passes: tuple[Pass, Pass]
+    passes: Mapping[str, Pass]
+    place_s: float
 
 
 def held_by(rank: Rank, served: Served) -> Held:
     """Of a deployment whose sequences are as long as they get."""
-    engine, n_tokens = served.engine, served.n_input_tokens + served.n_output_tokens
+    engine, n_tokens = served.engine, served.n_kept_tokens
     own, once = cached_bytes(rank, served.draft, engine, n_tokens, served.n_shared_tokens)
     return Held(
         weights_bytes=weights_bytes(rank),
@@ -121,13 +131,86 @@ def held_by(rank: Rank, served: Served) -> Held:
 
 def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     """Of requests that come at random times."""
-    engine, n_out = served.engine, served.n_output_tokens
     running = max(1.0, min(served.batch, largest_batch))
-    decoding = Tokens(
+    if served.role == "prefill":
+        return _felt_reading(rank, served, running)
+    if served.role == "decode":
+        return _felt_writing(rank, served, running)
+    return _felt_together(rank, served, running)
+
+
+def _decoding(rank: Rank, served: Served, running: float) -> Tokens:
+    """The decode pass of a rank, whose stages work on as many parts of the batch."""
+    return Tokens(
         decoding=running / min(rank.n_stages, running),
         positions=served.n_positions,
-        context=served.n_input_tokens + (n_out + 1) / 2,
+        context=served.n_input_tokens + (served.n_output_tokens + 1) / 2,
     )
+
+
+def _waits_s(rank: Rank, engine: EngineSpec) -> dict[str, float]:
+    """What a request waits for by constants of the engine."""
+    mixes = any(hasattr(one.ffn, "n_experts") for one in rank.model.layers)
+    return {"request": engine.request_s, "experts": engine.expert_request_s if mixes else 0.0}
+
+
+def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
+    """Prompts only: as many at once as share the passes of all stages, each for its own passes.
+
+    Of those that are in flight one ends after each of as many equal turns; who comes waits for
+    half of a turn.
+    """
+    engine, new = served.engine, served.n_new_tokens
+    n_chunks = math.ceil(new / served.chunk_tokens)
+    each = new / n_chunks
+    shared = served.chunk_tokens // new if n_chunks == 1 else 1
+    running = min(running, rank.n_stages * shared)
+    turns = min(rank.n_stages, running)
+    behind = served.n_input_tokens - new + each * (n_chunks - 1) / 2
+    reads = _pass(rank, served, Tokens(prompts=running / turns, read=each, past=behind))
+    own_s = n_chunks * (reads.seconds + engine.prefill_host_s)
+    parts = {**_waits_s(rank, engine), "step": own_s / turns / 2, "reading": own_s, "decodes": 0.0}
+    return Felt(
+        tpot_s=0.0,
+        ttft_s=sum(parts.values()),
+        itl_s=0.0,
+        queue_s=max(served.batch / running - 1, 0.0) * own_s,
+        tpot_error=0.0,
+        ttft_error=reads.error(engine.prefill_host_s),
+        decode_error=0.0,
+        n_running=running,
+        parts=parts,
+        n_chunks=n_chunks,
+        passes={"prefill": reads},
+        place_s=own_s,
+    )
+
+
+def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
+    """Answers only, of prompts that are handed over: a pass for each token, fewer with drafts."""
+    engine, decoding = served.engine, _decoding(rank, served, running)
+    decode = _pass(rank, served, decoding)
+    itl = decode.seconds + engine.decode_host_s + _drafting_s(rank, served, decoding)
+    error, place_s = decode.error(engine.decode_host_s), served.n_output_tokens * itl
+    return Felt(
+        tpot_s=itl / served.n_yielded,
+        ttft_s=0.0,
+        itl_s=itl,
+        queue_s=max(served.batch / running - 1, 0.0) * place_s / served.n_yielded,
+        tpot_error=error,
+        ttft_error=0.0,
+        decode_error=error,
+        n_running=running,
+        parts=dict.fromkeys(("request", "experts", "step", "reading", "decodes"), 0.0),
+        n_chunks=0,
+        passes={"decode": decode},
+        place_s=place_s / served.n_yielded,
+    )
+
+
+def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
+    engine, n_out = served.engine, served.n_output_tokens
+    decoding = _decoding(rank, served, running)
     reading, n_chunks, together = _reading(served, running)
     decode, prefill = _pass(rank, served, decoding), _pass(rank, served, reading)
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
@@ -137,17 +220,16 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     between = itl / served.n_yielded
     tpot = between + (running - 1) * added / max(n_out, 1.0)
     errors = decode.error(engine.decode_host_s), prefill.error(engine.prefill_host_s)
-    has_experts = any(hasattr(one.ffn, "n_experts") for one in rank.model.layers)
     parts = {
-        "request": engine.request_s,
-        "experts": engine.expert_request_s if has_experts else 0.0,
+        **_waits_s(rank, engine),
         "step": itl / 2,
         "reading": n_chunks * (prefill.seconds + engine.prefill_host_s),
         "decodes": n_chunks * (both.seconds - prefill.seconds),
     }
+    ttft = sum(parts.values())
     return Felt(
         tpot_s=tpot,
-        ttft_s=sum(parts.values()),
+        ttft_s=ttft,
         itl_s=itl,
         queue_s=max(served.batch / running - 1, 0.0) * (max(n_out, 1.0) * tpot + added),
         tpot_error=math.hypot(errors[0] * between, errors[1] * (tpot - between)) / tpot,
@@ -156,8 +238,22 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
         n_running=running,
         parts=parts,
         n_chunks=int(n_chunks),
-        passes=(decode, prefill),
+        passes={"decode": decode, "prefill": prefill},
+        place_s=stay_s(ttft, tpot, n_out),
     )
+
+
+def planned_place_s(times: Felt, served: Served, beyond: float) -> float:
+    """How long a request has its place where times are so many standard deviations longer."""
+    tpot, ttft = (
+        value * (1 + beyond * error)
+        for value, error in ((times.tpot_s, times.tpot_error), (times.ttft_s, times.ttft_error))
+    )
+    if served.role == "prefill":
+        return times.place_s * (1 + beyond * times.ttft_error)
+    if served.role == "decode":
+        return served.n_output_tokens * tpot
+    return stay_s(ttft, tpot, served.n_output_tokens)
 
 
 def stay_s(ttft_s: float, tpot_s: float, n_output_tokens: float) -> float:

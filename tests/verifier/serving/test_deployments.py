@@ -14,7 +14,9 @@ from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.roles import ROLES
 from planner.specs.served_formats import ServedFormats
+from planner.verifier.predictions import judge_prediction
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
@@ -31,7 +33,7 @@ N_TRIES, N_MET = 400, 3
 machines_of = cache(machines)
 
 
-def both(model, draw) -> tuple[Prediction, Felt, Held] | None:
+def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
     """A deployment at random by both accounts; None where the first refuses it."""
     weights, experts = draw.choice(("bf16", "fp8", "fp8_block", "int4")), draw.choice(("", "mxfp4"))
     formats = ServedFormats(
@@ -55,7 +57,9 @@ def both(model, draw) -> tuple[Prediction, Felt, Held] | None:
     pool, engine = draw.choice(POOLS), draw.choice(ENGINES)
     hits, shared = draw.choice((0.0, 0.4)), draw.choice((0.0, 500.0))
     n_input, n_output = draw.choice((100, 3000, 20_000)), draw.choice((2, 300))
-    traffic = Traffic(n_input_tokens=n_input, n_output_tokens=n_output, hit_fraction=hits)
+    traffic = Traffic(
+        n_input_tokens=n_input, n_output_tokens=n_output, hit_fraction=hits, role=role
+    )
     on = machines_of(pool, engine)
     try:
         found = predict(model, on, table, traffic, speculating=asked, n_shared_tokens=shared)
@@ -86,16 +90,18 @@ def both(model, draw) -> tuple[Prediction, Felt, Held] | None:
         hit_fraction=hits,
         n_shared_tokens=shared,
         draft=draft_of(model, kind or "", asked.n_drafted if asked else 0, 0.7),
+        role=role,
     )
     held = held_by(rank, served)
     return found, felt(rank, served, held.largest_batch), held
 
 
+@pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_times_errors_and_bytes_are_those_of_who_predicts(path):
+def test_times_errors_and_bytes_are_those_of_who_predicts(path, role):
     model, draw, n_met = load_architecture(str(path)), Random(path.stem), 0
     for _ in range(N_TRIES):
-        pair = both(model, draw)
+        pair = both(model, draw, role)
         if pair is None:
             continue
         one, again, held = pair
@@ -104,8 +110,12 @@ def test_times_errors_and_bytes_are_those_of_who_predicts(path):
         assert again.ttft_s == pytest.approx(one.ttft_s.value, **exact)
         assert again.itl_s == pytest.approx(one.itl_s.value, **exact)
         assert again.queue_s == pytest.approx(one.queue_s, **exact)
-        assert 1 + again.tpot_error == pytest.approx(one.tpot_s.high / one.tpot_s.value, **exact)
-        assert 1 + again.ttft_error == pytest.approx(one.ttft_s.high / one.ttft_s.value, **exact)
+        for error, times in ((again.tpot_error, one.tpot_s), (again.ttft_error, one.ttft_s)):
+            assert times.value * (1 + error) == pytest.approx(times.high, **exact)
+        ended = again.n_running * one.degrees["data"] / again.place_s
+        assert ended * one.n_output_tokens == pytest.approx(one.total_tokens_per_s, **exact)
+        assert [*again.passes] == [line.name for line in one.passes]
+        assert judge_prediction(one)[1] == []
         memory = one.memory
         assert held.weights_bytes == pytest.approx(memory.weights_bytes, **exact)
         assert held.drafter_bytes == pytest.approx(memory.drafter_bytes, **exact)
