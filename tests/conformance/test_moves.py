@@ -94,6 +94,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--shared": ("100", {}),
     "--experts": ("fp8", {"--model": MIXTURE}),
     "--replica-devices": ("1", {}),
+    "--role": ("decode", {}),
 }
 """A value of each option that moves the answer, and what else has to be said for that."""
 

@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--prefer": ("objective", "simplest"),
     "--overlap": ("none", "two-batch", "none,two-batch"),
     "--phase": ("decode", "prefill"),
+    "--role": ("together", "prefill", "decode"),
     "--split": ("equal", "weighted"),
     "--price": ("$2.10/h", "$1e6/h", "$1e-6/h"),
     "--max-cost": ("$20/Mtoken", "$1e-9/Mtoken", "$1e9/Mtoken"),
