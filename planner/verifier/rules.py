@@ -329,7 +329,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     EngineDeployment: Judged(
         chosen="model formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
-        "chunk_tokens overlap n_drafted drafter command launch n_replicas",
+        "chunk_tokens overlap n_drafted drafter command launch n_replicas role",
         asked="engine demand_tokens_per_s",
         counted="variant quality_loss_fraction quality tpot_s ttft_s planned_tpot_s "
         "planned_ttft_s usd_per_hour usd_per_token output_tokens_per_s weights_bytes used_bytes "
