@@ -42,7 +42,7 @@ def predict(
     _check_files(written, found)
     rate = _rate(written, found)
     table = _table(written, model, machines, numbers, found)
-    traffic = _traffic(written, numbers)
+    traffic = _traffic(written, numbers, found)
     if not {problem.where for problem in found.problems} & numbers.keys():  # all of them are read
         found.problems += _impossible(
             model, machines, table, traffic, numbers["--shared"], speculating
@@ -267,14 +267,18 @@ def _impossible(
     )
 
 
-def _traffic(written: WrittenPrediction, numbers: dict[str, float]) -> Traffic:
+def _traffic(written: WrittenPrediction, numbers: dict[str, float], found: Arguments) -> Traffic:
+    from planner.estimates.serving.refusals import unknown_role
     from planner.estimates.serving.traffic import Traffic
+    from planner.specs.roles import TOGETHER
 
+    unknown = [*unknown_role(written.role)]
+    found.problems += unknown
     return Traffic(
         n_input_tokens=numbers["--input"],
         n_output_tokens=numbers["--output"],
         hit_fraction=numbers["--hit-rate"],
-        role=written.role,
+        role=TOGETHER if unknown else written.role,
     )
 
 

@@ -72,12 +72,17 @@ def chunk_problems(
 
 def role_problems(traffic: Traffic, drafts: Drafts | None) -> Iterator[Problem]:
     """What nothing does of a request, or drafts where nothing is written."""
-    if traffic.role not in ROLES:
-        fact, remedy = "no such role", f"it is {', '.join(ROLES[:-1])} or {ROLES[-1]}"
-        yield Problem(where="--role", value=traffic.role, fact=fact, remedy=remedy)
+    yield from unknown_role(traffic.role)
     if traffic.role == PREFILL and drafts is not None and drafts.kind:
         fact = "drafts nothing where no answer is written"
         yield Problem(where="--draft", value=drafts.kind, fact=fact, remedy="leave it out")
+
+
+def unknown_role(role: str) -> Iterator[Problem]:
+    """A role that no deployment has."""
+    if role not in ROLES:
+        fact, remedy = "no such role", f"it is {', '.join(ROLES[:-1])} or {ROLES[-1]}"
+        yield Problem(where="--role", value=role, fact=fact, remedy=remedy)
 
 
 def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:
