@@ -136,7 +136,7 @@ def _engines(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) ->
     from planner.commands.options.engines import read_engine
     from planner.commands.options.several import read_axes
     from planner.specs.engine_files import load_engine
-    from planner.specs.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.meanings import ENGINES, family_of
 
     keywords = read_engine(written, found)
     if isinstance(written, WrittenSurvey):
@@ -146,7 +146,7 @@ def _engines(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) ->
     if isinstance(written, WrittenPareto):
         del keywords["objective"]
     for name in runtimes:
-        if name not in LAYOUT_RUNTIMES:
+        if family_of(name) == ENGINES:
             found.collect(partial(load_engine, name))
     return keywords
 
@@ -186,9 +186,9 @@ def _collect_machines(
 ) -> None:
     """Kernels of every engine on the pool; of surveys, a case may lack them."""
     from planner.runtimes.engine_requests import machines_of
-    from planner.specs.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.meanings import ENGINES, family_of
 
     if not is_survey:
         for cluster, name in product(clusters, runtimes):
-            if name not in LAYOUT_RUNTIMES:
+            if family_of(name) == ENGINES:
                 found.collect(partial(machines_of, cluster, name))

@@ -12,6 +12,7 @@ from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
 from planner.quantities import lacking, placed
 from planner.specs.architecture import Architecture
+from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.meanings import misplaced
 from planner.specs.placement_request import (
@@ -64,6 +65,7 @@ def placement_request(
     most_devices: int | None,
     aligned: bool = False,
     layout_first: bool = False,
+    deployments: Sequence[DeploymentTable] = (),
     devices: Mapping[str, DeviceSpec] | None = None,
     costs: GroupCosts | CostTable | None = None,
     confidence: float = 0.0,
@@ -95,6 +97,7 @@ def placement_request(
         most_devices=most_devices,
         aligned=aligned,
         layout_first=layout_first,
+        deployments=tuple(deployments),
         costs=_table_costs(costs),
         confidence=confidence,
         options=options,

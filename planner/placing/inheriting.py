@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.errors import Problem, RequestError
@@ -60,6 +61,7 @@ def repair_request(
         kept["aligned"] = old.aligned and has_slices(said["cluster"])
     asked = {key: value for key, value in said.items() if value is not None}
     wanted = placement_request(**{**kept, **asked}, state=state, devices=devices)
+    wanted = _with_rows(wanted, old)
     inherited, changed = inherited_and_changed(old, wanted)
     return RepairRequest(
         before=before,
@@ -69,6 +71,17 @@ def repair_request(
         inherited=inherited,
         changed=changed,
     )
+
+
+def _with_rows(wanted: PlacementRequest, old: PlacementRequest) -> PlacementRequest:
+    """A request with the rows of tables that stand, where it may have them: files may be gone."""
+    if all(getattr(wanted, name) == getattr(old, name) for name in _OF_ROWS):
+        return replace(wanted, deployments=old.deployments)
+    return wanted
+
+
+_OF_ROWS = ("site", "models", "engines", "workload")
+"""What says which rows of a table may be placed."""
 
 
 def costs_of(request: PlacementRequest) -> CostTable | None:

@@ -17,10 +17,13 @@ from planner.placing.engines import serving_engine
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.searching import Asked, Search, chosen_first, searched, unsettled
 from planner.placing.sites import Site
+from planner.placing.table_rows import with_tables
+from planner.placing.tables import table_runtime
 from planner.results.placements import Placement
 from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
 from planner.specs.arguments import arguments_checked
+from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
     AnyModel,
@@ -32,7 +35,7 @@ from planner.specs.placement_request import (
 )
 from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
-from planner.specs.runtimes import ENGINES, ROOFLINE
+from planner.specs.runtimes import ENGINES, ROOFLINE, is_table
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import refuse
@@ -63,6 +66,7 @@ def place(
     devices: Mapping[str, DeviceSpec] | None = None,
     group_costs: GroupCosts | CostTable | None = None,
     layout_first: bool = False,
+    deployments: Sequence[DeploymentTable] = (),
     confidence: float = 0.0,
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> Placement:
@@ -77,7 +81,8 @@ def place(
             node, "scale-out" from a device to its leaf switch, "spine" above; without one a
             link is inside a node).
         models: what to serve: models, or `Serve` records with demands and replicas.
-        engine: `vllm`, `sglang`, `trtllm` or `roofline`; of several each replica has the best.
+        engine: `vllm`, `sglang`, `trtllm`, `roofline`, or `table:FILE` (docs/tables.md); of
+            several each replica has the best.
         workload, targets: of all models that have none of their own; targets hold for each
             replica by itself.
         state: what is busy, failed, reserved, slow or narrow, see `load_state`.
@@ -93,6 +98,7 @@ def place(
             `planner.topology.costs`.
         layout_first: choose each layout as if all of the cluster were free, then place that one:
             what planners do that give degrees. To compare with; the joint choice is never worse.
+        deployments: rows of the tables that `engine` names, in place of what their files say.
         confidence: of the interval whose upper end an engine's replicas are counted on.
         options: backend, time limit, gap, threads, seed.
 
@@ -117,6 +123,7 @@ def place(
         most_devices=most_devices,
         aligned=aligned,
         layout_first=layout_first,
+        deployments=deployments,
         devices=devices,
         costs=group_costs,
         confidence=confidence,
@@ -146,6 +153,7 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
     is_named = bool(request.engines)
     if not is_named:
         request = replace(request, engines=usual_runtimes(request.models, site))
+    request = with_tables(request, site)
     problems = wish_problems(request, site)
     found: list[tuple[Runtime, ...]] = []
     for one in request.models:
@@ -201,6 +209,8 @@ def runtime_of(name: str, request: PlacementRequest, one: Serve, site: Site) -> 
     """
     if name == ROOFLINE.name:
         return Roofline(request=layout_request(request, one, site.cluster))
+    if is_table(name):
+        return table_runtime(name, request, one, site)
     return serving_engine(name, request, one, site)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.results import Deployment
 from planner.results.placements import Placement, Recipe
+from planner.results.table_deployments import TableDeployment
 from planner.specs.served_formats import ServedFormats
 
 
@@ -47,6 +48,8 @@ def sharding_of(model: str, recipe: Recipe) -> Sharding:
     one = recipe.deployment
     if isinstance(one, Deployment):
         return layout_sharding(model, one)
+    if isinstance(one, TableDeployment):
+        return row_sharding(model, one.engine, one.name, one.weights_format, one.n_devices)
     degrees = one.n_tensor, one.n_data, one.n_expert_parallel
     return engine_sharding(
         recipe.engine, model, one.formats, degrees=degrees, n_stages=one.n_stages
@@ -80,6 +83,19 @@ def engine_sharding(
         storage=engine,
         axes=degrees,
         n_stages=n_stages,
+    )
+
+
+def row_sharding(
+    model: str, engine: str, name: str, weights_format: str, n_devices: int
+) -> Sharding:
+    """How the ranks of a row of a table share the weights: as others of its name, one of each."""
+    return Sharding(
+        model=model,
+        weights_format=weights_format,
+        storage=f"{engine}: {name}",
+        axes=(n_devices, 1, 1),
+        n_stages=1,
     )
 
 

@@ -106,6 +106,7 @@ def _placed_again(says: Placement) -> Placement | None:
         return place(
             asked.site,
             asked.models,
+            engine=asked.engines,
             workload=asked.workload,
             targets=asked.targets,
             state=asked.state,
@@ -114,8 +115,10 @@ def _placed_again(says: Placement) -> Placement | None:
             batches=asked.batches,
             most_devices=asked.most_devices,
             aligned=asked.aligned,
+            deployments=asked.deployments,
             layout_first=asked.layout_first,
             group_costs=costs_of(asked),
+            confidence=asked.confidence,
             options=asked.options,
         )
     except NoPlanError:

@@ -30,6 +30,7 @@ from planner.results.predictions import OperationLine
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier
+from planner.results.table_deployments import TableDeployment
 from planner.results.verifications import Verification
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.economics.request import EconomicsRequest
@@ -67,6 +68,7 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Frontier: ("at_target", "n_assumed"),
     EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
     EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
+    TableDeployment: ("summary",),
     Audit: ("excess",),
     EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
     ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
@@ -95,6 +97,7 @@ KINDS: Mapping[type, tuple[str, str]] = {
     Deployment: ("of", "layouts"),
     EngineDeployment: ("of", "engine"),
     EconomicsDeployment: ("of", "erdil2025"),
+    TableDeployment: ("of", "table"),
     Request: ("asks", "layouts"),
     EngineRequest: ("asks", "engine"),
     EconomicsRequest: ("asks", "erdil2025"),

@@ -18,6 +18,7 @@ from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.surveys import Comparison, Curve, Frontier
+from planner.results.table_deployments import TableDeployment
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
@@ -158,9 +159,12 @@ def _of_placement(answer: Placement) -> Iterator[Times]:
         (one.engine.name, one.kernels.device): one.kernels.measured_by
         for one in answer.request.tables
     }
+    made_by = {one.name: one.made_by for one in answer.request.deployments}
     for one in answer.recipes:
         kind, device = _kind(models[one.model]), devices[one.kind]
-        if one.engine == ROOFLINE.name:
+        if isinstance(one.deployment, TableDeployment):
+            yield _of_table(one.deployment.table, made_by[one.deployment.table], device, kind)
+        elif one.engine == ROOFLINE.name:
             yield _of_roofline(device, kind)
         else:
             yield _of_engine(one.engine, device, kind, measured.get((one.engine, device), ()))
@@ -197,6 +201,18 @@ def _of_engine(engine: str, device: str, kind: ModelKind, measured_by: tuple[str
         whose=f"{runtime.title}'s schedule, {kernels or 'kernels assumed'}",
         schedule=runtime.schedule.name,
         judged=judged_on(engine, device, kind),
+    )
+
+
+def _of_table(name: str, made_by: str, device: str, kind: ModelKind) -> Times:
+    runtime = runtime_of(name)
+    return Times(
+        runtime=name,
+        device=device,
+        kind=kind,
+        whose=f"{runtime.title}{', as predicted by ' * bool(made_by)}{made_by}",
+        schedule=runtime.schedule.name,
+        judged=(),
     )
 
 

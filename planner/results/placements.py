@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from planner.quantities import QUANTITIES
 from planner.results import Deployment, Obstacle
 from planner.results.engines import EngineDeployment
+from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.provenance import Provenance
 from planner.units import show
 
-AnyDeployment = Deployment | EngineDeployment
-"""Of the layouts, or of a serving engine."""
+AnyDeployment = Deployment | EngineDeployment | TableDeployment
+"""Of the layouts, of a serving engine, or of a row of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +94,13 @@ class Recipe:
     def tpot_s(self) -> float:
         """What a placement counts on of a token; of an engine, what was planned against."""
         one = self.deployment
-        return one.tpot_s if isinstance(one, Deployment) else one.planned_tpot_s
+        return one.planned_tpot_s if isinstance(one, EngineDeployment) else one.tpot_s
 
     @property
     def ttft_s(self) -> float:
         """The same of the first token."""
         one = self.deployment
-        return one.ttft_s if isinstance(one, Deployment) else one.planned_ttft_s
+        return one.planned_ttft_s if isinstance(one, EngineDeployment) else one.ttft_s
 
     @property
     def weights_bytes(self) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.quantities import limited
-from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
 
 ENGINES = "engines"
 """The family of all runtimes that are serving engines."""
@@ -126,6 +126,18 @@ REFUSALS = (
         remedy="write `roofline`, or engines",
     ),
     Refusal(
+        options=("--engine",),
+        commands=("plan", "pareto", "compare", "audit", "predict"),
+        families=(TABLE,),
+        fact="lists replicas, which are placed",
+        remedy="write `plan place --engine {value}`",
+    ),
+    Refusal(
+        options=("--confidence", "--batch"),
+        families=(TABLE,),
+        fact="means nothing to a table: each row says its times and its batch",
+    ),
+    Refusal(
         options=("--objective",),
         commands=("pareto",),
         fact="a frontier has two objectives, `--x` and `--y`",
@@ -203,7 +215,9 @@ REFUSALS = (
 
 
 def family_of(runtime: str) -> str:
-    """A runtime's family: its own name, or `engines`."""
+    """A runtime's family: its own name, `table`, or `engines`."""
+    if is_table(runtime):
+        return TABLE
     return runtime if runtime in LAYOUT_RUNTIMES else ENGINES
 
 

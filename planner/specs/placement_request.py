@@ -9,6 +9,7 @@ from planner.quantities import placed
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import model_spec_of
 from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
+from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
@@ -73,8 +74,8 @@ class PlacementRequest:
     Args:
         site: the cluster, all of it.
         models: what is wanted of each.
-        engines: that replicas may run under, or `roofline`; which of them is chosen by replica.
-            None until those that are usual on the site are known.
+        engines: that replicas may run under, `roofline`, or tables of deployments; which of them
+            is chosen by replica. None until those that are usual on the site are known.
         workload, targets: of the models that have none of their own.
         objective: one of `OBJECTIVES`.
         state: what of the cluster is busy, failed, reserved, slow or narrow; None for nothing.
@@ -87,6 +88,7 @@ class PlacementRequest:
         options: how to solve.
         confidence: of the interval whose upper end an engine is counted on, in [0, 1).
         tables: of the engines, on the kinds of devices that they have kernels of.
+        deployments: of the tables that are named, what may be placed.
     """
 
     site: SiteSpec
@@ -105,6 +107,7 @@ class PlacementRequest:
     options: SolverOptions = field(default_factory=SolverOptions)
     confidence: float = 0.0
     tables: tuple[EngineTables, ...] = ()
+    deployments: tuple[DeploymentTable, ...] = ()
 
 
 def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:

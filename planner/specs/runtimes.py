@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-ScheduleName = Literal["turns", "interleaved"]
+ScheduleName = Literal["turns", "interleaved", "stated"]
 PhaseName = Literal["prefill", "decode"]
 
 
@@ -19,7 +19,8 @@ class Schedule:
 
     Args:
         name: one word, in reports and JSON: phases take `turns` on the devices, or they are
-            `interleaved`: prompts of other requests are read between and within decode passes.
+            `interleaved`: prompts of other requests are read between and within decode passes; or
+            it is as whoever `stated` the times had it.
         sentence: what follows for TPOT and for the cache.
     """
 
@@ -34,6 +35,10 @@ TURNS = Schedule(
 INTERLEAVED = Schedule(
     name="interleaved",
     sentence="TPOT has others' prompts in it; the KV cache is of all requests in flight",
+)
+STATED = Schedule(
+    name="stated",
+    sentence="times and rates are what rows of the table say, whatever the links of the pool",
 )
 
 
@@ -80,7 +85,28 @@ ENGINES = (VLLM.name, SGLANG.name, TRTLLM.name)
 LAYOUT_RUNTIMES = (ROOFLINE.name, ERDIL2025.name)
 """Those that read a model as one shape of layers; engines read it layer by layer."""
 
+TABLE = "table"
+"""The family of all runtimes that are tables of deployments."""
+
+_OF_TABLES = f"{TABLE}:"
+
+
+def is_table(name: str) -> bool:
+    """Whether a runtime is a table of deployments: `table:measured.csv`."""
+    return name.startswith(_OF_TABLES)
+
+
+def table_file(name: str) -> str:
+    """The file of a table's runtime.
+
+    >>> table_file("table:measured.csv")
+    'measured.csv'
+    """
+    return name.removeprefix(_OF_TABLES)
+
 
 def runtime_of(name: str) -> Runtime:
-    """A runtime by its name; any other is a serving engine of the user's own."""
+    """A runtime by its name; what is neither ours nor a table is an engine of the user's own."""
+    if is_table(name):
+        return Runtime(name=name, title=f"rows of {table_file(name)}", schedule=STATED)
     return RUNTIMES.get(name) or Runtime(name=name, title=name, schedule=INTERLEAVED)

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 
 from planner.results import Deployment
 from planner.results.placements import Recipe, Replica
+from planner.results.table_deployments import TableDeployment
 from planner.verifier.findings import Refused
 from planner.verifier.meshes import in_nodes
 from planner.verifier.widths import Group
@@ -72,6 +73,10 @@ def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
         Refused: a mesh of switches has no such axes, or degrees are below one.
     """
     one = recipe.deployment
+    if isinstance(one, TableDeployment):
+        if one.n_devices < 1:
+            raise Refused("has no device", path=("deployment", "n_devices"), says=one.n_devices)
+        return one.n_devices, 1, 1
     if not isinstance(one, Deployment):
         degrees = one.n_tensor, one.n_data, one.n_stages
         if min(degrees) < 1:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from planner.quantities import QUANTITIES, further_of
-from planner.results.engines import EngineDeployment
+from planner.results import Deployment
 from planner.results.placements import KindUse, Placement, Recipe, Replica, Served
+from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
@@ -25,6 +26,7 @@ from planner.verifier.engines import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.parts import pieces_of
 from planner.verifier.runtimes.layouts import broken_targets, counted_deployment
+from planner.verifier.table_rows import counted_row
 
 DIMENSIONS = {
     "throughput": "token/s",
@@ -161,20 +163,21 @@ def _recipe(
         fact = "is no model that was asked for"
         wrong.append(Finding(path=(*path, "model"), says=says.model, fact=fact))
         return says
-    try:
-        cluster, standing = stand.cluster_of(says, one)
-    except Refused as refused:
-        wrong.append(refused.at(path))
-        return says
     here = (*path, "deployment")
-    if says.engine not in request.engines:
+    if _runtime_name(says) not in request.engines:
         fact = f"is none of {', '.join(request.engines)}"
         wrong.append(Finding(path=(*path, "engine"), says=says.engine, fact=fact))
         return says
-    if isinstance(says.deployment, EngineDeployment):
-        engine, more = counted_engine(request, one, cluster, says)
-        wrong += [replace(it, path=(*here, *it.path)) for it in more]
-        return replace(says, pieces=pieces_of(says), deployment=engine)
+    try:
+        cluster, standing = stand.cluster_of(says, one)
+        if not isinstance(says.deployment, Deployment):
+            is_row = isinstance(says.deployment, TableDeployment)
+            listed, more = (counted_row if is_row else counted_engine)(request, one, cluster, says)
+            wrong += [replace(it, path=(*here, *it.path)) for it in more]
+            return replace(says, pieces=pieces_of(says), deployment=listed)
+    except Refused as refused:
+        wrong.append(refused.at(path))
+        return says
     if says.engine != ROOFLINE.name:
         fact = f"is of layouts, and not of {says.engine}"
         wrong.append(Finding(path=here, says=says.deployment.summary, fact=fact))
@@ -187,6 +190,12 @@ def _recipe(
     wrong += broken_targets(asked, found, here)
     pieces = () if says.deployment.mesh.is_torus else pieces_of(says)
     return replace(says, pieces=pieces, deployment=found)
+
+
+def _runtime_name(recipe: Recipe) -> str:
+    """Who timed a recipe: its engine, or the table that lists it."""
+    one = recipe.deployment
+    return one.table if isinstance(one, TableDeployment) else recipe.engine
 
 
 def _orderly(placement: Placement) -> Iterator[Finding]:

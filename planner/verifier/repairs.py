@@ -14,6 +14,7 @@ from itertools import pairwise
 from planner.results import Deployment
 from planner.results.placements import Placement, Recipe
 from planner.results.repairs import Change, Move, Repair, RepairPoint
+from planner.results.table_deployments import TableDeployment
 from planner.specs.placement_request import inherited_and_changed
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.placements import (
@@ -90,6 +91,8 @@ def _sharding(model: str, recipe: Recipe) -> Shard:
     if isinstance(one, Deployment):
         cut = (one.storage, one.copied_axes, one.sliced_axes)
         return (model, one.weights_format, *cut, one.mesh.axes, one.mesh.n_stages)
+    if isinstance(one, TableDeployment):
+        return (model, recipe.engine, one.name, one.weights_format, one.n_devices)
     degrees = one.n_tensor, one.n_data, one.n_stages, one.n_expert_parallel
     return (model, recipe.engine, one.formats.weights, one.formats.experts, *degrees)
 

@@ -64,6 +64,7 @@ from planner.results.surveys import (
     FrontierProof,
     Row,
 )
+from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate, Proof, Screen
 from planner.specs.provenance import Provenance
 
@@ -337,6 +338,14 @@ FIELDS: Mapping[type, Judged] = {
         how="choices that the request offers, degrees that divide the model and fit the pool; "
         "passes kernel by kernel and message by message, what they hold, and rent; of plans and "
         "audits the commands are written again",
+    ),
+    TableDeployment: Judged(
+        chosen="table line role",
+        counted="name engine model n_devices batch weights_format kv_format requests_per_s tpot_s "
+        "ttft_s output_tokens_per_s usd_per_hour usd_per_token weights_bytes memory_bytes further",
+        how="the row of that line and role that the request carries, of the model, the lengths and "
+        "the devices that are asked for; targets and the memory of a device are kept; money from "
+        "the row, or from the price of its devices",
     ),
     EconomicsDeployment: Judged(
         chosen="weights_format layout batch draft n_replicas",

@@ -75,8 +75,9 @@ class WrittenPlacement(PlacedLimits):
         text(
             SERVE,
             "NAMES",
-            "vllm, sglang, trtllm: by measured kernels; or roofline; several: the best for each "
-            "replica; default: the engines that were measured on a kind, else roofline.",
+            "vllm, sglang, trtllm: by measured kernels; roofline; or table:FILE, a CSV of "
+            "replicas; several: the best for each replica; default: the engines that were "
+            "measured on a kind, else roofline.",
         ),
     ] = ()
     state: Annotated[

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
+from planner.programs.layout import ceiling
 
 
 def undominated(
@@ -17,7 +18,7 @@ def undominated(
 
     Configuration b stands for a of the same model where the pieces of a hold k ≥ 1 copies of b
     that together serve as much; k is 1 where the number of replicas is limited, or latency counts.
-    They take no more devices, no other places, and no better ones.
+    They take no more devices, no other places, and no better ones, and cost no more.
 
     Args:
         several: whether a model may have more replicas than asked for, by model.
@@ -52,11 +53,19 @@ def undominated(
     )
     same &= (needs[:, None, :] >= needs[None, :, :]).all(axis=2)
     same &= (tpot[:, None] >= tpot) if by_latency else (copies * rate >= rate[:, None])
+    same &= _is_no_dearer(configurations, copies)
     np.fill_diagonal(same, val=False)
     index = np.arange(len(configurations))
     both = same & same.T  # of equals the first stays
     beaten = (same & (~both | (index < index[:, None]))).any(axis=1)
     return [one for one, out in zip(configurations, beaten.tolist(), strict=True) if not out]
+
+
+def _is_no_dearer(configurations: Sequence[NodeConfiguration], copies: IntArray) -> BoolArray:
+    """Whether copies of b cost no more than a: replicas of a table may have rents of their own."""
+    rent = np.array([one.usd_per_hour for one in configurations])
+    most = np.array([ceiling(value) for value in rent.tolist()])
+    return np.asarray(copies * rent <= most[:, None])
 
 
 def _copies(configurations: Sequence[NodeConfiguration]) -> tuple[IntArray, BoolArray]:

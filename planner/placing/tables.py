@@ -1,0 +1,286 @@
+"""Configurations of a user's table: each row a replica, as fast as it says wherever it is placed.
+
+A replica of a row lies in one node, or fills whole nodes of one leaf. A table knows no topology:
+devices have to be as fast as new ones, and how wide the links between them are is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.errors import Problem, RequestError
+from planner.estimates.serving.memory import handed_bytes
+from planner.estimates.serving.operations import number_bytes
+from planner.placing.configurations import Configuration
+from planner.placing.engines import layers_of
+from planner.placing.fabrics.domains import Domain, largest_piece
+from planner.placing.fabrics.patterns import LEAF, NODE, NodeConfiguration, NodePattern
+from planner.placing.sites import Site
+from planner.placing.standing import Sharding, row_sharding
+from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
+from planner.placing.tori.slices import Offered
+from planner.programs.layout import ceiling
+from planner.results.table_deployments import TableDeployment
+from planner.specs.deployment_rows import DeploymentRow
+from planner.specs.kernels import EngineTables
+from planner.specs.ledger import remark
+from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.quality import usual_formats
+from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.request import Targets
+from planner.specs.roles import PREFILL, TOGETHER
+from planner.specs.runtimes import ROOFLINE, table_file
+from planner.topology.openings import Openings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableSource:
+    """The rows of a table on one kind of devices.
+
+    Args:
+        table: name of the runtime.
+        cluster: of the kind.
+        n_candidates: rows that may be placed there.
+    """
+
+    table: str
+    model: AnyModel
+    cluster: ClusterSpec
+    n_candidates: int
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.cluster.device
+
+    def deployment(self, choice: DeploymentRow, n_alike: int) -> TableDeployment:
+        """A row as a record; whatever else is placed, it is the same."""
+        rent, rate = rent_of(choice, self.cluster), choice.output_tokens_per_s
+        return TableDeployment(
+            table=self.table,
+            line=choice.line,
+            name=choice.name,
+            engine=choice.engine,
+            role=choice.role,
+            model=self.model.name,
+            n_devices=choice.n_devices,
+            batch=choice.batch,
+            weights_format=choice.weights_format,
+            kv_format=choice.kv_format,
+            requests_per_s=choice.requests_per_s,
+            tpot_s=choice.tpot_s,
+            ttft_s=choice.ttft_s,
+            output_tokens_per_s=rate,
+            usd_per_hour=rent,
+            usd_per_token=rent / 3600.0 / rate,
+            weights_bytes=shard_bytes(choice, self.model),
+            memory_bytes=choice.memory_bytes,
+        )
+
+    def shard(self, choice: DeploymentRow, model: str) -> tuple[Sharding, float]:
+        """Ranks of rows of one name, engine and format share the weights alike."""
+        sharding = row_sharding(
+            model, choice.engine, choice.name, choice.weights_format, choice.n_devices
+        )
+        return sharding, shard_bytes(choice, self.model)
+
+
+def rent_of(row: DeploymentRow, cluster: ClusterSpec) -> float:
+    """Rent of a replica [USD/h]: what the row says, or what its devices cost."""
+    return row.usd_per_hour or row.n_devices * cluster.usd_per_hour
+
+
+def shard_bytes(row: DeploymentRow, model: AnyModel) -> float:
+    """Weights of one device, where all of a replica share them evenly [bytes]."""
+    return model.n_params * number_bytes(row.weights_format) / row.n_devices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The rows of a table, for one model.
+
+    Args:
+        rows: of the model, the lengths and the kinds that are asked for.
+        by_latency: whether the quickest replica is the best, not the one that serves most.
+        roles: that replicas may have.
+    """
+
+    name: str
+    serve: Serve
+    targets: Targets
+    rows: tuple[DeploymentRow, ...]
+    by_latency: bool
+    roles: tuple[str, ...] = (TOGETHER,)
+
+    @property
+    def tables(self) -> tuple[EngineTables, ...]:
+        return ()
+
+    def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
+        """The best row of each number of devices, role, engine and formats.
+
+        Args:
+            beaten: shapes that copies of others outdo; a table has few enough.
+        """
+        if domain.span not in (NODE, LEAF) or domain.need.speed_fraction < 1.0:
+            return
+        size = largest_piece(domain.ground.inventory, domain.kind)
+        if domain.per_node != size:
+            return
+        cluster = domain.ground.bases[domain.kind]
+        rows = [
+            row
+            for row in self.rows
+            if is_on(row, domain.kind)
+            and row.role in self.roles
+            and row.n_devices <= domain.n_devices
+            and lies(row, domain.span, size)
+            and keeps(row, self.serve, self.targets, cluster.device)
+        ]
+        source = TableSource(
+            table=self.name, model=self.serve.model, cluster=cluster, n_candidates=len(rows)
+        )
+        for row in _best(rows, source, by_latency=self.by_latency):
+            yield _configuration(source, model, domain, row)
+
+    def on_torus(self, model: int, openings: Openings) -> Offered:
+        """Never asked: `table_runtime` refuses a torus."""
+        raise AssertionError(openings)
+
+
+def table_runtime(name: str, request: PlacementRequest, one: Serve, site: Site) -> Table:
+    """The rows of a table that a request carries, for one of its models.
+
+    Raises:
+        RequestError: the site is no pool of nodes.
+    """
+    if not site.clusters:
+        fact = f"places replicas on nodes, and `{site.name}` is a torus"
+        remedy = f"write `--engine {ROOFLINE.name}`"
+        raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
+    table = next(table for table in request.deployments if table.name == name)
+    lengths = asked_lengths(request, one)
+    rows = [row for row in table.rows if is_of(row, one.model) and lengths_of(row) == lengths]
+    targets = one.targets or request.targets
+    for kind, cluster in site.clusters.items():
+        _remark_unplaced([row for row in rows if is_on(row, kind)], cluster, table_file(name))
+    return Table(
+        name=name,
+        serve=one,
+        targets=targets,
+        rows=tuple(rows),
+        by_latency=request.objective == "latency",
+    )
+
+
+def _remark_unplaced(rows: Sequence[DeploymentRow], cluster: ClusterSpec, file: str) -> None:
+    """Count rows that no device of a cluster holds, or no nodes of it, and say so."""
+    size = int(getattr(cluster.fabric, "n_devices_per_node", cluster.n_devices))
+    most = cluster.device.hbm_bytes
+    unheld = [row.line for row in rows if (row.memory_bytes or 0.0) > most]
+    uneven = [row.line for row in rows if not (lies(row, NODE, size) or lies(row, LEAF, size))]
+    for lines, fact in (
+        (unheld, "hold more than a device has"),
+        (uneven, "have more devices than a node, and no whole nodes"),
+    ):
+        if lines:
+            told = f"{len(lines):,} rows {fact}, the first in line {lines[0]}: left out"
+            remark(Problem(where=file, value=cluster.device.name, fact=told))
+
+
+def lies(row: DeploymentRow, span: str, size: int) -> bool:
+    """Whether a replica lies in a node of so many devices, or fills whole nodes of a leaf."""
+    if span == NODE:
+        return row.n_devices <= size
+    return row.n_devices > size and row.n_devices % size == 0
+
+
+def keeps(row: DeploymentRow, one: Serve, targets: Targets, device: DeviceSpec) -> bool:
+    """Whether a row keeps the targets, in formats that are asked for, in a device's memory."""
+    formats = formats_asked(one, targets)
+    given = (row.weights_format, formats[0]), (row.kv_format, formats[1])
+    if any(asked is not None and name not in asked for name, asked in given):
+        return False
+    limits = (
+        (row.tpot_s, targets.tpot_s),
+        (row.ttft_s, targets.ttft_s),
+        (row.memory_bytes or 0.0, device.hbm_bytes),
+    )
+    if any(most is not None and value > ceiling(most) for value, most in limits):
+        return False
+    return row.role == PREFILL or row.batch >= (targets.min_batch or 0)
+
+
+def formats_asked(
+    one: Serve, targets: Targets
+) -> tuple[Sequence[str] | None, Sequence[str] | None]:
+    """Formats of weights and of the cache that rows may have; None for any."""
+    weights = one.weights_formats
+    if weights is None and targets.quality_loss_fraction is not None:
+        weights = usual_formats(one.model, targets)
+    return weights, one.kv_formats
+
+
+def _best(
+    rows: Sequence[DeploymentRow], source: TableSource, *, by_latency: bool
+) -> Iterator[DeploymentRow]:
+    """Rows that no other of the same devices, role, engine and formats stands for.
+
+    Of those that read prompts for others a sooner first token is kept beside a higher rate; of all
+    a lower rent is.
+    """
+    groups: dict[object, list[DeploymentRow]] = {}
+    for row in rows:
+        key = row.n_devices, row.role, row.engine, row.kv_format
+        groups.setdefault(key, []).append(row)
+    for group in groups.values():
+        front: list[tuple[float, ...]] = []
+        costs = [_cost(row, source, by_latency=by_latency) for row in group]
+        for row, cost in sorted(zip(group, costs, strict=True), key=lambda one: one[1]):
+            if not any(all(a <= b for a, b in zip(it, cost, strict=True)) for it in front):
+                front.append(cost)
+                yield row
+
+
+def _cost(row: DeploymentRow, source: TableSource, *, by_latency: bool) -> tuple[float, ...]:
+    """What a placement looks at of a row, less being better."""
+    worth = row.tpot_s if by_latency else -row.requests_per_s
+    first_s = row.ttft_s if row.role == PREFILL else 0.0
+    return worth, rent_of(row, source.cluster), first_s
+
+
+def _configuration(
+    source: TableSource, model: int, domain: Domain, row: DeploymentRow
+) -> NodeConfiguration:
+    pieces: tuple[int, ...] = (row.n_devices,)
+    if domain.span == LEAF:
+        pieces = (domain.per_node,) * (row.n_devices // domain.per_node)
+    pattern = NodePattern(
+        kind=domain.kind,
+        span=domain.span,
+        need=domain.need,
+        n_inside=row.n_devices,
+        n_across=1,
+        n_stages=1,
+        pieces=pieces,
+    )
+    is_whole = row.role == TOGETHER
+    return Configuration(
+        model=model,
+        pattern=pattern,
+        engine=row.engine,
+        output_tokens_per_s=row.output_tokens_per_s,
+        tpot_s=row.tpot_s,
+        usd_per_hour=rent_of(row, source.cluster),
+        source=source,
+        choice=row,
+        role=row.role,
+        ttft_s=row.ttft_s,
+        kv_format="" if is_whole else row.kv_format,
+        handed_bytes=0.0 if is_whole else _handed_bytes(row, source.model),
+    )
+
+
+def _handed_bytes(row: DeploymentRow, model: AnyModel) -> float:
+    """The KV cache of a prompt that one replica reads and another goes on with [bytes]."""
+    return handed_bytes(layers_of(model), row.kv_format, n_tokens=row.n_input_tokens)
