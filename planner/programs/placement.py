@@ -7,12 +7,15 @@ share and copies use up: devices of a leaf, cells of a torus, devices of a kind.
     minimise   Σ_j objective_j n_j        or, with `is_for_share`, maximise s
     such that  Σ_j amount_rj n_j ≤ free_r                        ∀ r      free
                Σ_{j of m} rate_j n_j ≥ demand_m (s)              ∀ m      demand
+               Σ_j column_j n_j + added ≥ 1 (s)                  ∀ cut    its own name
                least_m ≤ Σ_{j of m} n_j ≤ most_m                 ∀ m      replicas
                Σ_j column_j n_j ≤ at_most                        ∀ limit  its own name
                n_j ∈ {0, 1, 2, …},  s ≥ 0
 
 `s` is the served share of the demand of the model that is served worst; it stands in the rows
-only where it is the objective. A model without a demand has no such row.
+only where it is the objective. A model without a demand has no such row. A cut says of all copies
+together what a demand says of those of one model: whoever adds it has proved that what the program
+does not know holds nowhere else (`programs.handover`).
 
 Units: resources are whole numbers. The tolerances of solvers are absolute, so the poser scales
 everything else to values between about 1e-3 and 1e4.
@@ -73,6 +76,27 @@ class PlacementLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cut:
+    """One named lower bound on what all copies together come to.
+
+    Args:
+        name: one word, the row's name everywhere.
+        column: what a copy of each column adds, never negative, (J,).
+        added: what there is besides; negative is what has to be made up for.
+        is_of_share: whether it bounds the share where one is maximised; it is at least 1 otherwise.
+    """
+
+    name: str
+    column: FloatArray
+    added: float = 0.0
+    is_of_share: bool = True
+
+    def reached(self, copies: FloatArray | IntArray) -> float:
+        """What copies of each column, (J,), come to."""
+        return float(self.column @ copies) + self.added
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacementProgram:
     """The program's data: R resources, J columns, M models.
 
@@ -90,10 +114,11 @@ class PlacementProgram:
         is_for_share: maximise the served share of the demands instead.
         ties: among optima the least of the first, then of the second, …: each (J,).
         column_most: copies that each column may have, (J,); None is no such bound.
+        cuts: the named lower bounds.
 
     Raises:
-        ValueError: arrays of different lengths, entries out of range or not positive, limits
-            that share a name, or a share of no demand.
+        ValueError: arrays of different lengths, entries out of range or not positive, limits or
+            cuts that share a name, or a share of no demand and of no cut.
     """
 
     resources: tuple[str, ...]
@@ -110,6 +135,7 @@ class PlacementProgram:
     is_for_share: bool = False
     ties: tuple[FloatArray, ...] = ()
     column_most: IntArray | None = None
+    cuts: tuple[Cut, ...] = ()
 
     def __post_init__(self) -> None:
         sizes: dict[str, tuple[int, list[AnyInts | FloatArray]]] = {
@@ -122,6 +148,7 @@ class PlacementProgram:
                     self.rate,
                     *self.ties,
                     *(one.column for one in self.limits),
+                    *(one.column for one in self.cuts),
                     *([] if self.column_most is None else [self.column_most]),
                 ],
             ),
@@ -143,11 +170,23 @@ class PlacementProgram:
                 raise ValueError(f"an index of {what} is out of range")
         if (self.uses.amount == 0).any():
             raise ValueError("a copy that uses nothing of a resource has no entry for it")
-        names = [*ROWS, *(limit.name for limit in self.limits)]
+        names = [*ROWS, *(limit.name for limit in self.limits), *(cut.name for cut in self.cuts)]
         if len(set(names)) != len(names):
             raise ValueError(f"two rows share a name: {names}")
-        if self.is_for_share and not (self.demand > 0).any():
+        if any((cut.column < 0).any() for cut in self.cuts):
+            raise ValueError("a copy takes something from what a cut says is there at least")
+        is_bounded = (self.demand > 0).any() or any(cut.is_of_share for cut in self.cuts)
+        if self.is_for_share and not is_bounded:
             raise ValueError("there is no demand of which a share could be served")
+
+    def needed(self, cut: Cut) -> float:
+        """What a cut has to come to at least, whatever else: a share is never negative."""
+        return 0.0 if self.is_for_share and cut.is_of_share else 1.0
+
+    @property
+    def cuts_of_share(self) -> tuple[Cut, ...]:
+        """Those in which the share stands."""
+        return tuple(cut for cut in self.cuts if self.is_for_share and cut.is_of_share)
 
     @property
     def n_columns(self) -> int:
@@ -178,10 +217,15 @@ def served(program: PlacementProgram, counts: Counts) -> FloatArray:
 
 
 def worst_share(program: PlacementProgram, counts: Counts) -> float:
-    """The share of its demand that the worst served model gets; inf without any demand."""
+    """The share of its demand that the worst served model gets; inf without any demand.
+
+    No more than any cut in which the share stands says.
+    """
     asked = program.demand > 0
     shares = served(program, counts)[asked] / program.demand[asked]
-    return float(shares.min(initial=math.inf))
+    copies = np.array(counts.copies, dtype=float)
+    most = min((cut.reached(copies) for cut in program.cuts_of_share), default=math.inf)
+    return min(float(shares.min(initial=math.inf)), most)
 
 
 def placement_objective(program: PlacementProgram, counts: Counts) -> float:
@@ -219,6 +263,17 @@ def violations(program: PlacementProgram, counts: Counts) -> dict[str, float]:
         left = sum(float(limit.column[j]) * n for j, n in counts.chosen)
         if exceeds(left, limit.at_most):
             broken[limit.name] = left - limit.at_most
+    return broken | _short_of_cuts(program, counts)
+
+
+def _short_of_cuts(program: PlacementProgram, counts: Counts) -> dict[str, float]:
+    """Cuts that come to less than they have to."""
+    broken = {}
+    for cut in program.cuts:
+        needed = program.needed(cut)
+        missing = needed - cut.added - sum(float(cut.column[j]) * n for j, n in counts.chosen)
+        if missing > RELATIVE_TOLERANCE * (needed or abs(cut.added)):
+            broken[cut.name] = missing
     return broken
 
 
@@ -273,7 +328,10 @@ def largest_share(program: PlacementProgram) -> float:
     reach = np.zeros(len(program.models))
     np.add.at(reach, program.column_model, program.rate * most_copies(program))
     asked = program.demand > 0
-    return float((reach[asked] / program.demand[asked]).min())
+    shares = (reach[asked] / program.demand[asked]).tolist()
+    most = most_copies(program)
+    cuts = [cut.reached(most) for cut in program.cuts_of_share]
+    return max(0.0, float(min([*shares, *cuts])))
 
 
 def is_hopeless(program: PlacementProgram, most: IntArray) -> bool:
@@ -287,6 +345,10 @@ def is_hopeless(program: PlacementProgram, most: IntArray) -> bool:
     tight = any(
         exceeds(float(np.minimum(limit.column, 0.0) @ most), limit.at_most)
         for limit in program.limits
+    )
+    tight = tight or any(
+        program.needed(cut) - cut.reached(most) > RELATIVE_TOLERANCE * max(1.0, abs(cut.added))
+        for cut in program.cuts
     )
     added = np.zeros(program.n_resources, dtype=np.int64)
     adds = program.uses.amount < 0
@@ -307,12 +369,23 @@ def keeping(program: PlacementProgram, counts: Counts) -> PlacementProgram:
     value = placement_objective(program, counts)
     following = replace(program, objective=program.ties[0], ties=program.ties[1:])
     if program.is_for_share:
-        # what is served of the worst served model becomes a demand of every model
-        return replace(following, is_for_share=False, demand=program.demand * -value)
+        return serving(following, -value)
     n_kept = sum(limit.name.startswith("kept") for limit in program.limits)
     at_most = ceiling(value)  # the rounding of a sum is no reason to lose what was found
     kept = PlacementLimit(name=f"kept{n_kept}", column=program.objective, at_most=at_most)
     return replace(following, limits=(*program.limits, kept))
+
+
+def serving(program: PlacementProgram, share: float) -> PlacementProgram:
+    """The program of a share over choices that serve so much of every demand: no share any more."""
+    cuts = [cut for cut in program.cuts if not cut.is_of_share]
+    if share > 0:  # of nothing, none says anything
+        cuts += [
+            replace(cut, column=cut.column / share, added=cut.added / share)
+            for cut in program.cuts_of_share
+        ]
+    demand = program.demand * share
+    return replace(program, is_for_share=False, demand=demand, cuts=tuple(cuts))
 
 
 def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram:
@@ -331,6 +404,7 @@ def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram
         objective=program.objective[columns],
         rate=program.rate[columns],
         limits=tuple(replace(one, column=one.column[columns]) for one in program.limits),
+        cuts=tuple(replace(one, column=one.column[columns]) for one in program.cuts),
         ties=tuple(tie[columns] for tie in program.ties),
         column_most=None if program.column_most is None else program.column_most[columns],
     )

@@ -6,6 +6,7 @@ All rows as sums that are at most something; s stands in a demand's row of a sha
     s - Σ_{j of m} rate_j / demand_m n_j ≤ 0      (without s: ≤ -1)   demand
     Σ_{j of m} n_j ≤ most_m,   -Σ n_j ≤ -least_m                      replicas
     Σ_j column_j n_j ≤ at_most                                        limits
+    s - Σ_j column_j n_j ≤ added   (without s: ≤ added - 1)           cuts
 
 Prices y ≥ 0 of the rows give a bound by arithmetic alone, whoever found them (Lagrange): the
 objective plus y times the excess of each row is no larger than the objective wherever the rows
@@ -115,7 +116,7 @@ def _objective(program: PlacementProgram) -> FloatArray:
 
 
 def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, float, float]]:
-    """Rows of models and limits: columns, coefficients, right side, coefficient of s."""
+    """Rows of models, limits and cuts: columns, coefficients, right side, coefficient of s."""
     rows: list[tuple[IntArray, FloatArray, float, float]] = []
     for m in range(len(program.models)):
         mine = np.flatnonzero(program.column_model == m)
@@ -133,6 +134,16 @@ def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, f
     for limit in program.limits:
         if math.isfinite(limit.at_most):
             rows.append((everything, limit.column, ceiling(limit.at_most), 0.0))
+    return rows + _cut_rows(program)
+
+
+def _cut_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, float, float]]:
+    rows = []
+    for cut in program.cuts:
+        members, needed = np.flatnonzero(cut.column), program.needed(cut)
+        lost = RELATIVE_TOLERANCE * (needed or abs(cut.added))
+        share = 0.0 if needed else 1.0
+        rows.append((members, -cut.column[members], cut.added - needed + lost, share))
     return rows
 
 

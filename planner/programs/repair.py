@@ -25,6 +25,7 @@ from planner.programs.placement import (
     PlacementProgram,
     keeping,
     placement_objective,
+    serving,
 )
 
 STEP = 1e-6
@@ -91,13 +92,7 @@ def _bounded(program: PlacementProgram, moved: FloatArray, at_most: float) -> Pl
     """The program for the least moved, of objectives at most so much; a share is negative."""
     if program.is_for_share:
         share = 0.0 if np.isinf(at_most) else -at_most
-        return replace(
-            program,
-            is_for_share=False,
-            demand=program.demand * share,
-            objective=moved,
-            ties=(),
-        )
+        return replace(serving(program, share), objective=moved, ties=())
     limits = program.limits
     if np.isfinite(at_most):
         limits = (

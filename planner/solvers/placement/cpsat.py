@@ -6,6 +6,7 @@ by `violations`, and its bound is one of the true objective.
     limits     coefficients up, right side down
     demand     in shares of itself, coefficients down, right side up; a copy that serves all of
                it by itself counts as just that
+    cuts       likewise, in shares of what they need; those of a share as it is
     objective  coefficients down; of a share, up, since a share is maximised
 """
 
@@ -61,11 +62,8 @@ def build(program: PlacementProgram) -> tuple[cp_model.CpModel, Variables, float
             total = cp_model.LinearExpr.weighted_sum([n[j] for j in columns], amounts)
             model.add(total <= free).with_name(f"free({r})")
     _add_models(model, program, n)
-    for limit in program.limits:
-        if math.isfinite(limit.at_most) and limit.column.any():
-            coefficients, right = integer_row(limit.column, limit.at_most)
-            total = cp_model.LinearExpr.weighted_sum(n, coefficients)
-            model.add(total <= right).with_name(limit.name)
+    _add_limits(model, program, n)
+    _add_cuts(model, program, n)
     if program.is_for_share:
         return model, n, _maximise_share(model, program, n)
     reach = float(np.abs(program.objective) @ np.maximum(most, 1))  # each cost has to fit
@@ -94,13 +92,38 @@ def _add_models(model: cp_model.CpModel, program: PlacementProgram, n: Variables
             model.add(total >= right).with_name(f"demand({m})")
 
 
+def _add_limits(model: cp_model.CpModel, program: PlacementProgram, n: Variables) -> None:
+    for limit in program.limits:
+        if math.isfinite(limit.at_most) and limit.column.any():
+            coefficients, right = integer_row(limit.column, limit.at_most)
+            total = cp_model.LinearExpr.weighted_sum(n, coefficients)
+            model.add(total <= right).with_name(limit.name)
+
+
+def _add_cuts(model: cp_model.CpModel, program: PlacementProgram, n: Variables) -> None:
+    """Rows of the cuts in which no share stands."""
+    one = 2.0**DEMAND_BITS
+    for cut in program.cuts:
+        needed = program.needed(cut) * (1.0 - RELATIVE_TOLERANCE) - cut.added
+        if program.needed(cut) and needed > 0:
+            widest = max(needed, 1.0)
+            parts = _integers(np.floor(np.minimum(cut.column, needed) / widest * one))
+            total = cp_model.LinearExpr.weighted_sum(n, parts)
+            model.add(total >= math.ceil(needed / widest * one)).with_name(cut.name)
+
+
 def _maximise_share(model: cp_model.CpModel, program: PlacementProgram, n: Variables) -> float:
     """The share of the worst served model as the objective; how many units make one."""
     most = most_copies(program).astype(float)
     asked = np.flatnonzero(program.demand > 0).tolist()
     members = {m: np.flatnonzero(program.column_model == m) for m in asked}
     shares = {m: program.rate[members[m]] / program.demand[m] for m in asked}
-    reach = max(float(shares[m] @ most[members[m]]) for m in asked)
+    cuts = program.cuts_of_share
+    reach = max(
+        *(float(shares[m] @ most[members[m]]) for m in asked),
+        *(float(cut.column @ most) + abs(cut.added) for cut in cuts),
+        0.0,
+    )
     scale = power_of_two(2.0 ** (OBJECTIVE_BITS - 1) / (reach or 1.0))
     s = model.new_int_var(0, 1 << (OBJECTIVE_BITS + 1), "s")
     for m in asked:
@@ -108,6 +131,10 @@ def _maximise_share(model: cp_model.CpModel, program: PlacementProgram, n: Varia
         mine = [n[j] for j in members[m].tolist()]
         total = cp_model.LinearExpr.weighted_sum([*mine, s], [*coefficients, -1])
         model.add(total >= 0).with_name(f"demand({m})")
+    for cut in cuts:
+        coefficients = _integers(np.ceil(cut.column * scale))
+        total = cp_model.LinearExpr.weighted_sum([*n, s], [*coefficients, -1])
+        model.add(total >= -math.ceil(cut.added * scale)).with_name(cut.name)
     model.minimize(-s)
     return scale
 

@@ -114,6 +114,12 @@ def _allowed(program: PlacementProgram, table: IntArray) -> FloatArray:
             fine &= rate >= program.demand[m] * (1 - 1e-9)
     for limit in program.limits:
         fine &= table @ limit.column <= limit.at_most + 1e-9 * abs(limit.at_most)
+    for cut in program.cuts:
+        reached = table @ cut.column + cut.added
+        if program.is_for_share and cut.is_of_share:
+            fine &= reached >= -1e-9 * abs(cut.added)
+        else:
+            fine &= reached >= 1 - 1e-9
     return np.asarray(fine)
 
 
@@ -124,4 +130,7 @@ def _values(program: PlacementProgram, table: IntArray) -> FloatArray:
     for m in np.flatnonzero(program.demand > 0):
         mine = program.column_model == m
         worst = np.minimum(worst, table[:, mine] @ program.rate[mine] / program.demand[m])
+    for cut in program.cuts:
+        if cut.is_of_share:
+            worst = np.minimum(worst, table @ cut.column + cut.added)
     return -worst

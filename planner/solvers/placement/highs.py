@@ -99,7 +99,20 @@ def build(program: PlacementProgram) -> ConcreteModel:
             left = _dot(limit.column, n)
             if left.linear_vars:  # without any, `is_hopeless` has looked at it
                 m.add_component(limit.name, Constraint(expr=left <= limit.at_most))
+    _add_cuts(m, program)
     return m
+
+
+def _add_cuts(m: ConcreteModel, program: PlacementProgram) -> None:
+    n = list(m.n.values())
+    for cut in program.cuts:
+        members = np.flatnonzero(cut.column).tolist()
+        parts, variables = cut.column[members].tolist(), [n[j] for j in members]
+        if not program.needed(cut):
+            row = linear([*parts, -1.0], [*variables, m.s]) >= -cut.added
+            m.add_component(cut.name, Constraint(expr=row))
+        elif members and cut.added < 1:  # without any, `is_hopeless` has looked at it
+            m.add_component(cut.name, Constraint(expr=linear(parts, variables) >= 1 - cut.added))
 
 
 def _add_totals(m: ConcreteModel, program: PlacementProgram, most: list[int]) -> None:
@@ -109,7 +122,12 @@ def _add_totals(m: ConcreteModel, program: PlacementProgram, most: list[int]) ->
     there are together does. 4096 devices take half the time, 2048 a quarter.
     """
     alike: dict[tuple[float, ...], list[int]] = defaultdict(list)
-    columns = (program.column_model, program.objective, program.rate)
+    columns = (
+        program.column_model,
+        program.objective,
+        program.rate,
+        *(cut.column for cut in program.cuts),
+    )
     for j, key in enumerate(zip(*(values.tolist() for values in columns), strict=True)):
         if any(key[1:]):
             alike[key].append(j)

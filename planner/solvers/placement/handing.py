@@ -1,0 +1,264 @@
+"""Placements whose replicas of prefill hand over to those of decode: rows added until none lacks.
+
+The placement program is solved with some rows of the hand-over (`programs.handover`); the best flow
+of its copies is looked for; where it falls short, its multipliers prove rows that these copies
+break, and it is solved again. Every program on the way allows more than the whole, so that what is
+proved of it bounds the whole; and an answer counts by the flow that it has.
+
+First the linear relaxation is taken through such rounds, which costs little and adds most rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.programs.handover import (
+    DEMAND,
+    Handover,
+    check,
+    cut_of,
+    first_cuts,
+    flow_violations,
+    is_proof,
+    lifted,
+)
+from planner.programs.placement import Counts, Cut, PlacementProgram, placement_objective
+from planner.programs.proofs import Vouched, is_closed
+from planner.programs.relaxation import relaxation
+from planner.solvers.answers import Clock
+from planner.solvers.placement import PlacementSolution, solve_placement
+from planner.solvers.placement.flows import ENOUGH, Flow, best_flow, fullest
+from planner.solvers.placement.pricing import AT_ONCE, Vertices
+from planner.solvers.solution import Effort, Status
+from planner.specs.targets import Wanted
+
+MOST_RELAXED = 30
+"""Rounds of the relaxation."""
+RELAXED_SHARE = 0.2
+"""Of the time, for them."""
+LEAST_TIME_S = 0.01
+
+_MOVED = 1e-6
+"""Share by which a row of the relaxation has to be broken to be added."""
+_NONE = 1e-9
+"""Copies that count as none."""
+
+
+def solve_handing(
+    program: PlacementProgram,
+    network: Handover,
+    *,
+    solver: str = "highs",
+    effort: Effort | None = None,
+    proof: Wanted = "two",
+) -> tuple[PlacementSolution, FloatArray | None]:
+    """Place copies so that what is handed over can be, with proof.
+
+    Of a share or a throughput the objective is what the flow of the answer comes to, negative.
+
+    Args:
+        program: what to place, and on what, the hand-over left out.
+        network: what hands over to what, and what is asked of it; its aim is the objective.
+        solver, effort, proof: as of `solve_placement`, of all rounds together.
+
+    Returns:
+        the solution, and the rates of the network's pairs, (E,); None without an answer.
+
+    Raises:
+        ValueError: the network is not one of the program.
+        SolverError: no such solver; or no solver has an answer.
+    """
+    check(program, network)
+    rounds = _Rounds(program, network, effort or Effort())
+    rounds.relax()
+    return rounds.run(solver, proof)
+
+
+class _Rounds:
+    """The program with more and more rows, and the best answer on the way."""
+
+    def __init__(self, program: PlacementProgram, network: Handover, effort: Effort) -> None:
+        self._given, self._network, self._effort = program, network, effort
+        self._clock = Clock()
+        self._limit_s = effort.seconds()
+        self._cuts = first_cuts(program, network)
+        self._best: _Answer | None = None
+        self._vouched: Vouched | None = None
+        self._n_nodes = 0
+
+    def relax(self) -> None:
+        """Take the relaxation through rounds; nothing but rows comes of it."""
+        if self._program.n_columns > AT_ONCE:
+            return
+        for _ in range(MOST_RELAXED):
+            left_s = RELAXED_SHARE * self._limit_or_inf - self._clock.elapsed_s()
+            if left_s <= 0:
+                return
+            relaxed = relaxation(self._program)
+            effort = replace(self._effort, time_limit_s=None)
+            at = Vertices(relaxed, effort, Clock()).at(relaxed.most, left_s)
+            if at is None:
+                return
+            copies = np.where(at[1][:-1] > _NONE, at[1][:-1], 0.0)
+            rows = self._rows(copies, best_flow(self._given, self._network, copies))
+            if not self._add([row for row in rows if self._breaks(row, copies, at[1][-1])]):
+                return
+
+    def run(self, solver: str, proof: Wanted) -> tuple[PlacementSolution, FloatArray | None]:
+        """Solve and add rows in turns; who else has to vouch is asked of the last rows only."""
+        is_last = proof == "one" or not np.isfinite(self._network.capacity).any()
+        while True:
+            program = self._program if is_last else replace(self._program, ties=())
+            wanted: Wanted = proof if is_last else "one"
+            solution = solve_placement(program, solver=solver, effort=self._left(), proof=wanted)
+            self._hear(solution)
+            is_settled = solution.answer is None or self._take(program, solution)
+            if solution.stopped_by or self._left_s <= 0 or (is_settled and is_last):
+                return self._ended(solution)
+            is_last = is_last or is_settled
+
+    def _take(self, program: PlacementProgram, solution: PlacementSolution) -> bool:
+        """Keep an answer that hands over, or the rows that it breaks; whether nothing is left."""
+        assert solution.answer is not None
+        copies = np.array(solution.answer.copies, dtype=float)
+        flow = best_flow(self._given, self._network, copies)
+        found = _Answer(
+            counts=solution.answer, flow=flow, value=_value(program, solution.answer, flow)
+        )
+        self._keep(found)
+        is_reached = not flow.is_short and found.value <= solution.objective + abs(
+            solution.objective
+        ) * (1.0 - ENOUGH)
+        best = self._best
+        if best is not None and is_closed(best.value, solution.bound, self._effort.gap):
+            is_reached = True
+        return is_reached or not self._add(self._rows(copies, flow))
+
+    def _keep(self, found: _Answer) -> None:
+        """One that is as good, and later, has its ties broken."""
+        copies = np.array(found.counts.copies, dtype=float)
+        if found.flow.is_short or flow_violations(
+            self._given, self._network, copies, found.flow.rates
+        ):
+            return
+        if self._best is None or is_closed(found.value, self._best.value, 0.0):
+            self._best = found
+
+    def _rows(self, copies: FloatArray, flow: Flow) -> list[Cut]:
+        """What the multipliers of a flow prove of all copies."""
+        given, network = self._given, self._network
+        if math.isinf(flow.value):  # nothing is asked
+            return []
+        present = given.rate * copies > 0
+        proved = lifted(given, network, flow.multipliers, present)
+        return [
+            cut_of(given, network, one, "handover")
+            for one in proved
+            if is_proof(given, network, one)
+        ]
+
+    def _breaks(self, row: Cut, copies: FloatArray, share: float) -> bool:
+        """Whether copies of the relaxation, with their share, break a row by enough."""
+        needed = self._program.needed(row) or share
+        return row.reached(copies) < needed * (1.0 - _MOVED)
+
+    def _add(self, rows: list[Cut]) -> bool:
+        """Whether there was one that is new."""
+        known = {(cut.column.tobytes(), cut.added) for cut in self._cuts}
+        before = len(self._cuts)
+        for row in rows:
+            key = row.column.tobytes(), row.added
+            if key not in known:
+                known.add(key)
+                self._cuts.append(replace(row, name=f"handover{len(self._cuts)}"))
+        return len(self._cuts) > before
+
+    def _hear(self, solution: PlacementSolution) -> None:
+        self._n_nodes += solution.n_nodes
+        vouched = solution.vouched
+        if self._vouched is None or vouched.bound >= self._vouched.bound:
+            self._vouched = vouched
+
+    def _ended(self, solution: PlacementSolution) -> tuple[PlacementSolution, FloatArray | None]:
+        """The best answer, with the best bound of all rounds."""
+        assert self._vouched is not None
+        best, gap = self._best, self._effort.gap
+        solution = replace(solution, wall_s=self._clock.elapsed_s(), n_nodes=self._n_nodes)
+        if best is None and solution.answer is None:
+            return solution, None
+        if best is None:
+            return self._unknown(solution), None
+        vouched = self._vouched
+        value = best.value
+        status = Status.FEASIBLE
+        if is_closed(value, vouched.bound, gap) or vouched.bound > value:
+            status = Status.OPTIMAL
+        elif is_closed(value, vouched.alone, gap) or vouched.alone > value:
+            status = Status.UNCONFIRMED
+        # a bound may lie beyond what it bounds by rounding
+        bound, alone = min(vouched.bound, value), min(vouched.alone, value)
+        copies = np.array(best.counts.copies, dtype=float)
+        rates = fullest(self._given, self._network, copies, best.flow)
+        if flow_violations(self._given, self._network, copies, rates):
+            rates = best.flow.rates
+        found = replace(
+            solution,
+            status=status,
+            answer=best.counts,
+            objective=value,
+            vouched=replace(vouched, bound=bound, alone=alone),
+            stopped_by="" if status is Status.OPTIMAL else solution.stopped_by,
+        )
+        return found, rates
+
+    def _unknown(self, solution: PlacementSolution) -> PlacementSolution:
+        """No answer that hands over, and the bound that there is."""
+        assert self._vouched is not None
+        return replace(
+            solution,
+            status=Status.UNKNOWN,
+            answer=None,
+            objective=math.inf,
+            vouched=self._vouched,
+            stopped_by=solution.stopped_by or "time limit",
+        )
+
+    @property
+    def _program(self) -> PlacementProgram:
+        return replace(
+            self._given,
+            cuts=(*self._given.cuts, *self._cuts),
+            is_for_share=self._network.aim != DEMAND,
+        )
+
+    @property
+    def _limit_or_inf(self) -> float:
+        return math.inf if self._limit_s is None else self._limit_s
+
+    @property
+    def _left_s(self) -> float:
+        return self._limit_or_inf - self._clock.elapsed_s()
+
+    def _left(self) -> Effort:
+        if self._limit_s is None:
+            return self._effort
+        return replace(self._effort, time_limit_s=max(self._left_s, LEAST_TIME_S))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answer:
+    """Copies, what they hand over at best, and the objective that it comes to."""
+
+    counts: Counts
+    flow: Flow
+    value: float
+
+
+def _value(program: PlacementProgram, counts: Counts, flow: Flow) -> float:
+    """The objective, of a share no better than what is handed over."""
+    known = placement_objective(program, counts)
+    return max(known, -flow.value) if program.is_for_share else known
