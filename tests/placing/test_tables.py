@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from planner.cli import main
 from planner.errors import NoPlanError, RequestError
+from planner.placing.asking import placement_request, site_of
 from planner.placing.planning import place
 from planner.placing.repairing import repair
-from planner.placing.table_rows import undominated
+from planner.placing.sites import Served
+from planner.placing.table_rows import undominated, with_tables
+from planner.placing.tables import table_runtime
 from planner.report.as_json import answer_json, dumps
 from planner.report.placement import placement_text
 from planner.report.saved import read_answer
@@ -20,7 +25,8 @@ from planner.specs.placement_request import Serve
 from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload
-from planner.specs.request import Targets
+from planner.specs.request import SolverOptions, Targets
+from planner.specs.roles import ROLES
 from planner.specs.state import SlowDevices, State
 from planner.verifier.placements import judge_placement
 
@@ -258,6 +264,116 @@ def test_undominated_rows_are_those_that_brute_force_keeps(table):
     }
     assert sorted((one.requests_per_s, one.tpot_s) for one in kept) == sorted(front)
     assert undominated([replace(one, engine=str(one.line)) for one in drawn]) != kept
+
+
+AICONFIGURATOR = Path(__file__).parent / "aiconfigurator"
+ANSWERS = [
+    (row["model"], int(row["n_devices"]), float(row["requests_per_s"]))
+    for row in csv.DictReader(
+        (AICONFIGURATOR / "answers.csv").read_text(encoding="utf-8").splitlines()
+    )
+]
+ASKED = {
+    "qwen3-32b": ("h200", "h200-nvl8", Targets(ttft_s=1.0, tpot_s=0.03)),
+    "llama-3.1-70b": ("h100", "h100-nvl8", Targets(ttft_s=2.0, tpot_s=0.04)),
+}
+
+
+@pytest.mark.parametrize(("model", "n_devices", "theirs"), ANSWERS)
+def test_aggregated_rows_of_another_tool_serve_what_it_says_or_more(model, n_devices, theirs):
+    """Of its aggregated replicas, on as many GPUs; where its best is of pairs it may be less."""
+    device, site, targets = ASKED[model]
+    placed = _place(
+        AICONFIGURATOR / f"{model}-{device}-agg.csv",
+        model,
+        site=f"{site}-x{-(-n_devices // 8)}",
+        targets=targets,
+        workload=Workload(n_input_tokens=4000, n_output_tokens=1000),
+        limits={"devices": n_devices},
+    )
+    share = placed.output_tokens_per_s / 1000 / theirs
+    assert share >= (1 - 1e-3 if (model, n_devices) not in PAIRED else 0.9)
+
+
+PAIRED = {("qwen3-32b", 24), ("qwen3-32b", 32), ("llama-3.1-70b", 32)}
+"""Where its own best is of pairs of workers."""
+
+
+def _offered(model, *, targets):
+    """Configurations of all roles that aiconfigurator's rows make, on four nodes."""
+    device, site, _ = ASKED[model]
+    files = [f"table:{AICONFIGURATOR}/{model}-{device}-{of}.csv" for of in (*SORTS, "agg")]
+    request = placement_request(
+        load_site(f"{site}-x6"),
+        load_architecture(model),
+        engine=files,
+        workload=Workload(n_input_tokens=4000, n_output_tokens=1000),
+        targets=targets,
+        state=None,
+        objective="throughput",
+        limits=None,
+        batches=None,
+        most_devices=None,
+        options=SolverOptions(),
+    )
+    site = site_of(request)
+    request = with_tables(request, site)
+    runtimes = [
+        replace(table_runtime(name, request, request.models[0], site), roles=ROLES)
+        for name in files
+    ]
+    return site.offered(
+        [Served(runtimes=tuple(runtimes), several=True)], by_latency=False, whole=True
+    ).configurations
+
+
+SORTS = ("prefill", "decode")
+
+
+def _most_by_devices(configurations, role, n_devices):
+    """Requests per second that replicas of a role serve on so many devices, by dynamic program."""
+    most = [0.0] * (n_devices + 1)
+    for n in range(1, n_devices + 1):
+        fitting = [one for one in configurations if one.role == role and one.n_devices <= n]
+        each = [most[n - one.n_devices] + one.output_tokens_per_s / 1000 for one in fitting]
+        most[n] = max([most[n - 1], *each])
+    return most
+
+
+def _composed(configurations, n_devices):
+    """The most that replicas of all roles serve, if whoever reads hands over to all who write."""
+    whole, reads, writes = (_most_by_devices(configurations, role, n_devices) for role in ROLES)
+    return max(
+        whole[n_devices - a - b] + min(reads[a], writes[b])
+        for a in range(n_devices + 1)
+        for b in range(n_devices + 1 - a)
+    )
+
+
+@pytest.mark.parametrize(("model", "n_devices", "theirs"), ANSWERS)
+def test_configurations_of_all_roles_compose_to_what_the_tool_says_or_more(
+    model, n_devices, theirs
+):
+    """Its factors are in the rows, so that any mix of its workers is held against its own."""
+    offered = _offered(model, targets=ASKED[model][2])
+    reached = _composed(offered, n_devices)
+    assert reached >= theirs * (1 - 1e-3)  # it rounds to three digits
+    if (model, n_devices) == ("qwen3-32b", 28):
+        assert reached >= 25.9
+    if (model, n_devices) == ("llama-3.1-70b", 14):
+        assert reached >= 5.3
+
+
+def test_a_role_hands_over_the_cache_of_a_prompt():
+    """64 layers of 8 key and 8 value heads of 128 numbers of 2 bytes, for 4,000 tokens."""
+    offered = _offered("qwen3-32b", targets=ASKED["qwen3-32b"][2])
+    handed = {one.handed_bytes for one in offered if one.role != "together"}
+    assert handed == {64 * 2 * 8 * 128 * 2 * 4000}
+    assert {one.kv_format for one in offered if one.role != "together"} == {"bf16"}
+    assert {one.handed_bytes for one in offered if one.role == "together"} == {0.0}
+    assert all(one.tpot_s == 0.0 < one.ttft_s for one in offered if one.role == "prefill")
+    assert all(one.ttft_s == 0.0 < one.tpot_s for one in offered if one.role == "decode")
+    assert {one.engine for one in offered} == {"trtllm"}
 
 
 def test_the_command_places_verifies_and_proves(table, tmp_path, capsys):
