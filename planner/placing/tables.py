@@ -164,13 +164,24 @@ def table_runtime(name: str, request: PlacementRequest, one: Serve, site: Site) 
     targets = one.targets or request.targets
     for kind, cluster in site.clusters.items():
         _remark_unplaced([row for row in rows if is_on(row, kind)], cluster, table_file(name))
-    return Table(
+    found = Table(
         name=name,
         serve=one,
         targets=targets,
         rows=tuple(rows),
         by_latency=request.objective == "latency",
     )
+    _remark_roles(rows, found.roles, table_file(name))
+    return found
+
+
+def _remark_roles(rows: Sequence[DeploymentRow], roles: Sequence[str], file: str) -> None:
+    """Count rows of roles that are not asked for, and say so."""
+    others = [row.line for row in rows if row.role not in roles]
+    if others:
+        asked, first = " or ".join(roles), f"the first in line {others[0]}"
+        fact = f"{len(others):,} rows are of other roles than {asked}, {first}: left out"
+        remark(Problem(where=file, fact=fact))
 
 
 def _remark_unplaced(rows: Sequence[DeploymentRow], cluster: ClusterSpec, file: str) -> None:

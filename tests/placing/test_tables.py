@@ -127,6 +127,14 @@ def test_rows_that_cannot_be_placed_are_counted_aloud(table):
     assert any("no whole nodes, the first in line 11" in one for one in said)
 
 
+def test_rows_of_roles_that_are_not_asked_for_are_counted_aloud(table):
+    table.write_text(ROWS.replace("sxm,2,together", "sxm,2,decode"), encoding="utf-8")
+    with recording() as ledger:
+        _place(table)
+    said = [one.fact for one in ledger.remarks if one.where == str(table)]
+    assert "1 rows are of other roles than together, the first in line 2: left out" in said
+
+
 @pytest.mark.parametrize(
     ("asked", "fact"),
     [
