@@ -118,14 +118,15 @@ class CandidateTable:
     @property
     def n_candidates(self) -> int:
         """What phases are offered of all arms, whether they fit or not."""
+        n_decodes = len(self.variants) * self.n_offered_to("decode")
+        return self.n_offered_to("prefill") + n_decodes
 
-        def offered_to(phase: str, batches: IntArray) -> int:
-            named = self._named.get(phase)
-            arms = self.arms if named is None else self.arms.take(np.flatnonzero(named))
-            return n_offered(self.machine.meshes, arms, phase, batches)
-
-        n_prefills = offered_to("prefill", self.prefill_batches)
-        return n_prefills + len(self.variants) * offered_to("decode", self.batches)
+    def n_offered_to(self, phase: str) -> int:
+        """Arms that a phase is offered at its batches, whether they fit or not."""
+        batches = self.prefill_batches if phase == "prefill" else self.batches
+        named = self._named.get(phase)
+        arms = self.arms if named is None else self.arms.take(np.flatnonzero(named))
+        return n_offered(self.machine.meshes, arms, phase, batches)
 
     @property
     def n_of_arm(self) -> int:

@@ -60,6 +60,7 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
             counted_bytes_per_s=one.pattern.counted_bytes_per_s,
             pieces=one.pattern.pieces,
             deployment=one.deployment(sum(it.configuration is one for it in located)),
+            role=one.role,
         )
         for one in configurations
     )

@@ -26,7 +26,7 @@ from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, engine_sharding
-from planner.placing.tori.slices import Offered
+from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
@@ -204,7 +204,7 @@ class ServingEngine:
             for row in wanted_choices(source.choices, targets, by_latency=self.by_latency):
                 yield _configuration(source, model, domain, row)
 
-    def on_torus(self, model: int, openings: Openings) -> Offered:
+    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 

@@ -1,11 +1,11 @@
 """Configurations of the layouts: of all that `planning.plan` would see, the best of each context.
 
-Sources of configurations on nodes and on a torus alike.
+Sources of configurations on nodes and on a torus alike, role by role.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,9 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.estimates.candidates import CandidateTable
+from planner.estimates.requested import table_of
+from planner.estimates.steps import Machine
+from planner.placing.phases import best_phases
 from planner.placing.standing import Sharding, layout_sharding
 from planner.programs.contexts import best_of_contexts
 from planner.programs.deployment import Posing
@@ -22,6 +25,7 @@ from planner.results import Deployment
 from planner.runtimes.describe import describe
 from planner.specs.records import DeviceSpec
 from planner.specs.request import Request
+from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.runtimes import ROOFLINE
 
 
@@ -64,6 +68,42 @@ class Layouts:
             "source": self,
             "choice": choice,
         }
+
+
+def best_of_roles(
+    request: Request, machine: Machine, group_of_mesh: Sequence[object], roles: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Mesh and quantities of all configurations, role by role, in the order of the groups.
+
+    Args:
+        group_of_mesh: see `best_layouts`.
+    """
+    tables = _tables(request, machine, roles)
+    for role in roles:
+        table = tables[role]
+        if not len(table.contexts):
+            continue
+        if role == TOGETHER:
+            layouts, found = best_layouts(request, table, group_of_mesh)
+            yield from ((row, layouts.quantities(best)) for _, row, best in found)
+        elif request.workload.n_decode_steps:  # else there is nothing to decode elsewhere
+            phases, chosen = best_phases(request, table, group_of_mesh, role)
+            yield from ((row, phases.quantities(column)) for row, column in chosen)
+
+
+def _tables(request: Request, machine: Machine, roles: Sequence[str]) -> dict[str, CandidateTable]:
+    """The candidates of each role; roles that are offered the same batches share them.
+
+    Decode is offered what it is beside a prefill. Prefill by itself may be offered other batches,
+    and then needs no decode but the least there is.
+    """
+    apart = replace(request, prefill_batches=request.prefill_batches_apart)
+    if TOGETHER not in roles or apart.prefill_batches == request.prefill_batches:
+        return dict.fromkeys(roles, table_of(apart, machine))
+    tables = dict.fromkeys(roles, table_of(request, machine))
+    if PREFILL in roles:
+        tables[PREFILL] = table_of(replace(apart, batches=request.batches[:1]), machine)
+    return tables
 
 
 def best_layouts(

@@ -9,7 +9,7 @@ from typing import Protocol
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.layouts import configurations_on_nodes
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
-from planner.placing.tori.slices import Offered, slice_configurations
+from planner.placing.tori.slices import OfferedOnTorus, slice_configurations
 from planner.specs.kernels import EngineTables
 from planner.specs.request import Request
 from planner.specs.roles import TOGETHER
@@ -28,8 +28,8 @@ class Runtime(Protocol):
     ) -> Iterator[NodeConfiguration]:
         """Configurations on devices of nodes, some shapes left out."""
 
-    def on_torus(self, model: int, openings: Openings) -> Offered:
-        """Configurations on slices, and which of them runs at each opening."""
+    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
+        """Configurations on slices, and at which openings they run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Roofline:
     def on_nodes(
         self, model: int, domain: Domain, beaten: Collection[Shape]
     ) -> Iterator[NodeConfiguration]:
-        return configurations_on_nodes(self.request, model, domain, beaten)
+        return configurations_on_nodes(self.request, model, domain, beaten, self.roles)
 
-    def on_torus(self, model: int, openings: Openings) -> Offered:
-        return slice_configurations(self.request, model, openings)
+    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
+        return slice_configurations(self.request, model, openings, self.roles)

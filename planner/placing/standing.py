@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.results import Deployment
+from planner.results.phase_deployments import LayoutDeployment
 from planner.results.placements import Placement, Recipe
 from planner.results.table_deployments import TableDeployment
 from planner.specs.served_formats import ServedFormats
@@ -46,7 +46,7 @@ class Standing:
 def sharding_of(model: str, recipe: Recipe) -> Sharding:
     """How the ranks of a recipe share its weights."""
     one = recipe.deployment
-    if isinstance(one, Deployment):
+    if isinstance(one, LayoutDeployment):
         return layout_sharding(model, one)
     if isinstance(one, TableDeployment):
         return row_sharding(model, one.engine, one.name, one.weights_format, one.n_devices)
@@ -56,7 +56,7 @@ def sharding_of(model: str, recipe: Recipe) -> Sharding:
     )
 
 
-def layout_sharding(model: str, deployment: Deployment) -> Sharding:
+def layout_sharding(model: str, deployment: LayoutDeployment) -> Sharding:
     """How the ranks of a layout share its weights."""
     return Sharding(
         model=model,

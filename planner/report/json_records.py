@@ -25,6 +25,7 @@ from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.experts import ExpertPlan
+from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import Placement, Served
 from planner.results.predictions import OperationLine
 from planner.results.repairs import Repair
@@ -62,6 +63,14 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
         "served_tokens_per_s",
         "utilization_fraction",
     ),
+    PhaseDeployment: (
+        "summary",
+        "n_devices",
+        "ttft_s",
+        "tpot_s",
+        "requests_per_s",
+        "output_tokens_per_s",
+    ),
     ClusterSpec: ("n_devices",),
     ModelSpec: ("n_params", "n_params_served"),
     Plan: ("n_assumed",),
@@ -95,6 +104,7 @@ KINDS: Mapping[type, tuple[str, str]] = {
     Recurrence: ("mixer", "recurrence"),
     FeedForward: ("ffn", "whole"),
     Deployment: ("of", "layouts"),
+    PhaseDeployment: ("of", "phase"),
     EngineDeployment: ("of", "engine"),
     EconomicsDeployment: ("of", "erdil2025"),
     TableDeployment: ("of", "table"),

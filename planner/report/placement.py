@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from planner.quantities import QUANTITIES
 from planner.report.floorplan_map import placement_map
@@ -20,6 +20,7 @@ from planner.results.placements import (
     Replica,
 )
 from planner.specs.quality import Formatted, quality_words
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.runtimes import ROOFLINE, runtime_of
 from planner.units import show
 
@@ -121,14 +122,25 @@ def _recipe(
     it = recipe.deployment
     quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
-    times = f"TPOT {show(recipe.tpot_s, 's')}, TTFT {show(recipe.ttft_s, 's')}"
+    times = ", ".join(_times(recipe))
     rate = show(it.output_tokens_per_s, "token/s")
     under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
-    head = f"{n_replicas} × {recipe.model} on {recipe.kind}{slow}{under}: {times}, {rate} each"
+    role = "" if recipe.role == TOGETHER else f" to {recipe.role}"
+    on = f"{role} on {recipe.kind}{slow}{under}"
+    head = f"{n_replicas} × {recipe.model}{on}: {times}, {rate} each"
     text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
     first, *rest = wrapped(head, width - 7)
     body = [*rest, *wrapped(text, width - 7)]
     return [f"{number:>3}  {first}", *("     " + line for line in body)]
+
+
+def _times(recipe: Recipe) -> Iterator[str]:
+    """What a user waits for; of one phase, what that phase takes."""
+    if recipe.role != PREFILL:
+        yield f"TPOT {show(recipe.tpot_s, 's')}"
+    if recipe.role != DECODE:
+        before = " before the hand-over" if recipe.role == PREFILL else ""
+        yield f"TTFT {show(recipe.ttft_s, 's')}{before}"
 
 
 def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int) -> list[str]:

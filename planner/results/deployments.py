@@ -264,6 +264,11 @@ class Deployment:
         return self.n_replicas * self.mesh.n_devices
 
     @property
+    def label(self) -> str:
+        """How the devices of a replica are cut."""
+        return self.mesh.label
+
+    @property
     def weights_bytes(self) -> float:
         """Of the busiest device."""
         return self.memory.weights_bytes

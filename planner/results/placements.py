@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.quantities import QUANTITIES
-from planner.results import Deployment, Obstacle
+from planner.results import Obstacle
 from planner.results.engines import EngineDeployment
+from planner.results.phase_deployments import LayoutDeployment
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.provenance import Provenance
+from planner.specs.roles import TOGETHER
 from planner.units import show
 
-AnyDeployment = Deployment | EngineDeployment | TableDeployment
-"""Of the layouts, of a serving engine, or of a row of a table."""
+AnyDeployment = LayoutDeployment | EngineDeployment | TableDeployment
+"""Of layouts, of a serving engine, or of a row of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class Recipe:
             way: of `scale_up`, `nic` and `spine`; on a torus of the links along `x`, `y`, `z`.
         pieces: devices that lie in one node together, in the order of ranks; none on a torus.
         deployment: of one replica.
+        role: what it does of a request, of `planner.specs.roles`.
     """
 
     model: str
@@ -89,6 +92,7 @@ class Recipe:
     counted_bytes_per_s: Mapping[str, float]
     pieces: tuple[int, ...]
     deployment: AnyDeployment
+    role: str = TOGETHER
 
     @property
     def tpot_s(self) -> float:
@@ -105,14 +109,12 @@ class Recipe:
     @property
     def weights_bytes(self) -> float:
         """Of the device that has the most."""
-        one = self.deployment
-        return one.memory.weights_bytes if isinstance(one, Deployment) else one.weights_bytes
+        return self.deployment.weights_bytes
 
     @property
     def label(self) -> str:
         """How its devices are cut: the mesh, or the degrees of an engine."""
-        one = self.deployment
-        return one.mesh.label if isinstance(one, Deployment) else one.label
+        return self.deployment.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

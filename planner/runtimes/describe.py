@@ -33,18 +33,18 @@ def describe(
     arms, batches = posed.arm[list(columns)], posed.batch[list(columns)]
     work, model, machine = passes(request.workload), request.model, table.machine
 
-    def point(slot: int, phase: Pass) -> _Point:
+    def point(slot: int, phase: Pass) -> Point:
         arm = int(arms[slot])
         formats = table.formats[int(table.arm_formats[arm])]
         layout = table.arms.take(np.array([arm]))
-        return _Point(machine, model, layout, formats, int(batches[slot]), phase)
+        return Point(machine, model, layout, formats, int(batches[slot]), phase)
 
     prefill = point(PREFILL, work["prefill"])
     draft = chosen_draft(table, posed, request, columns[DECODE])
     scored = work["decode"] if draft is None else draft.target_work
     decode = point(DECODE, scored)
     token_s = decode.pass_s if draft is None else draft.token_s(decode.pass_s)
-    mesh = _mesh(machine, int(table.arms.mesh[arms[DECODE]]))
+    mesh = mesh_of(machine, int(table.arms.mesh[arms[DECODE]]))
     n_replicas, demand = posed.fleet(REPLICAS, assignment, request.targets)
     usd_per_hour = n_replicas * mesh.n_devices * request.cluster.usd_per_hour
     n_output = request.workload.n_output_tokens
@@ -88,7 +88,7 @@ class ChosenDraft:
 
     speculation: Speculation
     n_drafted: int
-    point: _Point
+    point: Point
     work: Pass
 
     @property
@@ -110,7 +110,7 @@ class ChosenDraft:
     def held_bytes(self) -> float:
         held = self.point.residence()
         parts = held.weight_bytes, held.kv_bytes, held.activation_bytes, held.gather_bytes
-        return sum(_scalar(part) for part in parts)
+        return sum(scalar(part) for part in parts)
 
     def plan(self) -> DraftPlan:
         point = self.point
@@ -146,7 +146,7 @@ def chosen_draft(
         speculation=request.speculation,
         n_drafted=variant.n_drafted,
         work=work,
-        point=_Point(
+        point=Point(
             table.machine,
             request.speculation.draft,
             drafts.arms.take(np.array([row])),
@@ -157,7 +157,7 @@ def chosen_draft(
     )
 
 
-class _Point:
+class Point:
     """One layout of a model at one batch: its geometry and its pass."""
 
     def __init__(
@@ -190,7 +190,7 @@ class _Point:
             peak_flop_per_s=np.array([peak_of(self.machine.device, self.formats.weights)]),
         )
         parts = ("compute_s", "weights_s", "attention_s", "network_s", "overhead_s")
-        return StepTime(**{part: _scalar(getattr(times, part)) for part in parts})
+        return StepTime(**{part: scalar(getattr(times, part)) for part in parts})
 
     def _batches(self) -> FloatArray:
         return np.array([[float(self.batch)]])
@@ -247,10 +247,10 @@ class _Point:
     def _kv_ways(self) -> int:
         part = spread(self.shape, microbatch(self.shape, self._batches()))
         ways = part.n_batch_ways * attention.kv_head_ways(self.model, self.shape, part)
-        return round(_scalar(ways))
+        return round(scalar(ways))
 
 
-def _mesh(machine: Machine, row: int) -> Mesh:
+def mesh_of(machine: Machine, row: int) -> Mesh:
     meshes = machine.meshes
     x, y, z = (int(size) for size in meshes.axis_size[row])
     wraps = tuple(bool(wrap) for wrap in meshes.axis_wraps[row])
@@ -265,7 +265,7 @@ def _mesh(machine: Machine, row: int) -> Mesh:
     )
 
 
-def _memory(machine: Machine, prefill: _Point, decode: _Point, draft: ChosenDraft | None) -> Memory:
+def _memory(machine: Machine, prefill: Point, decode: Point, draft: ChosenDraft | None) -> Memory:
     """The fuller of two moments: in a prefill, and in a decode pass of the whole batch."""
     device, before, after = machine.device, prefill.residence(), decode.residence()
     draft_bytes = 0.0 if draft is None else draft.held_bytes()
@@ -273,12 +273,12 @@ def _memory(machine: Machine, prefill: _Point, decode: _Point, draft: ChosenDraf
     def moment(fullest: str, during: Residence) -> Memory:
         return Memory(
             fullest=fullest,
-            weights_bytes=_scalar(after.weight_bytes),
-            decode_kv_bytes=_scalar(after.kv_bytes),
-            prefill_kv_bytes=_scalar(before.kv_bytes),
-            written_kv_bytes=_scalar(after.written_bytes),
-            activation_bytes=_scalar(during.activation_bytes),
-            gather_bytes=_scalar(during.gather_bytes),
+            weights_bytes=scalar(after.weight_bytes),
+            decode_kv_bytes=scalar(after.kv_bytes),
+            prefill_kv_bytes=scalar(before.kv_bytes),
+            written_kv_bytes=scalar(after.written_bytes),
+            activation_bytes=scalar(during.activation_bytes),
+            gather_bytes=scalar(during.gather_bytes),
             draft_bytes=draft_bytes,
             reserve_bytes=device.reserve_bytes,
             capacity_bytes=device.hbm_bytes,
@@ -288,5 +288,5 @@ def _memory(machine: Machine, prefill: _Point, decode: _Point, draft: ChosenDraf
     return max(moments, key=lambda memory: memory.used_bytes)
 
 
-def _scalar(values: FloatArray) -> float:
+def scalar(values: FloatArray) -> float:
     return float(np.asarray(values).reshape(-1)[0])

@@ -101,6 +101,16 @@ class Request:
         if not self.kv_formats:
             object.__setattr__(self, "kv_formats", (self.model.kv_format,))
 
+    @property
+    def prefill_batches_apart(self) -> tuple[int, ...]:
+        """Prefill batches of replicas that do nothing else.
+
+        Where phases take turns a latency target asks for prompts one by one, because those that
+        are decoded wait for them. On devices of its own prefill keeps nobody waiting but its own
+        batch: what bounds that is the target of the first token, so that any batch may keep it.
+        """
+        return self.prefill_batches if self.targets.ttft_s is None else self.batches
+
 
 def repriced(cluster: ClusterSpec, usd_per_hour: float) -> ClusterSpec:
     """The pool at another rent per device; the price's source is then the user."""

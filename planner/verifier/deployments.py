@@ -8,15 +8,16 @@ allow. Everything else is counted: `recounted` answers the record that is true o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
 from planner.quantities import further_of
-from planner.results import Deployment, DraftPlan, Memory, Mesh
+from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
 from planner.specs.request import Request, Speculation
-from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.specs.workload import Workload
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.layout_names import axes_text, layout_name, storage_of
 from planner.verifier.meshes import Handing, Opening, mesh_of
 from planner.verifier.phases import (
@@ -89,28 +90,39 @@ def recounted(
     Raises:
         Refused: the choice cannot be, so that nothing of it can be counted.
     """
-    on = ground or Ground()
-    with _in("mesh"):
-        mesh, record = mesh_of(request.cluster, chosen.mesh, opening=on.opening, handing=on.handing)
+    mesh, record = ground_mesh(request, chosen.mesh, ground or Ground())
     if ground is not None:
         record = replace(record, n_positions=ground.n_alike)
-    if mesh.n_stages > request.model.n_layers:
-        raise Refused("are more than layers", path=("mesh", "n_stages"), says=mesh.n_stages)
     wrong = _unoffered(request, chosen)
     formats = (chosen.weights_format, chosen.kv_format)
     names = (chosen.storage, chosen.copied_axes, chosen.sliced_axes)
     rests = resting(request.model, request.cluster, mesh, formats, names)
     both = _phases(request, chosen, rests)
     found = _assembled(request, chosen, record, rests, both)
-    wrong += _unfit(chosen, found)
+    wrong += unfit(chosen.memory, found.memory)
     wrong += _unserved(request, chosen, mesh, found)
-    wrong += _undivided(request, both.decode.layout)
-    wrong += _unasked(request, found)
+    wrong += undivided(request, both.decode.layout)
+    phases = {"prefill": found.prefill, "decode": found.decode}
+    wrong += unasked_layouts(request, phases, {name: (name,) for name in phases})
     return found, wrong
 
 
+def ground_mesh(request: Request, says: Mesh, ground: Ground) -> tuple[ScalarMesh, Mesh]:
+    """The mesh that a deployment says, on what it stands on, and the record that is true of it.
+
+    Raises:
+        Refused: there is none.
+    """
+    opening, handing = ground.opening, ground.handing
+    with refused_in("mesh"):
+        mesh, record = mesh_of(request.cluster, says, opening=opening, handing=handing)
+    if mesh.n_stages > request.model.n_layers:
+        raise Refused("are more than layers", path=("mesh", "n_stages"), says=mesh.n_stages)
+    return mesh, record
+
+
 @contextmanager
-def _in(name: str) -> Iterator[None]:
+def refused_in(name: str) -> Iterator[None]:
     """What is refused inside is so of a part of the record."""
     try:
         yield
@@ -129,19 +141,12 @@ def _unoffered(request: Request, chosen: Deployment) -> list[Finding]:
 
 
 def _phases(request: Request, chosen: Deployment, rests: Resting) -> _Both:
-    """Both phases; decode is taken at its mean context."""
-    workload = request.workload
-    n_input = float(workload.n_input_tokens)
-    before = Tokens(n_new=n_input, n_context=n_input, n_cached=n_input)
-    after = Tokens(
-        n_new=1.0,
-        n_context=workload.mean_decode_context,
-        n_cached=float(workload.n_cached_tokens),
-        n_found=n_input,
-    )
+    """Both phases."""
+    of = tokens_of(request.workload)
+    before, after = of["prefill"], of["decode"]
     draft = None
     if chosen.draft is not None:
-        with _in("draft"):
+        with refused_in("draft"):
             draft = _drafted(request, chosen, chosen.draft, rests.mesh, after)
     scored = after if draft is None else replace(after, n_new=float(draft.n_scored))
     passes = []
@@ -152,9 +157,23 @@ def _phases(request: Request, chosen: Deployment, rests: Resting) -> _Both:
             attention=phase.attention,
             gathered_axes=phase.gathered_axes,
         )
-        with _in("decode" if phase is chosen.decode else "prefill"):
+        with refused_in("decode" if phase is chosen.decode else "prefill"):
             passes.append(counted(rests, way, tokens))
     return _Both(prefill=passes[0], decode=passes[1], draft=draft)
+
+
+def tokens_of(workload: Workload) -> dict[str, Tokens]:
+    """Tokens of a pass of each phase; decode is taken at its mean context."""
+    n_input = float(workload.n_input_tokens)
+    return {
+        "prefill": Tokens(n_new=n_input, n_context=n_input, n_cached=n_input),
+        "decode": Tokens(
+            n_new=1.0,
+            n_context=workload.mean_decode_context,
+            n_cached=float(workload.n_cached_tokens),
+            n_found=n_input,
+        ),
+    }
 
 
 def _drafted(
@@ -277,14 +296,11 @@ def _draft_plan(draft: Drafted, n_drafted: int) -> DraftPlan:
     )
 
 
-def _unfit(chosen: Deployment, found: Deployment) -> Iterator[Finding]:
+def unfit(says: Memory, found: Memory) -> Iterator[Finding]:
     """A peak beyond the memory."""
-    memory = found.memory
-    if memory.used_bytes > memory.capacity_bytes * (1 + TOLERANCE):
-        fact = f"is less than the {memory.used_bytes!r} that are needed in {memory.fullest}"
-        yield Finding(
-            path=("memory", "capacity_bytes"), says=chosen.memory.capacity_bytes, fact=fact
-        )
+    if found.used_bytes > found.capacity_bytes * (1 + TOLERANCE):
+        fact = f"is less than the {found.used_bytes!r} that are needed in {found.fullest}"
+        yield Finding(path=("memory", "capacity_bytes"), says=says.capacity_bytes, fact=fact)
 
 
 def _unserved(
@@ -310,16 +326,18 @@ def _unserved(
         yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=fact)
 
 
-def _unasked(request: Request, found: Deployment) -> Iterator[Finding]:
+def unasked_layouts(
+    request: Request, phases: Mapping[str, PhasePlan], paths: Mapping[str, Path]
+) -> Iterator[Finding]:
     """Layouts of phases other than the request names."""
     for phase, asked in request.targets.layouts.fixed().items():
-        plan = found.prefill if phase == "prefill" else found.decode
-        if not asked.is_met(plan.layout, plan.attention):
+        plan = phases.get(phase)
+        if plan is not None and not asked.is_met(plan.layout, plan.attention):
             fact = f"is not `{asked.text}`, which was asked for"
-            yield Finding(path=(phase, "layout"), says=plan.layout, fact=fact)
+            yield Finding(path=(*paths[phase], "layout"), says=plan.layout, fact=fact)
 
 
-def _undivided(request: Request, layout: Layout) -> Iterator[Finding]:
+def undivided(request: Request, layout: Layout) -> Iterator[Finding]:
     """Degrees that the request fixes and the layout does not have."""
     mesh, n_copies = layout.mesh, layout.mesh.size(layout.data)
     degrees = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from planner.results import Deployment
+from planner.results.phase_deployments import LayoutDeployment
 from planner.results.placements import Recipe, Replica
 from planner.results.table_deployments import TableDeployment
 from planner.verifier.findings import Refused
@@ -77,7 +77,7 @@ def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
         if one.n_devices < 1:
             raise Refused("has no device", path=("deployment", "n_devices"), says=one.n_devices)
         return one.n_devices, 1, 1
-    if not isinstance(one, Deployment):
+    if not isinstance(one, LayoutDeployment):
         degrees = one.n_tensor, one.n_data, one.n_stages
         if min(degrees) < 1:
             raise Refused("has a degree below one", path=("deployment",), says=one.label)
@@ -98,7 +98,7 @@ def pieces_of(recipe: Recipe) -> tuple[int, ...]:
         Refused: an engine's cannot lie so.
     """
     t, m, p = sizes_of(recipe)
-    if isinstance(recipe.deployment, Deployment):
+    if isinstance(recipe.deployment, LayoutDeployment):
         return (t * m * p,) if recipe.span == NODE else (t,) * (m * p)
     size, n_devices = max(recipe.pieces, default=0), t * m * p
     if recipe.span == NODE:
@@ -122,7 +122,7 @@ def parts_of(says: Replica, recipe: Recipe) -> Parts:
         fact = f"are not the {t * m * p} of the recipe"
         raise Refused(fact, path=("ranks",), says=len(names))
     ends = [0, *accumulate(pieces_of(recipe))]
-    is_layout = isinstance(recipe.deployment, Deployment)
+    is_layout = isinstance(recipe.deployment, LayoutDeployment)
     return Parts(
         n_inside=t,
         n_across=m,

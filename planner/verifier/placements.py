@@ -13,19 +13,25 @@ from dataclasses import replace
 from typing import Protocol
 
 from planner.quantities import QUANTITIES, further_of
-from planner.results import Deployment
-from planner.results.placements import KindUse, Placement, Recipe, Replica, Served
+from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment
+from planner.results.placements import AnyDeployment, KindUse, Placement, Recipe, Replica, Served
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
+from planner.specs.request import Request
+from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.verifier.certificates import STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.engines import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.parts import pieces_of
-from planner.verifier.runtimes.layouts import broken_targets, counted_deployment
+from planner.verifier.runtimes.layouts import (
+    broken_targets,
+    counted_deployment,
+    counted_single_phase,
+)
 from planner.verifier.table_rows import counted_row
 
 DIMENSIONS = {
@@ -170,11 +176,11 @@ def _recipe(
         return says
     try:
         cluster, standing = stand.cluster_of(says, one)
-        if not isinstance(says.deployment, Deployment):
+        if not isinstance(says.deployment, LayoutDeployment):
             is_row = isinstance(says.deployment, TableDeployment)
             listed, more = (counted_row if is_row else counted_engine)(request, one, cluster, says)
             wrong += [replace(it, path=(*here, *it.path)) for it in more]
-            return replace(says, pieces=pieces_of(says), deployment=listed)
+            return replace(says, pieces=pieces_of(says), deployment=listed, role=_role(listed))
     except Refused as refused:
         wrong.append(refused.at(path))
         return says
@@ -183,13 +189,26 @@ def _recipe(
         wrong.append(Finding(path=here, says=says.deployment.summary, fact=fact))
         return says
     asked = layout_request(request, one, cluster)
-    ground = replace(standing, n_alike=n_alike)
-    found, more = counted_deployment(asked, says.deployment, here, ground=ground)
-    found = replace(found, variant="")
+    found, more = _counted_layout(asked, says.deployment, replace(standing, n_alike=n_alike), here)
     wrong += more
-    wrong += broken_targets(asked, found, here)
     pieces = () if says.deployment.mesh.is_torus else pieces_of(says)
-    return replace(says, pieces=pieces, deployment=found)
+    return replace(says, pieces=pieces, deployment=found, role=_role(found))
+
+
+def _counted_layout(
+    asked: Request, says: LayoutDeployment, ground: Standing, path: Path
+) -> tuple[LayoutDeployment, list[Finding]]:
+    """The layout that is true of its choice, and the targets that it does not keep."""
+    if isinstance(says, PhaseDeployment):
+        return counted_single_phase(asked, says, path, ground=ground)
+    both, wrong = counted_deployment(asked, says, path, ground=ground)
+    both = replace(both, variant="")
+    return both, [*wrong, *broken_targets(asked, both, path)]
+
+
+def _role(deployment: AnyDeployment) -> str:
+    """What replicas do of a request; deployments that have no role do all of it."""
+    return getattr(deployment, "role", TOGETHER)
 
 
 def _runtime_name(recipe: Recipe) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from planner.results import Deployment
+from planner.results.phase_deployments import LayoutDeployment
 from planner.results.placements import Placement, Recipe
 from planner.results.repairs import Change, Move, Repair, RepairPoint
 from planner.results.table_deployments import TableDeployment
@@ -88,7 +88,7 @@ def judge_repair_whole(repair: Repair) -> tuple[Repair, list[Finding]]:
 
 def _sharding(model: str, recipe: Recipe) -> Shard:
     one = recipe.deployment
-    if isinstance(one, Deployment):
+    if isinstance(one, LayoutDeployment):
         cut = (one.storage, one.copied_axes, one.sliced_axes)
         return (model, one.weights_format, *cut, one.mesh.axes, one.mesh.n_stages)
     if isinstance(one, TableDeployment):

@@ -31,6 +31,7 @@ from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
+from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import (
     Channel,
     KindUse,
@@ -109,6 +110,13 @@ FIELDS: Mapping[type, Judged] = {
         how="formats among those offered; storage and axes by the letters of the mesh's axes; "
         "money from the price of a device, times and tokens; replicas in places of their own, as "
         "many as the demand needs",
+    ),
+    PhaseDeployment: Judged(
+        asked="n_output_tokens",
+        chosen="role weights_format kv_format storage copied_axes sliced_axes",
+        counted="mesh phase memory usd_per_hour n_passes handed_bytes further",
+        how="as a deployment of both phases, with the pass, the memory and the targets of one "
+        "alone; what is handed over is the cache of a request as one device would hold it",
     ),
     Mesh: Judged(
         chosen="axes n_stages",
@@ -233,7 +241,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Recipe: Judged(
         chosen="model engine kind span speed_fraction counted_bytes_per_s",
-        counted="pieces deployment",
+        counted="pieces deployment role",
         how="a deployment on the cluster that devices of its ability make; used by some replica, "
         "in the order of the replicas; its groups' links are as wide as it counts on",
     ),

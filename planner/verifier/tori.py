@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd, prod
 
-from planner.results import Deployment, Mesh
+from planner.results import Mesh
+from planner.results.phase_deployments import LayoutDeployment
 from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, Provenance, TorusFabric
@@ -100,7 +101,7 @@ class TorusStand:
 
     def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
         """The pool with devices as fast as the slice counts on, and the slice's links."""
-        if not isinstance(recipe.deployment, Deployment):
+        if not isinstance(recipe.deployment, LayoutDeployment):
             raise Refused("is of no torus", path=("engine",), says=recipe.engine)
         for name, says, true in (
             ("kind", recipe.kind, self._cluster.device.name),
@@ -290,7 +291,7 @@ def _mesh(recipe: Recipe) -> Mesh:
     Raises:
         Refused: it is of an engine, which has none.
     """
-    if not isinstance(recipe.deployment, Deployment):
+    if not isinstance(recipe.deployment, LayoutDeployment):
         raise Refused("is of no torus", path=("recipe",), says=recipe.engine)
     return recipe.deployment.mesh
 

@@ -13,6 +13,7 @@ from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import place
 from planner.placing.program import Aim, Wanted
 from planner.placing.tori.slices import (
+    OfferedOnTorus,
     locate_slices,
     pose_on_torus,
     slice_configurations,
@@ -81,8 +82,9 @@ def test_rings_serve_more_than_lines():
 def test_slices_that_smaller_ones_fill_are_left_out_without_loss():
     _, posed = _posed(State(busy=("*,*,4", "*,*,5", "*,*,6", "*,*,7"), failed=("1,1,1",)))
     several = replace(posed.program, least=np.array([0]))
-    offered = (list(posed.configurations), np.full(len(posed.openings), -1))
-    offered[1][posed.opening] = posed.which
+    offered = OfferedOnTorus(
+        configurations=posed.configurations, which=posed.which, opening=posed.opening
+    )
     kept = without_tiled(offered, several=True)
     aim = Aim(wanted=(Wanted(name=MODEL),), objective="throughput")
     fewer = pose_on_torus(posed.openings, [kept], aim)
@@ -149,8 +151,8 @@ def test_one_replica_of_least_latency_is_the_best_opening():
     (request,) = requests_of(asked, cluster)
     graph = with_state(build_graph(cluster), State(busy=("0,0,0", "3,3,7")))
     places = openings(cluster.fabric, torus_state(cluster.fabric, graph))
-    found_ways, of_opening = slice_configurations(request, 0, places)
-    least = min(found_ways[w].tpot_s for w in of_opening[of_opening >= 0])
+    offered = slice_configurations(request, 0, places)
+    least = min(offered.configurations[w].tpot_s for w in offered.which)
     assert found.certificate.objective == pytest.approx(least)
     assert found.certificate.gap == 0
 

@@ -1,4 +1,4 @@
-"""Configurations of the layouts on nodes: of each mesh shape its best layout.
+"""Configurations of the layouts on nodes: of each mesh shape its best layouts, role by role.
 
 A shape is t devices in each of m places, p stages. A pipeline inside a node is one piece; others
 have a piece for each row of a stage.
@@ -6,7 +6,7 @@ have a piece for each row of a stage.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,25 +14,30 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
-from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain, piece_sizes
 from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern, Shape
-from planner.placing.layouts import best_layouts
+from planner.placing.layouts import best_of_roles
 from planner.specs.records import NodesFabric
 from planner.specs.request import Request
+from planner.specs.roles import TOGETHER
 from planner.topology.meshes import MeshTable
 
 
 def configurations_on_nodes(
-    request: Request, model: int, domain: Domain, beaten: Collection[Shape]
+    request: Request,
+    model: int,
+    domain: Domain,
+    beaten: Collection[Shape],
+    roles: Sequence[str] = (TOGETHER,),
 ) -> Iterator[NodeConfiguration]:
     """The configurations of one model on a domain: of each shape the best, some left out.
 
     Args:
         request: the model and its targets; its cluster is not looked at.
         model: number of the model.
+        roles: that replicas may have.
     """
     if domain.span != NODE and domain.n_nodes < 2:
         return
@@ -46,11 +51,9 @@ def configurations_on_nodes(
         return
     shape, meshes = shape[rows], _handing(meshes.take(rows), asked, domain)
     network = network_table(meshes, asked.cluster.fabric)
-    table = table_of(asked, Machine(device=machine.device, meshes=meshes, network=network))
-    if not len(table.contexts):
-        return
-    layouts, found = best_layouts(asked, table, [tuple(one) for one in shape.tolist()])
-    for _, row, best in found:
+    machine = Machine(device=machine.device, meshes=meshes, network=network)
+    groups = [tuple(one) for one in shape.tolist()]
+    for row, quantities in best_of_roles(asked, machine, groups, roles):
         t, m, p = (int(n) for n in shape[row])
         pattern = NodePattern(
             kind=domain.kind,
@@ -61,7 +64,7 @@ def configurations_on_nodes(
             n_stages=p,
             pieces=(t * p,) if domain.span == NODE else (t,) * (m * p),
         )
-        yield Configuration(model=model, pattern=pattern, **layouts.quantities(best))
+        yield Configuration(model=model, pattern=pattern, **quantities)
 
 
 def _offered(shape: IntArray, domain: Domain) -> BoolArray:

@@ -20,7 +20,7 @@ from planner.placing.program import Aim
 from planner.placing.standing import Sharding, Standing
 from planner.placing.tori.slices import (
     LocatedSlice,
-    Offered,
+    OfferedOnTorus,
     PosedOnTorus,
     SliceConfiguration,
     SlicePattern,
@@ -70,7 +70,7 @@ class RepairOnTorus:
 
 def pose_repair(
     openings: Openings,
-    offered: Sequence[Offered],
+    offered: Sequence[OfferedOnTorus],
     shardings: Mapping[SliceConfiguration, tuple[Sharding, float]],
     standing: Sequence[Standing],
     aim: Aim,
@@ -78,7 +78,7 @@ def pose_repair(
     """State the repair over the openings.
 
     Args:
-        offered: of each model its configurations, and which of them runs at each opening.
+        offered: of each model its configurations, and where they run.
         shardings: of each configuration: its sharding, and bytes of a rank's shard.
     """
     base = pose_on_torus(openings, offered, aim)

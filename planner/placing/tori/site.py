@@ -16,7 +16,7 @@ from planner.placing.standing import Sharding, Standing
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
     LocatedSlice,
-    Offered,
+    OfferedOnTorus,
     PosedOnTorus,
     SliceConfiguration,
     pose_on_torus,
@@ -97,7 +97,7 @@ class Torus:
         )
 
     def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> OfferedSlices:
-        """The configurations of all models, and which runs where, in time."""
+        """The configurations of all models, and where they run, in time."""
         of_models = [
             runtime.on_torus(m, self.openings)
             for m, one in enumerate(models)
@@ -148,23 +148,23 @@ class Torus:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OfferedSlices:
-    """Configurations of each model, and which of them runs at each opening.
+    """Configurations of each model, and at which openings they run.
 
     Args:
         several: whether slices may be filled by smaller ones, by model.
     """
 
     openings: Openings
-    of_models: tuple[Offered, ...]
+    of_models: tuple[OfferedOnTorus, ...]
     several: tuple[bool, ...]
     is_cut: bool
 
     @property
     def configurations(self) -> list[SliceConfiguration]:
-        return [one for found, _ in self.of_models for one in found]
+        return [one for offered in self.of_models for one in offered.configurations]
 
     @cached_property
-    def kept(self) -> tuple[Offered, ...]:
+    def kept(self) -> tuple[OfferedOnTorus, ...]:
         """None at openings that smaller ones fill, and serve as much from."""
         return tuple(
             without_tiled(one, several=several)
@@ -172,10 +172,9 @@ class OfferedSlices:
         )
 
     def only(self, sorts: Collection[Sort]) -> OfferedSlices:
-        def some(offered: Offered) -> Offered:
-            found, of_opening = offered
-            is_it = np.array([*(sort_of(one) in sorts for one in found), False])
-            return found, np.where(is_it[of_opening], of_opening, -1)
+        def some(offered: OfferedOnTorus) -> OfferedOnTorus:
+            is_it = np.array([sort_of(one) in sorts for one in offered.configurations], np.bool_)
+            return offered.where(is_it[offered.which])
 
         return replace(self, of_models=tuple(map(some, self.of_models)))
 
@@ -186,19 +185,21 @@ class OfferedSlices:
         """Slices that may be loaded anew, and those that somebody stands on."""
         stands = {one.sharding for one in standing}
         shardings: dict[SliceConfiguration, tuple[Sharding, float]] = {}
-        offered: list[Offered] = []
-        for (found, of_opening), (_, kept) in zip(self.of_models, self.kept, strict=True):
-            for one in found:
+        offered: list[OfferedOnTorus] = []
+        for every, kept in zip(self.of_models, self.kept, strict=True):
+            for one in every.configurations:
                 shardings[one] = one.shard(aim.wanted[one.model].name)
-            stood = np.array([*(shardings[one][0] in stands for one in found), False])
-            offered.append((found, np.where((kept >= 0) | stood[of_opening], of_opening, -1)))
+            sharded = [shardings[one][0] in stands for one in every.configurations]
+            is_kept = np.array(sharded, np.bool_)
+            is_kept[kept.which] = True
+            offered.append(every.where(is_kept[every.which]))
         return pose_repair(self.openings, offered, shardings, standing, aim)
 
     def considered(self, n_columns: int) -> Considered:
         configurations = self.configurations
         sources = {id(one.source): one.source for one in configurations}.values()
         n_candidates = sum(one.n_candidates for one in sources)
-        n_places = sum(int((of_opening >= 0).sum()) for _, of_opening in self.of_models)
+        n_places = sum(len(offered.which) for offered in self.of_models)
         return Considered(
             n_candidates=n_candidates,
             n_contexts=n_places,

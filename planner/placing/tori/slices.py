@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.equations.arrays import IntArray
+from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
-from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.clusters import slowed
-from planner.placing.layouts import best_layouts
+from planner.placing.layouts import best_of_roles
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.cells import cell_rows
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
 from planner.specs.records import TorusFabric
 from planner.specs.request import Request
+from planner.specs.roles import TOGETHER
 from planner.specs.state import FREE
 from planner.topology.meshes import AXES, MeshTable
 from planner.topology.opening_meshes import opening_meshes
@@ -91,8 +91,22 @@ class SlicePattern:
 
 SliceConfiguration = Configuration[SlicePattern]
 
-Offered = tuple[list[SliceConfiguration], IntArray]
-"""Configurations of one model, and which of them runs at each opening, int[C]; -1 for none."""
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OfferedOnTorus:
+    """Configurations of one model, and each place where one of them runs.
+
+    Args:
+        which, opening: the configuration and the opening of each place, by opening, int[C] each.
+    """
+
+    configurations: tuple[SliceConfiguration, ...]
+    which: IntArray
+    opening: IntArray
+
+    def where(self, is_kept: BoolArray) -> OfferedOnTorus:
+        """Some of the places."""
+        return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,46 +164,57 @@ def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
     return state
 
 
-def slice_configurations(request: Request, model: int, openings: Openings) -> Offered:
-    """The configurations of one model, and which of them runs at each opening.
+def slice_configurations(
+    request: Request, model: int, openings: Openings, roles: Sequence[str] = (TOGETHER,)
+) -> OfferedOnTorus:
+    """The configurations of one model, and at which openings they run.
 
     Out of time, those of slow devices are none.
 
     Args:
         request: the model, its targets and the cluster, all of it.
         model: number of the model.
+        roles: that replicas may have.
     """
     found: list[SliceConfiguration] = []
-    of_opening = np.full(len(openings), -1, dtype=np.int64)
+    whiches, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for speed in np.unique(openings.speed_fraction)[::-1]:
         if found and is_over():
             break
         rows = np.flatnonzero(openings.speed_fraction == speed)
-        some, which = _of_speed(request, model, openings.take(rows), float(speed))
-        of_opening[rows] = np.where(which >= 0, which + len(found), -1)
-        found += some
-    return found, of_opening
+        some = _of_speed(request, model, openings.take(rows), float(speed), roles)
+        whiches.append(some.which + len(found))
+        places.append(rows[some.opening])
+        found += some.configurations
+    which, opening = np.concatenate(whiches), np.concatenate(places)
+    order = np.lexsort([which, opening])
+    return OfferedOnTorus(configurations=tuple(found), which=which[order], opening=opening[order])
 
 
-def _of_speed(request: Request, model: int, openings: Openings, speed: float) -> Offered:
+def _of_speed(
+    request: Request, model: int, openings: Openings, speed: float, roles: Sequence[str]
+) -> OfferedOnTorus:
     fabric = request.cluster.fabric
     assert isinstance(fabric, TorusFabric)
     device = slowed(request.cluster.device, speed)
     asked = replace(request, cluster=replace(request.cluster, device=device))
     meshes, mesh = opening_meshes(fabric, openings)
     machine = Machine(device=device, meshes=meshes, network=network_table(meshes, fabric))
-    number = np.full(len(meshes), -1, dtype=np.int64)
-    table = table_of(asked, machine)
-    if not len(table.contexts):
-        return [], number[mesh]
-    layouts, best = best_layouts(asked, table, range(len(meshes)))
     found: list[SliceConfiguration] = []
-    for _, row, choice in best:
-        number[row] = len(found)
+    rows: list[int] = []
+    for row, quantities in best_of_roles(asked, machine, range(len(meshes)), roles):
         pattern = _pattern(meshes, row, kind_name=device.name, speed=speed)
-        quantities = layouts.quantities(choice)
         found.append(Configuration(model=model, pattern=pattern, **quantities))
-    return found, number[mesh]
+        rows.append(row)
+    by_mesh = np.argsort(np.array(rows, np.int64), kind="stable")
+    n_of_mesh = np.bincount(np.array(rows, np.int64), minlength=len(meshes))
+    first, n = (np.cumsum(n_of_mesh) - n_of_mesh)[mesh], n_of_mesh[mesh]
+    inside = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    return OfferedOnTorus(
+        configurations=tuple(found),
+        which=by_mesh[np.repeat(first, n) + inside],
+        opening=np.repeat(np.arange(len(mesh)), n),
+    )
 
 
 def _pattern(meshes: MeshTable, row: int, *, kind_name: str, speed: float) -> SlicePattern:
@@ -207,25 +232,28 @@ def _pattern(meshes: MeshTable, row: int, *, kind_name: str, speed: float) -> Sl
     )
 
 
-def without_tiled(offered: Offered, *, several: bool) -> Offered:
+def without_tiled(offered: OfferedOnTorus, *, several: bool) -> OfferedOnTorus:
     """Configurations of one model, none where copies of another fill and serve as much.
 
     Where a slice is cut into equal smaller ones, each has the links that it needs, open or not;
-    so whatever the larger one serves, they serve too, on the same devices.
+    so whatever the larger one serves, they serve too, on the same devices. Replicas of one phase
+    stay: smaller ones have fewer links to hand caches over, or a first token later.
 
     Args:
         several: whether the model may have any number of replicas.
     """
-    found, of_opening = offered
+    found = offered.configurations
     if not several or not found:
         return offered
     least: dict[Shape, float] = {}
     for one in found:
-        dimensions = one.pattern.dimensions
-        least[dimensions] = min(least.get(dimensions, np.inf), one.output_tokens_per_s)
+        if one.role == TOGETHER:
+            dimensions = one.pattern.dimensions
+            least[dimensions] = min(least.get(dimensions, np.inf), one.output_tokens_per_s)
     is_filled = np.array(
         [
-            any(
+            one.role == TOGETHER
+            and any(
                 one.n_devices // prod(dimensions) * rate >= one.output_tokens_per_s
                 for dimensions, rate in least.items()
                 if dimensions != one.pattern.dimensions
@@ -234,7 +262,7 @@ def without_tiled(offered: Offered, *, several: bool) -> Offered:
             for one in found
         ]
     )
-    return found, np.where((of_opening >= 0) & ~is_filled[of_opening], of_opening, -1)
+    return offered.where(~is_filled[offered.which])
 
 
 def _tiles(small: Shape, large: Shape) -> bool:
@@ -244,25 +272,19 @@ def _tiles(small: Shape, large: Shape) -> bool:
     )
 
 
-def pose_on_torus(openings: Openings, offered: Sequence[Offered], aim: Aim) -> PosedOnTorus:
+def pose_on_torus(openings: Openings, offered: Sequence[OfferedOnTorus], aim: Aim) -> PosedOnTorus:
     """State the placement of replicas on the openings of a torus.
 
     Args:
-        offered: of each model, its configurations and which of them runs at each opening.
+        offered: of each model, its configurations and where they run.
 
     Raises:
         RequestError: there are more places than one program can hold.
     """
-    configurations = [one for found, _ in offered for one in found]
-    firsts = np.cumsum([0, *(len(found) for found, _ in offered)])
-    places = [np.flatnonzero(of_opening >= 0) for _, of_opening in offered]
-    opening = np.concatenate(places)
-    which = np.concatenate(
-        [
-            of_opening[place] + first
-            for (_, of_opening), place, first in zip(offered, places, firsts[:-1], strict=True)
-        ]
-    )
+    configurations = [one for it in offered for one in it.configurations]
+    firsts = np.cumsum([0, *(len(it.configurations) for it in offered)])[:-1]
+    opening = np.concatenate([it.opening for it in offered])
+    which = np.concatenate([it.which + first for it, first in zip(offered, firsts, strict=True)])
     if len(opening) > MOST_COLUMNS or openings.n_devices[opening].sum() > MOST_ADDRESSES:
         fact = f"there are {len(opening)} places for slices to choose from"
         remedy = "start slices at the cubes of the torus only: `--align`"

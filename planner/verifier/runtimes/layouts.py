@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.quantities import QUANTITIES
 from planner.results import Considered, Deployment
+from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.provenance import Provenance
 from planner.specs.quality import with_variants
 from planner.specs.request import Request
@@ -11,6 +12,7 @@ from planner.specs.runtimes import ROOFLINE
 from planner.verifier.deployments import Ground, recounted
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.meshes import is_counted_off_twice
+from planner.verifier.phase_deployments import counted_phase
 
 CHECKS = (
     "every constraint of the unscreened program holds",
@@ -98,6 +100,17 @@ def counted_deployment(
     """A deployment that is true of its choice; itself where that cannot be."""
     try:
         found, wrong = recounted(request, says, ground=ground)
+    except Refused as refused:
+        return says, [refused.at(path)]
+    return found, [one.below(path) for one in wrong]
+
+
+def counted_single_phase(
+    request: Request, says: PhaseDeployment, path: Path, *, ground: Ground
+) -> tuple[PhaseDeployment, list[Finding]]:
+    """A replica of one phase that is true of its choice; itself where that cannot be."""
+    try:
+        found, wrong = counted_phase(request, says, ground)
     except Refused as refused:
         return says, [refused.at(path)]
     return found, [one.below(path) for one in wrong]

@@ -1,0 +1,122 @@
+"""One phase of layouts on devices of its own, as frozen records in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.results.deployments import Deployment, Memory, Mesh, PhasePlan
+from planner.specs.roles import DECODE, PREFILL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseDeployment:
+    """A replica that reads prompts and hands their caches over, or one that takes them and writes.
+
+    Args:
+        role: `prefill` or `decode`.
+        mesh: its devices.
+        weights_format: number format of the weights.
+        kv_format: number format of the KV cache, the same on both sides of a hand-over.
+        storage: how weights rest: `E_x F_yz`.
+        phase: what it does; a pass is the TTFT before the hand-over, or the TPOT.
+        memory: memory of the busiest device; nothing of the other phase.
+        usd_per_hour: rent of its devices.
+        n_output_tokens: tokens that a request writes, wherever that is.
+        n_passes: passes that a request takes here.
+        handed_bytes: cache of one request at its input, of the whole model, each number once.
+        copied_axes: of the mesh, along which all weights but experts have copies.
+        sliced_axes: of the mesh, which cut the FFN dimension of each expert.
+        further: quantities that are limited and have no field of their own, by name, SI.
+    """
+
+    role: str
+    mesh: Mesh
+    weights_format: str
+    kv_format: str
+    storage: str
+    phase: PhasePlan
+    memory: Memory
+    usd_per_hour: float
+    n_output_tokens: int
+    n_passes: int
+    handed_bytes: float
+    copied_axes: str = ""
+    sliced_axes: str = ""
+    further: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def n_devices(self) -> int:
+        return self.mesh.n_devices
+
+    @property
+    def label(self) -> str:
+        """How its devices are cut."""
+        return self.mesh.label
+
+    @property
+    def requests_per_s(self) -> float:
+        """Requests whose phase it does, never idle."""
+        return self.phase.batch / (self.n_passes * self.phase.step.total_s)
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Output tokens of these requests; of prefill, those that are written elsewhere."""
+        return self.n_output_tokens * self.requests_per_s
+
+    @property
+    def n_sequences(self) -> int:
+        """Sequences of a pass."""
+        return self.phase.batch
+
+    @property
+    def tpot_s(self) -> float:
+        """Of an output token; 0 where none is written."""
+        return self.phase.step.total_s if self.role == DECODE else 0.0
+
+    @property
+    def ttft_s(self) -> float:
+        """Until a prompt is read, before it is handed over; 0 where none is read."""
+        return self.phase.step.total_s if self.role == PREFILL else 0.0
+
+    @property
+    def planned_tpot_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.tpot_s
+
+    @property
+    def planned_ttft_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.ttft_s
+
+    @property
+    def weights_bytes(self) -> float:
+        """Of the busiest device."""
+        return self.memory.weights_bytes
+
+    @property
+    def used_bytes(self) -> float:
+        """Of the busiest device."""
+        return self.memory.used_bytes
+
+    @property
+    def capacity_bytes(self) -> float:
+        return self.memory.capacity_bytes
+
+    @property
+    def where(self) -> str:
+        """`8 devices in one group`."""
+        return f"{self.n_devices} device{'s' * (self.n_devices > 1)} {self.mesh.label}"
+
+    @property
+    def summary(self) -> str:
+        """The replica in one line."""
+        one = self.phase
+        return (
+            f"{self.where}, {self.weights_format} weights, "
+            f"{self.role} {one.layout} batch {one.batch}"
+        )
+
+
+LayoutDeployment = Deployment | PhaseDeployment
+"""Of layouts: both phases on the same devices, or one of them."""

@@ -1,0 +1,154 @@
+"""A replica of one phase counted anew from the request and from what was chosen.
+
+Chosen are its role, the axes and stages of the mesh, number formats, how weights rest, and the
+batch, micro-batches, gathered axes and attention of the phase. `counted_phase` answers the record
+that is true of these. What hands over to what is no matter of one replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.quantities import QUANTITIES, further_of
+from planner.results import Memory
+from planner.results.phase_deployments import PhaseDeployment
+from planner.specs.request import Request
+from planner.specs.roles import DECODE, PREFILL
+from planner.verifier.deployments import (
+    Ground,
+    ground_mesh,
+    refused_in,
+    tokens_of,
+    unasked_layouts,
+    undivided,
+    unfit,
+)
+from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.layout_names import axes_text, storage_of
+from planner.verifier.phases import (
+    Counted,
+    Resting,
+    Way,
+    counted,
+    phase_plan,
+    resting,
+    unoffered,
+    with_mfu,
+)
+from planner.verifier.scalar import held_bytes
+from planner.verifier.scalar.shapes import OVER_HEADS
+
+OWN_TARGETS = {PREFILL: ("ttft",), DECODE: ("tpot", "batch")}
+"""Targets that a replica keeps by itself. The TTFT has the hand-over too: it may take no more."""
+
+
+def counted_phase(
+    request: Request, says: PhaseDeployment, ground: Ground
+) -> tuple[PhaseDeployment, list[Finding]]:
+    """The replica that is true of what was chosen, and what is wrong with the choice.
+
+    Args:
+        request: what was asked of the model that is served.
+        says: the replica that is judged.
+        ground: what it stands on.
+
+    Raises:
+        Refused: the choice cannot be, so that nothing of it can be counted.
+    """
+    if says.role not in OWN_TARGETS:
+        raise Refused("does no phase by itself", path=("role",), says=says.role)
+    mesh, record = ground_mesh(request, says.mesh, ground)
+    formats = (says.weights_format, says.kv_format)
+    wrong = _unoffered(request, says)
+    names = (says.storage, says.copied_axes, says.sliced_axes)
+    rests = resting(request.model, request.cluster, mesh, formats, names)
+    way = Way(
+        batch=says.phase.batch,
+        n_microbatches=says.phase.n_microbatches,
+        attention=says.phase.attention,
+        gathered_axes=says.phase.gathered_axes,
+    )
+    with refused_in("phase"):
+        pass_ = counted(rests, way, tokens_of(request.workload)[says.role])
+    device, workload = request.cluster.device, request.workload
+    found = PhaseDeployment(
+        role=says.role,
+        mesh=replace(record, n_positions=ground.n_alike),
+        weights_format=says.weights_format,
+        kv_format=says.kv_format,
+        storage=storage_of(rests.stored, rests.mesh),
+        phase=with_mfu(phase_plan(says.role, pass_), pass_, device),
+        memory=_memory(request, says.role, pass_),
+        usd_per_hour=record.n_devices * request.cluster.usd_per_hour,
+        n_output_tokens=workload.n_output_tokens,
+        n_passes=1 if says.role == PREFILL else workload.n_decode_steps,
+        handed_bytes=_handed_bytes(request, rests),
+        copied_axes=axes_text(rests.data, rests.mesh),
+        sliced_axes=axes_text(rests.sliced, rests.mesh),
+    )
+    found = replace(found, further=further_of(request.targets.limits(), found, device))
+    wrong += unfit(says.memory, found.memory)
+    wrong += undivided(request, pass_.layout)
+    wrong += unasked_layouts(request, {says.role: found.phase}, {says.role: ("phase",)})
+    wrong += _broken_targets(request, found)
+    return found, wrong
+
+
+def _unoffered(request: Request, says: PhaseDeployment) -> list[Finding]:
+    """Formats and batches that the request does not offer."""
+    batches = request.prefill_batches_apart if says.role == PREFILL else request.batches
+    return [
+        *unoffered(("weights_format",), says.weights_format, request.weights_formats),
+        *unoffered(("kv_format",), says.kv_format, request.kv_formats),
+        *unoffered(("phase", "batch"), says.phase.batch, batches),
+    ]
+
+
+def _memory(request: Request, role: str, pass_: Counted) -> Memory:
+    """What the one phase holds: of a decode batch all of its cache, of prompts their own."""
+    device, held = request.cluster.device, pass_.held
+    cache = {role: held.kv_bytes}
+    return Memory(
+        fullest=role,
+        weights_bytes=held.weights_bytes,
+        decode_kv_bytes=cache.get(DECODE, 0.0),
+        prefill_kv_bytes=cache.get(PREFILL, 0.0),
+        written_kv_bytes=held.written_bytes if role == DECODE else 0.0,
+        activation_bytes=held.activation_bytes,
+        gather_bytes=held.gather_bytes,
+        reserve_bytes=device.reserve_bytes,
+        capacity_bytes=device.hbm_bytes,
+    )
+
+
+def _handed_bytes(request: Request, rests: Resting) -> float:
+    """The cache of one request at its input: what a single device would hold of it."""
+    n_input = float(request.workload.n_input_tokens)
+    one_device = replace(rests.mesh, axes=(1, 1, 1), n_stages=1)
+    return held_bytes(
+        rests.model,
+        one_device,
+        stored=0,
+        gathered=0,
+        attention=OVER_HEADS,
+        n_microbatches=1,
+        batch=1,
+        n_new_tokens=n_input,
+        n_cached_tokens=n_input,
+        weights_format=rests.weights_format,
+        kv_format=rests.kv_format,
+    ).kv_bytes
+
+
+def _broken_targets(request: Request, found: PhaseDeployment) -> Iterator[Finding]:
+    """Targets of the phase that do not hold by the recount."""
+    limits = request.targets.limits()
+    for name in OWN_TARGETS[found.role]:
+        quantity, limit = QUANTITIES[name], limits.get(name)
+        if limit is None:
+            continue
+        value = quantity.told(found)
+        if not quantity.is_kept(value, limit, tolerance=TOLERANCE):
+            fact = f"has {name} {value!r}, beyond {limit!r}"
+            yield Finding(path=(), says=found.summary, fact=fact)
