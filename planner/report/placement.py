@@ -20,7 +20,7 @@ from planner.results.placements import (
     Replica,
 )
 from planner.specs.quality import Formatted, quality_words
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.specs.runtimes import ROOFLINE, runtime_of
 from planner.units import show
 
@@ -125,8 +125,7 @@ def _recipe(
     times = ", ".join(_times(recipe))
     rate = show(it.output_tokens_per_s, "token/s")
     under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
-    role = "" if recipe.role == TOGETHER else f" to {recipe.role}"
-    on = f"{role} on {recipe.kind}{slow}{under}"
+    on = f"{role_words(recipe.role)} on {recipe.kind}{slow}{under}"
     head = f"{n_replicas} × {recipe.model}{on}: {times}, {rate} each"
     text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
     first, *rest = wrapped(head, width - 7)
