@@ -19,7 +19,7 @@ from planner.placing.fabrics.patterns import LEAF, NODE, NodeConfiguration, Node
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, row_sharding
 from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
-from planner.placing.tori.slices import Offered
+from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.layout import ceiling
 from planner.results.table_deployments import TableDeployment
 from planner.specs.deployment_rows import DeploymentRow
@@ -143,7 +143,7 @@ class Table:
         for row in _best(rows, source, by_latency=self.by_latency):
             yield _configuration(source, model, domain, row)
 
-    def on_torus(self, model: int, openings: Openings) -> Offered:
+    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
         """Never asked: `table_runtime` refuses a torus."""
         raise AssertionError(openings)
 
