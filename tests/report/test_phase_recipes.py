@@ -1,0 +1,42 @@
+"""Recipes of one phase: what people read of them, and what is read back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.report.as_json import record_json
+from planner.report.decoding import Decoder
+from planner.report.placement import placement_text
+from planner.results.placements import Recipe
+from planner.specs.roles import DECODE, PREFILL
+from tests.placing.test_phase_configurations import _slices
+from tests.report.placements import PLACEMENT
+
+
+def _recipe(role: str) -> Recipe:
+    offered, _ = _slices(32, "int8")
+    one = next(one for one in offered.configurations if one.role == role)
+    return replace(PLACEMENT.recipes[0], deployment=one.deployment(), role=role)
+
+
+@pytest.mark.parametrize("role", [PREFILL, DECODE])
+def test_it_is_read_back_as_it_was(role):
+    recipe, decoder = _recipe(role), Decoder("answer.json")
+    assert decoder.record(Recipe, record_json(recipe), ()) == recipe
+    assert decoder.problems == []
+
+
+@pytest.mark.parametrize(
+    ("role", "has", "lacks"),
+    [(PREFILL, " before the hand-over", "TPOT"), (DECODE, "TPOT", "TTFT")],
+)
+def test_its_phase_is_said_and_nothing_of_the_other(role, has, lacks):
+    recipe = _recipe(role)
+    placement = replace(PLACEMENT, recipes=(recipe, *PLACEMENT.recipes[1:]))
+    text = placement_text(placement, 100).partition("recipes")[2].partition("  1  ")[0]
+    first = text.partition("within one")[0]
+    assert f"{recipe.model} to {role} on" in first
+    assert has in first
+    assert lacks not in first
