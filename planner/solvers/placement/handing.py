@@ -36,9 +36,9 @@ from planner.solvers.placement.pricing import AT_ONCE, Vertices
 from planner.solvers.solution import Effort, Status
 from planner.specs.targets import Wanted
 
-MOST_RELAXED = 30
+MOST_RELAXED = 300
 """Rounds of the relaxation."""
-RELAXED_SHARE = 0.2
+RELAXED_SHARE = 0.4
 """Of the time, for them."""
 LEAST_TIME_S = 0.01
 
@@ -179,9 +179,9 @@ class _Rounds:
 
     def _hear(self, solution: PlacementSolution) -> None:
         self._n_nodes += solution.n_nodes
-        vouched = solution.vouched
-        if self._vouched is None or vouched.bound >= self._vouched.bound:
-            self._vouched = vouched
+        last, before = solution.vouched, self._vouched
+        if before is None or (last.bound, last.alone) >= (before.bound, before.alone):
+            self._vouched = last
 
     def _ended(self, solution: PlacementSolution) -> tuple[PlacementSolution, FloatArray | None]:
         """The best answer, with the best bound of all rounds."""
