@@ -27,7 +27,7 @@ from planner.commands.experts import experts
 from planner.commands.kept import Kept
 from planner.commands.options.arguments import STANDING, Arguments, tidy
 from planner.commands.options.remade import option
-from planner.commands.options.written import OUTPUTS, WrittenPlan
+from planner.commands.options.written import OUTPUTS, WrittenOne
 from planner.commands.placements import place
 from planner.commands.plan import plan
 from planner.commands.predict import predict
@@ -86,7 +86,7 @@ usage: plan [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]
        plan devices [NAME] [--json]"""
-_NOTHING_ASKED = WrittenPlan()
+_NOTHING_ASKED = WrittenOne()
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
+from planner.commands.options.roles import read_roles
 from planner.commands.options.written import Written
 from planner.commands.options.written_placements import WrittenPlacement
 from planner.errors import Problem
@@ -52,12 +53,13 @@ def place(
     if written.state is not None:
         file = written.state
         state = found.collect(lambda: load_state(file))
+    roles = read_roles(written, found)
     n_output = keywords["workload"].n_output_tokens
     named = [model for model in models if model is not None]
     wanted = wishes_for(named, wishes, lambda _: n_output, found)
     found.check()
     assert pool is not None
-    answer = find(pool, wanted, state=state, **keywords)
+    answer = find(pool, wanted, state=state, **roles, **keywords)
     floorplan = floorplan_of(pool, state)
     from planner.report.placement import placement_line, placement_text
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenPlan
-from planner.errors import NoPlanError
+from planner.commands.options.roles import read_roles
+from planner.commands.options.written import WrittenOne
+from planner.errors import NoPlanError, RequestError
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from planner.commands.asking import Wanted
     from planner.results import AnyPlan
 
-_NOTHING_ASKED = WrittenPlan()
+_NOTHING_ASKED = WrittenOne()
 
 
 def plan(
-    written: Annotated[WrittenPlan, Parameter(name="*")] = _NOTHING_ASKED,
+    written: Annotated[WrittenOne, Parameter(name="*")] = _NOTHING_ASKED,
     *,
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
@@ -35,7 +36,10 @@ def plan(
     from planner.commands.asking import wanted
     from planner.commands.options.paths import with_paths
 
+    roles = read_roles(written, said)
     asked = wanted(written, said)
+    if roles:
+        return _replicas(written, asked, roles)
     try:
         best = _find(asked)
     except NoPlanError as error:
@@ -52,15 +56,37 @@ def plan(
     )
 
 
+def _replicas(written: WrittenOne, asked: Wanted, roles: dict[str, Any]) -> Answer:
+    """Replicas that serve a demand, each with a role: what `plan place` answers."""
+    from planner.planning.mixing import replicas_of, unasked_of_replicas
+    from planner.report.placement import placement_line, placement_text
+    from planner.runtimes.registry import USUAL
+
+    keywords = _keywords(asked)
+    if problems := unasked_of_replicas(keywords, USUAL):
+        raise RequestError(problems)
+    (model,), (cluster,) = asked.models, asked.clusters
+    best = replicas_of(model, cluster, asked.runtimes or None, keywords, **roles)
+
+    def text() -> str:
+        return placement_line(best) if written.quiet else placement_text(best, width())
+
+    return answered(best, text, is_json=written.json)
+
+
+def _keywords(asked: Wanted) -> dict[str, Any]:
+    """Arguments of the library."""
+    keywords = dict(asked.keywords)
+    allowed = keywords.pop("allowed_formats", None)
+    return keywords | (_among(asked.models[0], allowed, asked) if allowed else {})
+
+
 def _find(asked: Wanted) -> AnyPlan:
     from planner.planning.plans import plan as find
     from planner.report.progress import ProgressLine
 
-    keywords = dict(asked.keywords)
+    keywords = _keywords(asked)
     (model,), (cluster,) = asked.models, asked.clusters
-    allowed = keywords.pop("allowed_formats", None)
-    if allowed:
-        keywords |= _among(model, allowed, asked)
     line = ProgressLine(sys.stderr, objective=keywords["objective"])
     news = line if sys.stderr.isatty() else None
     try:

@@ -18,6 +18,7 @@ from planner.placing.searching import Asked, Choice, Search, solved
 from planner.placing.sites import Sort, sort_of
 from planner.programs.layout import RELATIVE_TOLERANCE, exceeds
 from planner.running.deadlines import is_over
+from planner.specs.roles import TOGETHER
 
 OBJECTIVES = ("rent", "devices")
 """Those that many placements are equally good in."""
@@ -52,6 +53,8 @@ def _sorts(asked: Asked, configurations: Sequence[AnyConfiguration], most: float
     demand = (wish.demand_tokens_per_s or 0.0) * KTOKEN
     best: dict[Sort, AnyConfiguration] = {}
     for one in configurations:
+        if one.role != TOGETHER:  # by itself it serves nobody
+            continue
         sort = sort_of(one)
         if sort not in best or one.output_tokens_per_s > best[sort].output_tokens_per_s:
             best[sort] = one

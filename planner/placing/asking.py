@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import Fabric, graph_in
+from planner.placing.roles import role_problems
 from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
 from planner.quantities import lacking, placed
@@ -38,6 +39,7 @@ from planner.specs.records import (
     Workload,
 )
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, Request, SolverOptions, Targets
+from planner.specs.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
@@ -69,6 +71,7 @@ def placement_request(
     devices: Mapping[str, DeviceSpec] | None = None,
     costs: GroupCosts | CostTable | None = None,
     confidence: float = 0.0,
+    roles: AskedRoles = ALL_TOGETHER,
     options: SolverOptions,
 ) -> PlacementRequest:
     """The request, whole: what a function says of groups is added when it was asked.
@@ -100,6 +103,7 @@ def placement_request(
         deployments=tuple(deployments),
         costs=_table_costs(costs),
         confidence=confidence,
+        roles=roles,
         options=options,
     )
 
@@ -262,6 +266,7 @@ def requests_of(request: PlacementRequest, cluster: ClusterSpec) -> list[Request
 def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     """What is wrong with what is asked of all replicas together."""
     problems = _problems(request.models, request.targets, objective=request.objective)
+    problems += role_problems(request)
     if request.confidence:
         problems += misplaced({"--confidence": f"{request.confidence:g}"}, request.engines)
     for cluster in site.clusters.values() or [site.cluster]:

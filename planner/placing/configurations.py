@@ -95,6 +95,7 @@ class Configuration(Generic[P]):
         ttft_s: until a prompt is read, before it is handed over; 0 where none is read.
         kv_format, handed_bytes: of the cache of one request that is handed over; empty and 0
             where a replica does both phases.
+        handover_s: that its own links and the connector take for that.
     """
 
     model: int
@@ -109,6 +110,7 @@ class Configuration(Generic[P]):
     ttft_s: float = 0.0
     kv_format: str = ""
     handed_bytes: float = 0.0
+    handover_s: float = 0.0
 
     @property
     def n_devices(self) -> int:

@@ -12,7 +12,9 @@ import numpy as np
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import comes_to
-from planner.placing.searching import Asked, Search, solved
+from planner.placing.searching import Asked, Search, mastered
+from planner.placing.sites import Posed
+from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.quantities import QUANTITIES
 from planner.results import Obstacle
@@ -21,6 +23,10 @@ from planner.results.plans import UNEXPLAINED
 from planner.solvers.placement.answers import PlacementSolution
 from planner.solvers.solution import Status
 from planner.specs.placement_request import Serve
+from planner.specs.roles import APART, TOGETHER
+
+MOST_OFF = 1e-3
+"""Share by which the most that is handed over is told too low."""
 
 
 def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
@@ -41,7 +47,7 @@ def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
     fitting = [
         posed.columns.configurations[number] for number in np.unique(posed.columns.which[fits])
     ]
-    able = {one.model for one in fitting}
+    able = {one.model for one in fitting if one.role == TOGETHER} | paired_models(posed)
     hopeless = [_hopeless(asked, search, m) for m in range(len(asked.wanted)) if m not in able]
     obstacles = [one for one in hopeless if one is not None]
     if not obstacles and search.solution.answer is not None:
@@ -99,13 +105,21 @@ def _hopeless(asked: Asked, search: Search, m: int) -> Obstacle | None:
     wish = asked.wanted[m]
     if not is_wanted(wish, search.solution):
         return None
+    is_apart = asked.request.roles.name == APART
+    late = "no replica of prefill hands a cache over to one of decode before the first token is due"
     return Obstacle(
         name=f"targets {wish.model.name}",
         asked=1.0,
         reachable=0.0,
         dimension="1",
-        reason=asked.site.reach,
+        reason=f"{asked.site.reach}, or {late}" if is_apart else asked.site.reach,
     )
+
+
+def paired_models(posed: Posed) -> set[int]:
+    """Models of which a replica may hand caches over to another."""
+    network = posed.network
+    return set() if network is None else {*posed.program.column_model[network.prefill].tolist()}
 
 
 def settled(solution: PlacementSolution) -> PlacementSolution:
@@ -120,13 +134,13 @@ def settled(solution: PlacementSolution) -> PlacementSolution:
     return solution
 
 
-def _solved(asked: Asked, program: PlacementProgram) -> PlacementSolution:
+def _solved(asked: Asked, program: PlacementProgram, network: Handover | None) -> PlacementSolution:
     """Solved to the proof.
 
     Raises:
         OutOfTimeError: time ended before it.
     """
-    return settled(solved(program, replace(asked.options, gap=0.0)))
+    return settled(mastered(program, network, replace(asked.options, gap=0.0))[0])
 
 
 def _irreducible(asked: Asked, search: Search) -> list[str]:
@@ -135,7 +149,7 @@ def _irreducible(asked: Asked, search: Search) -> list[str]:
     dropped: list[str] = []
     for name in list(kept):
         posed = search.offered.posed(asked.aim(without=[*dropped, name]))
-        if _solved(asked, posed.program).status is Status.INFEASIBLE:
+        if _solved(asked, posed.program, posed.network).status is Status.INFEASIBLE:
             dropped.append(name)
             kept.remove(name)
     return kept
@@ -148,7 +162,7 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     limits = asked.request.limits
     if what in limits:
         posed = search.offered.posed(asked.aim(without=without, objective=what))
-        solution = _solved(asked, posed.program)
+        solution = _solved(asked, posed.program, posed.network)
         return Obstacle(
             name=name,
             asked=limits[what],
@@ -164,10 +178,28 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     return Obstacle(
         name=name,
         asked=float((wish.demand_tokens_per_s if is_demand else wish.replicas) or 0.0),
-        reachable=_most_of(asked, posed.program, m, is_demand=is_demand),
+        reachable=_most_of(asked, posed.program, m, is_demand=is_demand)
+        if posed.network is None
+        else _most_handed(asked, posed.program, posed.network, m),
         dimension="token/s" if is_demand else "1",
         reason="with the others kept",
     )
+
+
+def _most_handed(asked: Asked, program: PlacementProgram, network: Handover, m: int) -> float:
+    """The most tokens a second that a model could have where caches are handed over.
+
+    By halves, each proved: what others ask for is kept, and a demand is met or it is not.
+    """
+    program = replace(program, ties=())
+    low, high = 0.0, float(program.rate @ most_copies(program))
+    while high - low > MOST_OFF * high:
+        middle = (low + high) / 2
+        demand = network.demand.copy()
+        demand[m] = middle
+        found = _solved(asked, program, replace(network, demand=demand, aim="demand"))
+        low, high = (low, middle) if found.answer is None else (middle, high)
+    return low * 1e3
 
 
 def _most_of(asked: Asked, program: PlacementProgram, m: int, *, is_demand: bool) -> float:
@@ -180,7 +212,7 @@ def _most_of(asked: Asked, program: PlacementProgram, m: int, *, is_demand: bool
         is_for_share=False,
         ties=(),
     )
-    most = _solved(asked, alone)
+    most = _solved(asked, alone, None)
     if most.answer is None:
         return 0.0
     return float(served(program, most.answer)[m]) * 1e3 if is_demand else -most.objective

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from planner.placing.flows import Handed, handed_over
 from planner.placing.program import comes_to
 from planner.placing.searching import Asked, Choice, Search
 from planner.placing.sites import Considered, Located
 from planner.placing.totals import UNITS, in_si
 from planner.quantities import QUANTITIES
-from planner.results.placements import Placement, Recipe, Replica, Served
+from planner.results.placements import AnyDeployment, Handover, Placement, Recipe, Replica, Served
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
 from planner.specs.certificates import Certificate
+from planner.specs.roles import TOGETHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,24 +27,29 @@ class Chosen:
 
     Args:
         n_solved: columns that a solver saw.
+        handed: what replicas hand over to each other.
     """
 
     located: Sequence[Located]
     solution: PlacementSolution
     considered: Considered
     n_solved: int
+    handed: Sequence[Handed] = ()
 
 
 def chosen_of(search: Search) -> Chosen:
     """What a search found; it found something."""
     assert search.solution.answer is not None
     n_columns = search.posed.program.n_columns
-    choice = search.choice or Choice(posed=search.posed, counts=search.solution.answer)
+    choice = search.choice or Choice(
+        posed=search.posed, counts=search.solution.answer, flows=search.flows
+    )
     return Chosen(
         located=choice.posed.located(choice.counts),
         solution=search.solution,
         considered=search.offered.considered(n_columns),
         n_solved=n_columns,
+        handed=handed_over(choice),
     )
 
 
@@ -65,8 +72,11 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
         for one in configurations
     )
     replicas = _replicas(asked, located, [configurations.index(it.configuration) for it in located])
+    handovers = _handovers(asked, located, replicas, chosen.handed)
+    connector = asked.request.roles.connector
     provenance = (
         *site.provenance,
+        *(connector.provenance if connector else ()),
         *(value for one in asked.wanted for value in one.model.provenance),
     )
     return Placement(
@@ -75,7 +85,7 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
         title=site.title,
         recipes=recipes,
         replicas=replicas,
-        served=_served(asked, recipes, replicas),
+        served=_served(asked, recipes, replicas, handovers),
         kinds=tuple(site.kinds(located)),
         certificate=_certificate(asked, chosen, began_s),
         provenance=tuple(dict.fromkeys(provenance)),
@@ -84,7 +94,31 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
             for name in asked.request.limits
             if QUANTITIES[name].counted
         },
+        handovers=handovers,
     )
+
+
+def _handovers(
+    asked: Asked, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[Handed]
+) -> tuple[Handover, ...]:
+    """What replicas hand over to each other, by their names."""
+    found = []
+    for one in handed:
+        source, target = (located[i].configuration for i in (one.source, one.target))
+        wish = asked.wanted[source.model]
+        n_output = (wish.workload or asked.request.workload).n_output_tokens
+        seconds = max(source.handover_s, target.handover_s)
+        found.append(
+            Handover(
+                source=replicas[one.source].name,
+                target=replicas[one.target].name,
+                requests_per_s=one.output_tokens_per_s / n_output,
+                request_bytes=source.handed_bytes,
+                seconds=seconds,
+                ttft_s=source.ttft_s + seconds,
+            )
+        )
+    return tuple(found)
 
 
 def _replicas(
@@ -112,23 +146,41 @@ def _replicas(
 
 
 def _served(
-    asked: Asked, recipes: Sequence[Recipe], replicas: Sequence[Replica]
+    asked: Asked,
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+    handovers: Sequence[Handover],
 ) -> tuple[Served, ...]:
-    """What each model gets, added up from the deployments of its replicas."""
+    """What each model gets: of replicas that do both phases, and of what is handed over."""
+    model_of = {one.name: one.model for one in replicas}
+    handing = [(model_of[one.source], one.requests_per_s) for one in handovers]
     found = []
     for wish in asked.wanted:
-        mine = [recipes[one.recipe].deployment for one in replicas if one.model == wish.model.name]
+        name = wish.model.name
+        of_it = [recipes[one.recipe] for one in replicas if one.model == name]
+        mine = [one.deployment for one in of_it]
+        n_output = (wish.workload or asked.request.workload).n_output_tokens
+        handed = n_output * math.fsum(rate for model, rate in handing if model == name)
         found.append(
             Served(
                 model=wish.model.name,
                 demand_tokens_per_s=wish.demand_tokens_per_s,
-                output_tokens_per_s=math.fsum(one.output_tokens_per_s for one in mine),
+                output_tokens_per_s=math.fsum([*_rates(of_it), handed]),
                 n_replicas=len(mine),
                 n_devices=sum(one.n_devices for one in mine),
-                usd_per_hour=math.fsum(one.usd_per_hour for one in mine),
+                usd_per_hour=_rent(mine),
             )
         )
     return tuple(found)
+
+
+def _rent(mine: Sequence[AnyDeployment]) -> float:
+    return math.fsum(one.usd_per_hour for one in mine)
+
+
+def _rates(recipes: Sequence[Recipe]) -> list[float]:
+    """Of replicas that do both phases."""
+    return [one.deployment.output_tokens_per_s for one in recipes if one.role == TOGETHER]
 
 
 def _certificate(asked: Asked, chosen: Chosen, began_s: float) -> Certificate:

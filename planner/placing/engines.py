@@ -127,6 +127,7 @@ def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site)
         machines=machines,
         requests=requests,
         by_latency=request.objective == "latency",
+        roles=request.roles.roles,
     )
 
 

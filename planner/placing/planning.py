@@ -14,6 +14,7 @@ from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import chosen_of, placement_of
 from planner.placing.engines import serving_engine
+from planner.placing.roles import asked_roles
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.searching import Asked, Search, chosen_first, searched, unsettled
 from planner.placing.sites import Site
@@ -35,6 +36,7 @@ from planner.specs.placement_request import (
 )
 from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
+from planner.specs.roles import Connector
 from planner.specs.runtimes import ENGINES, ROOFLINE, is_table
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, is_cost
@@ -68,6 +70,10 @@ def place(
     layout_first: bool = False,
     deployments: Sequence[DeploymentTable] = (),
     confidence: float = 0.0,
+    roles: str | None = None,
+    connector: Connector | None = None,
+    prefill_devices: int | None = None,
+    decode_devices: int | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> Placement:
     """Choose replicas, their layouts and their devices together, provably best, and prove it.
@@ -100,6 +106,10 @@ def place(
             what planners do that give degrees. To compare with; the joint choice is never worse.
         deployments: rows of the tables that `engine` names, in place of what their files say.
         confidence: of the interval whose upper end an engine's replicas are counted on.
+        roles: `together`: every replica does both phases; `apart`: each does prefill or decode,
+            and caches are handed over; `free`: the program chooses, and may mix them.
+        connector: what hands caches over, see `load_connector`; `nixl`, as measured.
+        prefill_devices, decode_devices: of each replica of that role, exactly.
         options: backend, time limit, gap, threads, seed.
 
     Raises:
@@ -127,6 +137,9 @@ def place(
         devices=devices,
         costs=group_costs,
         confidence=confidence,
+        roles=asked_roles(
+            roles, connector, prefill_devices=prefill_devices, decode_devices=decode_devices
+        ),
         options=options,
     )
     costs = recorded or group_costs or None  # a table that names no group says nothing
@@ -208,7 +221,8 @@ def runtime_of(name: str, request: PlacementRequest, one: Serve, site: Site) -> 
         RequestError: it cannot be asked so.
     """
     if name == ROOFLINE.name:
-        return Roofline(request=layout_request(request, one, site.cluster))
+        asked = layout_request(request, one, site.cluster)
+        return Roofline(request=asked, roles=request.roles.roles)
     if is_table(name):
         return table_runtime(name, request, one, site)
     return serving_engine(name, request, one, site)

@@ -23,6 +23,7 @@ from planner.programs.placement import (
     Uses,
 )
 from planner.quantities import QUANTITIES, placed
+from planner.specs.roles import TOGETHER
 
 KTOKEN = 1e-3
 PARTS = "pieces"
@@ -31,12 +32,17 @@ PARTS = "pieces"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is wanted of one model: a demand [token/s], and a number of replicas."""
+    """What is wanted of one model: a demand [token/s], and a number of replicas.
+
+    Where caches are handed over, also when the first token is due, and the tokens of an answer.
+    """
 
     name: str
     demand_tokens_per_s: float | None = None
     least: int = 0
     most: int | None = None
+    ttft_s: float | None = None
+    n_output_tokens: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +109,7 @@ def placement_program(
         column_model=np.concatenate([parts, models]),
         objective=quantity[aim.objective],
         rate=0.0 - quantity["throughput"],
-        demand=np.array(
-            [*((one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted), *[0.0] * unasked]
-        ),
+        demand=np.array([*_demands(columns, wanted), *[0.0] * unasked]),
         least=np.array([*(one.least for one in wanted), *[0] * unasked], np.int64),
         most=np.array(
             [
@@ -123,9 +127,16 @@ def placement_program(
             )
             for name, value in aim.limits.items()
         ),
-        is_for_share=aim.objective == "share",
+        is_for_share=aim.objective == "share" and any(_demands(columns, wanted)),
         ties=ties,
     )
+
+
+def _demands(columns: Columns, wanted: Sequence[Wanted]) -> list[float]:
+    """What each model must serve; nothing where caches are handed over: there rows say it that
+    follow from who hands over to whom."""
+    hands = any(one.role != TOGETHER for one in columns.configurations)
+    return [0.0 if hands else (one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted]
 
 
 def comes_to(name: str, configuration: AnyConfiguration) -> float:

@@ -30,6 +30,7 @@ from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED
 from planner.specs.placement_request import AnyModel, Serve, SiteSpec, inherited_and_changed
 from planner.specs.records import DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
+from planner.specs.roles import TOGETHER
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts
 from planner.verifier.findings import refuse
@@ -95,6 +96,10 @@ def repair(
     if not 0 <= loss < 1:
         fact = "is no share between 0 and 1"
         raise RequestError([Problem(where="loss", value=f"{loss:g}", fact=fact)])
+    if placement.request.roles.name != TOGETHER:
+        fact = "has replicas that hand caches over, which a repair cannot move yet"
+        remedy = "place anew: `plan place --state …`"
+        raise RequestError([Problem(where="placement", fact=fact, remedy=remedy)])
     _check_true(placement)
     recorded = Recorder(group_costs) if callable(group_costs) else None
     request = repair_request(

@@ -11,10 +11,12 @@ from planner.placing.program import Aim, Wanted, is_nothing
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Offered, Posed, Served, Site, Sort, sort_of
 from planner.placing.totals import in_si
+from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.proofs import Vouched
 from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import PlacementSolution, solve_placement
+from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.request import SolverOptions
@@ -51,7 +53,11 @@ class Asked:
     @property
     def served(self) -> tuple[Served, ...]:
         return tuple(
-            Served(runtimes=timers, several=one.replicas is None)
+            Served(
+                runtimes=timers,
+                several=one.replicas is None,
+                n_output_tokens=float((one.workload or self.request.workload).n_output_tokens),
+            )
             for timers, one in zip(self.runtimes, self.wanted, strict=True)
         )
 
@@ -69,29 +75,32 @@ class Asked:
     def aim(self, *, without: Sequence[str] = (), objective: str | None = None) -> Aim:
         """What is asked of all replicas together, without some of it."""
         return Aim(
-            wanted=tuple(_wanted(one, without) for one in self.wanted),
+            wanted=tuple(_wanted(self.request, one, without) for one in self.wanted),
             objective=objective or self.request.objective,
             limits={name: v for name, v in self.request.limits.items() if name not in without},
         )
 
 
-def _wanted(one: Serve, without: Sequence[str]) -> Wanted:
-    name = one.model.name
+def _wanted(request: PlacementRequest, one: Serve, without: Sequence[str]) -> Wanted:
+    name, targets = one.model.name, one.targets or request.targets
     replicas = None if f"replicas {name}" in without else one.replicas
     return Wanted(
         name=name,
         demand_tokens_per_s=None if f"demand {name}" in without else one.demand_tokens_per_s,
         least=replicas or 0,
         most=replicas,
+        ttft_s=targets.ttft_s,
+        n_output_tokens=float((one.workload or request.workload).n_output_tokens),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Copies of the columns of a program."""
+    """Copies of the columns of a program, and what its pairs hand over [ktoken/s]."""
 
     posed: Posed
     counts: Counts
+    flows: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +110,14 @@ class Search:
     Args:
         posed, solution: of all there is.
         choice: one as good, of a program of its own; None for what the solution says.
+        flows: what pairs of columns hand over in the solution [ktoken/s].
     """
 
     offered: Offered
     posed: Posed
     solution: PlacementSolution
     choice: Choice | None = None
+    flows: tuple[float, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
@@ -124,7 +135,9 @@ def offered(asked: Asked, *, whole: bool = False) -> Offered:
     by_latency = asked.request.objective == "latency"
     whole = whole or asked.sorts is not None
     with share(CONFIGURATIONS_SHARE):
-        found = asked.site.offered(asked.served, by_latency=by_latency, whole=whole)
+        found = asked.site.offered(
+            asked.served, asked.request.roles, by_latency=by_latency, whole=whole
+        )
     return found if asked.sorts is None else found.only(asked.sorts)
 
 
@@ -132,10 +145,22 @@ def searched(asked: Asked) -> Search:
     """Make the configurations, pose the placement, solve it."""
     found = offered(asked)
     posed = found.posed(asked.aim())
-    solution = solved(posed.program, asked.options)
+    solution, flows = mastered(posed.program, posed.network, asked.options)
     if found.is_cut:
         solution = unproved(solution, posed.program)
-    return Search(offered=found, posed=posed, solution=solution)
+    return Search(offered=found, posed=posed, solution=solution, flows=flows)
+
+
+def mastered(
+    program: PlacementProgram, network: Handover | None, options: SolverOptions
+) -> tuple[PlacementSolution, tuple[float, ...]]:
+    """Solve, with what caches are handed over, if any are: also the rate of each pair."""
+    if network is None:
+        return solved(program, options), ()
+    solution, flows = solve_handing(
+        program, network, solver=options.solver, effort=effort_of(options), proof=options.proof
+    )
+    return solution, () if flows is None else tuple(flows.tolist())
 
 
 def solved(

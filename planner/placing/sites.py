@@ -17,22 +17,24 @@ from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import Aim, Columns
 from planner.placing.runtimes import Runtime
 from planner.placing.standing import Standing
+from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.results.placements import Channel, KindUse, Rank
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
+from planner.specs.roles import AskedRoles
 from planner.topology.inventory import Kind
 
 if TYPE_CHECKING:
     import networkx as nx
 
-Sort = tuple[int, str, str, Hashable]
-"""Model, engine, kind and shape of configurations that are alike to who does not know what is
-free."""
+Sort = tuple[int, str, str, str, Hashable]
+"""Model, engine, role, kind and shape of configurations that are alike to who does not know what
+is free."""
 
 
 def sort_of(one: AnyConfiguration) -> Sort:
-    return one.model, one.engine, one.pattern.kind_name, one.pattern.shape
+    return one.model, one.engine, one.role, one.pattern.kind_name, one.pattern.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,12 @@ class Served:
     Args:
         runtimes: who time its deployments.
         several: whether it may have any number of replicas.
+        n_output_tokens: of a request.
     """
 
     runtimes: tuple[Runtime, ...]
     several: bool
+    n_output_tokens: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,10 @@ class Posed(Protocol):
 
     @property
     def columns(self) -> Columns: ...
+
+    @property
+    def network(self) -> Handover | None:
+        """Who hands caches over to whom; None where nobody does."""
 
     def located(self, counts: Counts) -> Sequence[Located]:
         """Devices for every replica, in the order of the program's columns."""
@@ -170,10 +178,13 @@ class Site(Protocol):
     def reach(self) -> str:
         """What a replica could have of it, in words."""
 
-    def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> Offered:
+    def offered(
+        self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
+    ) -> Offered:
         """The configurations that fit what is free.
 
         Args:
+            roles: that are asked for, and what hands caches over.
             by_latency: whether single replicas are compared.
             whole: also those that copies of others outdo, on which replicas may stand.
         """

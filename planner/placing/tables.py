@@ -170,6 +170,7 @@ def table_runtime(name: str, request: PlacementRequest, one: Serve, site: Site) 
         targets=targets,
         rows=tuple(rows),
         by_latency=request.objective == "latency",
+        roles=request.roles.roles,
     )
     _remark_roles(rows, found.roles, table_file(name))
     return found

@@ -10,11 +10,12 @@ from planner.errors import NoPlanError
 from planner.planning.certify import certificate, limit_uses
 from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of
+from planner.planning.mixing import unasked_of_replicas, with_mix
 from planner.planning.ties import rivals_of, ties_of
 from planner.results import AnyPlan, Plan
 from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import Aim, Among, variants_of
-from planner.runtimes.registry import candidates_of
+from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import in_si
 from planner.solvers.search import Found, search
 from planner.solvers.solution import Progress, Status
@@ -76,7 +77,8 @@ def plan(
         batches: decode batches to choose from; of an engine, of one attention rank.
         prefill_batches: prefill batches to choose from, of `roofline`.
         prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
-            former with a target on the time per output token, the latter without.
+            former with a target on the time per output token and none on that to the first,
+            else the latter.
         chunks: most tokens of a pass of an engine to choose from.
         overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
             messages, where tokens are exchanged between experts.
@@ -102,30 +104,30 @@ def plan(
         SolverError: an answer failed its verification.
     """
     began_s = time.perf_counter()
-    among = candidates_of(
-        model,
-        cluster,
-        engine,
-        variants=variants,
-        workload=workload,
-        targets=targets,
-        weights_formats=weights_formats,
-        kv_formats=kv_formats,
-        batches=batches,
-        prefill_batches=prefill_batches,
-        prefill=prefill,
-        chunks=chunks,
-        overlaps=overlaps,
-        hit_fraction=hit_fraction,
-        objective=objective,
-        confidence=confidence,
-        prefer=prefer,
-        memory=memory,
-        speculation=speculation,
-        drafting=drafting,
-        options=options,
-    )
-    return decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
+    asked = {
+        "workload": workload,
+        "targets": targets,
+        "weights_formats": weights_formats,
+        "kv_formats": kv_formats,
+        "batches": batches,
+        "prefill_batches": prefill_batches,
+        "prefill": prefill,
+        "chunks": chunks,
+        "overlaps": overlaps,
+        "hit_fraction": hit_fraction,
+        "objective": objective,
+        "confidence": confidence,
+        "prefer": prefer,
+        "memory": memory,
+        "speculation": speculation,
+        "drafting": drafting,
+        "options": options,
+    }
+    among = candidates_of(model, cluster, engine, variants=variants, **asked)
+    best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
+    if unasked_of_replicas({**asked, "variants": variants}, USUAL):
+        return best
+    return with_mix(best, model, cluster, asked)
 
 
 @timed

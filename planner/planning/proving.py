@@ -72,6 +72,11 @@ def _plan(says: AnyPlan) -> Again:
         *_gains(says, found),
         *_runners_up(says, found),
         *_rivals(says, found),
+        *(
+            []
+            if says.mix is None
+            else [one.below(("mix",)) for one in _placement(says.mix).findings]
+        ),
     ]
     if says.certificate.status == found.certificate.status == OPTIMAL:
         findings += _same(says.n_ties, found.n_ties, ("n_ties",))
@@ -100,6 +105,7 @@ def _placement(says: Placement) -> Again:
 def _placed_again(says: Placement) -> Placement | None:
     from planner.placing.inheriting import costs_of
     from planner.placing.planning import place
+    from planner.placing.roles import said_of
 
     asked = says.request
     try:
@@ -119,6 +125,7 @@ def _placed_again(says: Placement) -> Placement | None:
             layout_first=asked.layout_first,
             group_costs=costs_of(asked),
             confidence=asked.confidence,
+            **said_of(asked.roles),
             options=asked.options,
         )
     except NoPlanError:

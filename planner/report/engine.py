@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
+from planner.report.mixes import mix_head, mix_lines
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
 from planner.report.times import times_lines
@@ -35,13 +36,15 @@ def engine_text(plan: EnginePlan, width: int) -> str:
     """
     best, request = plan.deployment, plan.request
     said = [*wrapped(_summary(plan), width), *times_lines(plan, width)]
+    mixed = mix_head(plan, width)
     sections = (
-        "\n".join([*said, *wrapped(_headline(best), width)]),
+        "\n".join([*said, *wrapped(_headline(best), width), *mixed]),
         section("request", labelled(engine_rows(request, plan.other_requests), width)),
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
         section("engines side by side", _rival_lines(plan, width)),
+        section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan, width)),
         section("certificate", certificate_lines(plan.certificate, width)),
         "\n".join(wrapped(f"hint: where its time goes: `{best.command}`", width)),

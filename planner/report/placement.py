@@ -14,6 +14,7 @@ from planner.results import Obstacle
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import (
     Channel,
+    Handover,
     Placement,
     PlacementConflict,
     Recipe,
@@ -61,7 +62,8 @@ def placement_text(
         section("cluster", labelled(_cluster_rows(placement), width)),
         section("models", _model_lines(placement)),
         section("limits", _limit_lines(placement)),
-        section("recipes", _recipe_lines(placement, width)),
+        section("recipes", recipe_lines(placement, width)),
+        section("hand-over", _handover_lines(placement, width)),
         section("map", placement_map(placement, floorplan, width) if floorplan else []),
         section("replicas", _replica_lines(placement, replicas, width)),
         section("narrowest links", _channel_lines(replicas)),
@@ -106,7 +108,7 @@ def _limit_lines(placement: Placement) -> list[str]:
     return columns(rows, "<>")
 
 
-def _recipe_lines(placement: Placement, width: int) -> list[str]:
+def recipe_lines(placement: Placement, width: int) -> list[str]:
     """Figures of each recipe, and under them its layout, wrapped."""
     lines = []
     models = {one.model.name: one.model for one in placement.request.models}
@@ -131,6 +133,36 @@ def _recipe(
     first, *rest = wrapped(head, width - 7)
     body = [*rest, *wrapped(text, width - 7)]
     return [f"{number:>3}  {first}", *("     " + line for line in body)]
+
+
+def _handover_lines(placement: Placement, width: int) -> list[str]:
+    """What hands caches over, and from which recipe to which: requests, bytes, time."""
+    connector = placement.request.roles.connector
+    if connector is None or not placement.handovers:
+        return []
+    most = "what links carry"
+    if connector.bytes_per_s is not None:
+        most = f"{show(connector.bytes_per_s, 'B/s')} a pair of workers, or what links carry"
+    words = f"by {connector.title}: {show(connector.latency_s, 's')} and its bytes at {most}"
+    recipe_of = {one.name: one.recipe for one in placement.replicas}
+    of_recipes: dict[tuple[int, int], list[Handover]] = {}
+    for one in placement.handovers:
+        key = (recipe_of[one.source], recipe_of[one.target])
+        of_recipes.setdefault(key, []).append(one)
+    rows = [("from", "to", "pairs", "requests", "each", "takes", "TTFT")]
+    rows += [
+        (
+            f"recipe {source}",
+            f"recipe {target}",
+            str(len(some)),
+            show(sum(one.requests_per_s for one in some), "request/s"),
+            show(some[0].request_bytes, "B"),
+            show(max(one.seconds for one in some), "s"),
+            show(max(one.ttft_s for one in some), "s"),
+        )
+        for (source, target), some in sorted(of_recipes.items())
+    ]
+    return [*wrapped(words, width - 2), *columns(rows, "<<>>>>>")]
 
 
 def _times(recipe: Recipe) -> Iterator[str]:

@@ -6,13 +6,16 @@ from typing import cast
 
 from planner.report.economics import economics_line, economics_text
 from planner.report.engine import engine_line, engine_text
+from planner.report.placement import placement_line
 from planner.report.terminal import plan_line, plan_text
 from planner.results import AnyPlan, Deployment, EnginePlan, ErdilPlan, LayoutPlan
 from planner.results.engines import EngineDeployment
 
 
 def line_of(plan: AnyPlan) -> str:
-    """The plan in one line."""
+    """The plan in one line; of replicas of several sorts, where these serve for less."""
+    if plan.mix is not None:
+        return placement_line(plan.mix)
     if isinstance(plan.deployment, Deployment):
         return plan_line(cast("LayoutPlan", plan))
     if isinstance(plan.deployment, EngineDeployment):

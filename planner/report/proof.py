@@ -32,6 +32,10 @@ def certificate_lines(proof: Certificate, width: int) -> list[str]:
             "candidates",
             f"{proof.n_candidates:,} in {plural(proof.n_contexts, 'way')} to use the pool",
         ),
+        (
+            "program",
+            f"{plural(proof.n_solved, 'column')}, {plural(proof.n_branches, 'branch', 'branches')}",
+        ),
     ]
     tail = [("verified", "; ".join(proof.verified))]
     return [*labelled(head, width), *_screen_lines(proof, width), *labelled(tail, width)]

@@ -12,6 +12,7 @@ from math import prod
 
 from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
+from planner.report.mixes import mix_head, mix_lines
 from planner.report.phases import memory_lines, memory_title, phase_lines
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.times import times_lines
@@ -78,7 +79,9 @@ def plan_text(plan: LayoutPlan, width: int) -> str:
     best, request = plan.deployment, served_by(plan.request, plan.deployment)
     offered = (request.prefill_batches, request.batches)
     sections = (
-        "\n".join([best.summary, *times_lines(plan, width), headline(best)]),
+        "\n".join(
+            [best.summary, *times_lines(plan, width), headline(best), *mix_head(plan, width)]
+        ),
         section("request", request_lines(request, width)),
         section("variants", labelled(_variant_rows(plan), width)),
         section("deployment", labelled(_fill(_DEPLOYMENT, _mesh_values(plan)), width)),
@@ -86,6 +89,7 @@ def plan_text(plan: LayoutPlan, width: int) -> str:
         section(memory_title(best.memory), memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
         section("limits", _limit_lines(plan)),
+        section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan)),
         section("certificate", certificate_lines(plan.certificate, width)),
         section("constants", constant_lines(plan, width)),

@@ -13,6 +13,7 @@ from planner.results.deployments import (
     PhasePlan,
     StepTime,
 )
+from planner.results.obstacles import Obstacle
 from planner.results.plans import (
     Alternative,
     AnyDeployment,
@@ -24,7 +25,6 @@ from planner.results.plans import (
     ErdilPlan,
     LayoutPlan,
     LimitUse,
-    Obstacle,
     Plan,
     Rival,
     runtime_name,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.quantities import QUANTITIES
-from planner.results import Obstacle
 from planner.results.engines import EngineDeployment
+from planner.results.obstacles import Obstacle
 from planner.results.phase_deployments import LayoutDeployment
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate
@@ -97,14 +97,12 @@ class Recipe:
     @property
     def tpot_s(self) -> float:
         """What a placement counts on of a token; of an engine, what was planned against."""
-        one = self.deployment
-        return one.planned_tpot_s if isinstance(one, EngineDeployment) else one.tpot_s
+        return self.deployment.planned_tpot_s
 
     @property
     def ttft_s(self) -> float:
         """The same of the first token."""
-        one = self.deployment
-        return one.planned_ttft_s if isinstance(one, EngineDeployment) else one.ttft_s
+        return self.deployment.planned_ttft_s
 
     @property
     def weights_bytes(self) -> float:
@@ -140,13 +138,39 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """Caches that one replica hands over to another.
+
+    Args:
+        source, target: names of the replicas, of one that reads prompts and one that answers.
+        requests_per_s: whose caches go this way.
+        request_bytes: of the cache of one request.
+        seconds: that one takes: the connector's latency, and its bytes at the least of what the
+            connector moves and the links of either replica do.
+        ttft_s: of these requests: until the prompt is read, and handed over.
+    """
+
+    source: str
+    target: str
+    requests_per_s: float
+    request_bytes: float
+    seconds: float
+    ttft_s: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.requests_per_s * self.request_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """What one model gets.
 
     Args:
         model: its name.
         demand_tokens_per_s: what was asked for; None where nothing was.
-        output_tokens_per_s: of all its replicas, never idle.
+        output_tokens_per_s: of all its replicas, never idle; of those that do one phase, what is
+            handed over.
         n_replicas, n_devices: that it has.
         usd_per_hour: rent of them.
     """
@@ -191,6 +215,7 @@ class Placement:
         certificate: the proof; of throughputs and shares, the most.
         provenance: of the inputs.
         further: what all replicas come to in limited quantities that no field tells, SI.
+        handovers: which replicas hand caches over to which; none where each does both phases.
     """
 
     request: PlacementRequest
@@ -203,6 +228,7 @@ class Placement:
     certificate: Certificate
     provenance: tuple[Provenance, ...] = ()
     further: Mapping[str, float] = field(default_factory=dict)
+    handovers: tuple[Handover, ...] = ()
 
     def used(self, name: str) -> float:
         """What all replicas come to in a quantity that is limited of them together, SI."""

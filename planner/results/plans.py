@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.obstacles import Obstacle
+from planner.results.placements import Placement
 from planner.specs.certificates import Certificate
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
@@ -134,6 +136,9 @@ class Plan(Generic[_R, _D]):
         given_up_fraction: what the plan loses of the best objective for being simpler.
         rivals: the best of each runtime that was asked, where several were.
         other_requests: what the other runtimes were asked, each in its own words.
+        mix: of a demand, replicas of several sorts that serve it for less; None where none do.
+        mix_bound: what no replicas, of however many sorts, serve the demand for less than, in the
+            objective, SI; None where nobody asked.
     """
 
     request: _R
@@ -148,6 +153,8 @@ class Plan(Generic[_R, _D]):
     given_up_fraction: float = 0.0
     rivals: tuple[Rival[_D], ...] = ()
     other_requests: tuple[_R, ...] = ()
+    mix: Placement | None = None
+    mix_bound: float | None = None
 
     @property
     def n_assumed(self) -> int:
@@ -185,26 +192,6 @@ def served_by(request: Request, deployment: Deployment) -> Request:
     requests = with_variants(request)
     named = {"": requests[0], **{one.model.name: one for one in requests[1:]}}
     return named[deployment.variant]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
-    """One limit of a conflict: what was asked, and what is reachable when only it yields.
-
-    Args:
-        name: the constraint's name.
-        asked: the limit, SI.
-        reachable: the best value with the other limits kept, or with those of its conflict
-            where all others conflict too.
-        dimension: of both, as `units.show` takes it.
-        reason: the fact that stands in the way, one sentence for people.
-    """
-
-    name: str
-    asked: float
-    reachable: float
-    dimension: str
-    reason: str
 
 
 EXPLAINED = (

@@ -59,6 +59,16 @@ class TableDeployment:
         return {PREFILL: ", reads prompts", DECODE: ", writes answers"}.get(self.role, "")
 
     @property
+    def planned_tpot_s(self) -> float:
+        """What is planned against: what the row says."""
+        return self.tpot_s
+
+    @property
+    def planned_ttft_s(self) -> float:
+        """What is planned against: what the row says."""
+        return self.ttft_s
+
+    @property
     def label(self) -> str:
         """What the row calls it."""
         return self.name

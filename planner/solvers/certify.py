@@ -97,6 +97,7 @@ def certified(
         wall_s=wall_s,
         solve_s=math.fsum(proof.wall_s for proof in weighed.proofs),
         n_programs=n_programs,
+        n_branches=solution.n_nodes,
     )
 
 

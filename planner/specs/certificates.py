@@ -91,6 +91,7 @@ class Certificate:
         wall_s: time from request to answer.
         solve_s: part of it spent in provers.
         n_programs: programs that were solved for it.
+        n_branches: branches or choices that the first prover looked at; 0 where none was needed.
     """
 
     status: str
@@ -110,6 +111,7 @@ class Certificate:
     wall_s: float
     solve_s: float
     n_programs: int = 1
+    n_branches: int = 0
 
     @property
     def solver(self) -> str:

@@ -26,8 +26,12 @@ N_LARGER_BATCHES = 64
 
 
 def default_prefill(targets: Targets) -> str:
-    """With a latency target requests are prefilled at once, without one for least cost."""
-    return "latency" if targets.tpot_s is not None else "cost"
+    """With a latency target requests are prefilled at once, without one for least cost.
+
+    Where the first token has a target of its own, that says how long prompts may take together.
+    """
+    is_bounded = targets.ttft_s is not None
+    return "latency" if targets.tpot_s is not None and not is_bounded else "cost"
 
 
 def default_prefill_batches(prefill: str) -> Sequence[int]:

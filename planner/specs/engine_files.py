@@ -43,7 +43,7 @@ def _switch(raw: object) -> bool:
 
 
 _Switch = Annotated[bool, BeforeValidator(_switch)]
-_SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds)]
+SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds)]
 
 
 class EngineHead(Strict):
@@ -61,11 +61,11 @@ class EngineMemory(Section):
 
 class EngineSteps(Section):
     chunk: Sourced[Count]
-    decode_host: Sourced[_SpareSeconds]
-    prefill_host: Sourced[_SpareSeconds]
+    decode_host: Sourced[SpareSeconds]
+    prefill_host: Sourced[SpareSeconds]
     small_kernels: Sourced[SpareCount]
-    request: Sourced[_SpareSeconds] | None = None
-    expert_request: Sourced[_SpareSeconds] | None = None
+    request: Sourced[SpareSeconds] | None = None
+    expert_request: Sourced[SpareSeconds] | None = None
     mixes_prefill: Sourced[_Switch] | None = None
     message_share: Sourced[Fraction] | None = None
 

@@ -42,7 +42,21 @@ class Refusal:
     families: tuple[str, ...] = ()
 
 
+ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
+
 REFUSALS = (
+    Refusal(
+        options=ROLES,
+        commands=("repair",),
+        fact="is of a placement that is made anew",
+        remedy="`plan place` has it",
+    ),
+    Refusal(
+        options=ROLES,
+        families=(ERDIL2025.name,),
+        fact="knows decode only, and hands nothing over",
+        remedy="write `roofline`, or engines",
+    ),
     Refusal(
         options=(*(one.option for one in limited()), "--rate", "--max-quality-loss"),
         commands=("audit",),

@@ -15,6 +15,7 @@ from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request, SolverOptions, Targets, make_request
+from planner.specs.roles import AskedRoles
 from planner.specs.state import State
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
@@ -89,6 +90,7 @@ class PlacementRequest:
         confidence: of the interval whose upper end an engine is counted on, in [0, 1).
         tables: of the engines, on the kinds of devices that they have kernels of.
         deployments: of the tables that are named, what may be placed.
+        roles: that replicas may have.
     """
 
     site: SiteSpec
@@ -108,6 +110,7 @@ class PlacementRequest:
     confidence: float = 0.0
     tables: tuple[EngineTables, ...] = ()
     deployments: tuple[DeploymentTable, ...] = ()
+    roles: AskedRoles = field(default_factory=AskedRoles)
 
 
 def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:
@@ -178,6 +181,7 @@ def aspects(asked: PlacementRequest) -> dict[str, object]:
         "costs of groups": asked.costs,
         "options": asked.options,
         "confidence": asked.confidence,
+        "roles": asked.roles,
     }
 
 

@@ -23,6 +23,7 @@ class Kind(Enum):
     DEVICE = ("device", "topologies/devices", "plan devices")
     KERNELS = ("kernel table", "kernels", "")
     ENGINE = ("engine", "engines", "")
+    CONNECTOR = ("connector", "connectors", "")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:
         self.word = word

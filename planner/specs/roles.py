@@ -35,28 +35,42 @@ class Connector:
         name: of its file.
         title: for people.
         latency_s: that a hand-over takes however little it moves [s].
-        bytes_per_s: that one pair of workers moves at most; infinite where links alone limit it.
+        bytes_per_s: that one pair of workers moves at most; None where links alone limit it.
         provenance: of both.
     """
 
     name: str
     title: str
     latency_s: float
-    bytes_per_s: float
+    bytes_per_s: float | None
     provenance: tuple[Provenance, ...] = ()
 
 
-WIRE = Connector(name="wire", title="links alone", latency_s=0.0, bytes_per_s=math.inf)
-"""No connector is faster: what links carry, at once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRoles:
+    """The roles that replicas may have, and what hands a cache over.
 
+    Args:
+        name: one of `ASKED_ROLES`.
+        connector: that hands caches over; None where every replica does both phases.
+        prefill_devices, decode_devices: of each replica of that role, exactly; None leaves it open.
 
-def roles_asked(asked: str) -> tuple[str, ...]:
-    """The roles that replicas may have.
-
-    >>> roles_asked("apart")
+    >>> AskedRoles(name="apart").roles
     ('prefill', 'decode')
     """
-    return {TOGETHER: (TOGETHER,), APART: (PREFILL, DECODE)}.get(asked, ROLES)
+
+    name: str = TOGETHER
+    connector: Connector | None = None
+    prefill_devices: int | None = None
+    decode_devices: int | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return {TOGETHER: (TOGETHER,), APART: (PREFILL, DECODE)}.get(self.name, ROLES)
+
+    def n_devices(self, role: str) -> int | None:
+        """Devices that a replica of a role must have; None leaves it open."""
+        return {PREFILL: self.prefill_devices, DECODE: self.decode_devices}.get(role)
 
 
 def role_words(role: str) -> str:
@@ -68,6 +82,10 @@ def role_words(role: str) -> str:
     return "" if role == TOGETHER else f" to {role}"
 
 
+ALL_TOGETHER = AskedRoles()
+"""Every replica does both phases."""
+
+
 def handover_s(handed_bytes: float, connector: Connector, *wires_bytes_per_s: float) -> float:
     """Seconds that the KV cache of one request takes from a worker to another.
 
@@ -75,4 +93,5 @@ def handover_s(handed_bytes: float, connector: Connector, *wires_bytes_per_s: fl
         handed_bytes: of the cache.
         wires_bytes_per_s: what all links of either worker carry, one way.
     """
-    return connector.latency_s + handed_bytes / min(connector.bytes_per_s, *wires_bytes_per_s)
+    most = math.inf if connector.bytes_per_s is None else connector.bytes_per_s
+    return connector.latency_s + handed_bytes / min(most, *wires_bytes_per_s)

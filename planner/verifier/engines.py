@@ -88,6 +88,12 @@ def counted_engine(
     return found, [*_broken(request, one, found)]
 
 
+def n_block_tokens(request: PlacementRequest, engine: str) -> int:
+    """Tokens of a block of an engine's cache; 1 of what has no kernels."""
+    blocks = [it.engine.n_block_tokens for it in request.tables if it.engine.name == engine]
+    return blocks[0] if blocks else 1
+
+
 def _tables(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> EngineTables:
     """What was measured of an engine on a device, as the request has it.
 

@@ -23,6 +23,8 @@ from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.grounds import POOL, Ground, Kind
 from planner.verifier.meshes import Handing
 from planner.verifier.parts import NODE, Parts, parts_of, pieces_of
+from planner.verifier.sites import SCALE_OUT as NIC_TIER
+from planner.verifier.sites import SPINE as SPINE_TIER
 from planner.verifier.sites import site_of
 from planner.verifier.widths import Group, Width, Widths
 
@@ -51,6 +53,7 @@ class FabricStand:
         self._ground = Ground(site, self._table(Ground(site)) if request.costs else None)
         self._bases = {kind: self._base(kind) for kind in self._ground.kinds}
         self._widths = Widths(site.vertices, self._ground.fair_edges())
+        self._wires: dict[str, float] = {}
         self.name = self._spec.name
         self.title = self._spec.title if isinstance(self._spec, PoolSpec) else self._spec.name
 
@@ -115,6 +118,49 @@ class FabricStand:
 
     def loads_bytes_per_s(self, device: str) -> float:
         return self._ground.ability(device).nic if self.is_free(device) else 0.0
+
+    def leaf_name(self, device: str) -> str:
+        return self._ground.leaf_names[self._ground.home[device].leaf]
+
+    def wire_bytes_per_s(self, kind: str) -> float:
+        """Of the narrowest device of a kind: in the one node there is, or to any other node."""
+        if kind not in self._wires:
+            self._wires[kind] = self._wire(kind)
+        return self._wires[kind]
+
+    def _wire(self, kind: str) -> float:
+        ground = self._ground
+        free = list(filter(ground.is_free, ground.home))
+        able = [ground.ability(name) for name in free if self.kind_name(name) == kind]
+        fabric = {it.name: one for it, one in self._bases.items()}[kind].fabric
+        assert isinstance(fabric, NodesFabric)
+        if len({ground.home[name].name for name in free}) == 1:
+            return min(one.scale_up for one in able) * fabric.scale_up_fraction
+        several = len({ground.home[name].leaf for name in free}) > 1
+        widths = [min(one.nic, one.spine) if several else one.nic for one in able]
+        return min(widths) * fabric.scale_out_fraction
+
+    def uplinks_bytes_per_s(self) -> dict[str, float]:
+        """Of leaves with free devices, where there are several."""
+        ground, site = self._ground, self._ground.site
+        switches: dict[int, set[str]] = {}
+        fractions: dict[int, float] = {}
+        for node in ground.nodes:
+            fabric = self._bases[node.kind].fabric
+            assert isinstance(fabric, NodesFabric)
+            for name in node.devices:
+                if ground.is_free(name):
+                    above = {switch for switch, _ in site.up(name, NIC_TIER)}
+                    switches.setdefault(node.leaf, set()).update(above)
+                    least = min(fractions.get(node.leaf, 1.0), fabric.scale_out_fraction)
+                    fractions[node.leaf] = least
+        if len(switches) < 2:
+            return {}
+        return {
+            ground.leaf_names[leaf]: fractions[leaf]
+            * sum(edge.bytes_per_s for one in sorted(some) for _, edge in site.up(one, SPINE_TIER))
+            for leaf, some in switches.items()
+        }
 
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
         found = []

@@ -14,7 +14,15 @@ from typing import Protocol
 
 from planner.quantities import QUANTITIES, further_of
 from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment
-from planner.results.placements import AnyDeployment, KindUse, Placement, Recipe, Replica, Served
+from planner.results.placements import (
+    AnyDeployment,
+    Handover,
+    KindUse,
+    Placement,
+    Recipe,
+    Replica,
+    Served,
+)
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
@@ -24,14 +32,16 @@ from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.verifier.certificates import STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
-from planner.verifier.engines import counted_engine
+from planner.verifier.engines import counted_engine, layers_of, n_block_tokens
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
+from planner.verifier.handovers import Ends, judged_handovers
 from planner.verifier.parts import pieces_of
 from planner.verifier.runtimes.layouts import (
     broken_targets,
     counted_deployment,
     counted_single_phase,
 )
+from planner.verifier.serving.held import handed_bytes
 from planner.verifier.table_rows import counted_row
 
 DIMENSIONS = {
@@ -69,6 +79,15 @@ class Stand(Protocol):
 
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
         """Devices by kind, given how many of each device kind are used."""
+
+    def wire_bytes_per_s(self, kind: str) -> float:
+        """What the links of a device of a kind carry to wherever a cache may go, one way."""
+
+    def uplinks_bytes_per_s(self) -> Mapping[str, float]:
+        """What the links of each leaf to all others carry, each way."""
+
+    def leaf_name(self, device: str) -> str:
+        """The leaf of a device."""
 
     def is_free(self, device: str) -> bool | None:
         """Whether a device is free; None of what is no device."""
@@ -122,7 +141,18 @@ def judged(
     wrong += _devices(placement, stand)
     replicas = tuple(_replicas(placement, recipes, stand, wrong))
     known = [one for one in replicas if 0 <= one.recipe < len(recipes)]
-    served = tuple(_served(one, recipes, known) for one in request.models)
+    ends = Ends(
+        replicas={one.name: one for one in known},
+        recipes=recipes,
+        handed_bytes=[_handed_bytes(request, wishes, one) for one in recipes],
+        wishes=wishes,
+        request=request,
+        wires=stand,
+    )
+    handovers, more = judged_handovers(placement.handovers, ends)
+    wrong += more
+    handed = [one for one in handovers if one.source in ends.replicas]
+    served = tuple(_served(one, ends, handed) for one in request.models)
     further = _further(request, known, recipes, stand, wishes)
     wrong += _broken_wishes(request, served, recipes, known, further)
     used = _used(placement, stand)
@@ -138,6 +168,7 @@ def judged(
         statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
     )
     wrong += found_wrong
+    connector = request.roles.connector
     models = (value for one in request.models for value in one.model.provenance)
     truth = Placement(
         request=request,
@@ -148,8 +179,13 @@ def judged(
         served=served,
         kinds=stand.kinds(used),
         certificate=certificate,
-        provenance=tuple(dict.fromkeys((*stand.provenance, *models))),
+        provenance=tuple(
+            dict.fromkeys(
+                (*stand.provenance, *(connector.provenance if connector else ()), *models)
+            )
+        ),
         further=further,
+        handovers=handovers,
     )
     return truth, with_differences(wrong, placement, truth)
 
@@ -209,6 +245,19 @@ def _counted_layout(
 def _role(deployment: AnyDeployment) -> str:
     """What replicas do of a request; deployments that have no role do all of it."""
     return getattr(deployment, "role", TOGETHER)
+
+
+def _handed_bytes(request: PlacementRequest, wishes: Mapping[str, Serve], recipe: Recipe) -> float:
+    """Of the cache that a replica of the recipe hands over, or takes; 0 where it does neither."""
+    if recipe.role == TOGETHER or recipe.model not in wishes:
+        return 0.0
+    if isinstance(recipe.deployment, PhaseDeployment):
+        return recipe.deployment.handed_bytes
+    wish = wishes[recipe.model]
+    n_input = float((wish.workload or request.workload).n_input_tokens)
+    is_listed = isinstance(recipe.deployment, TableDeployment)
+    block = 1 if is_listed else n_block_tokens(request, recipe.engine)
+    return handed_bytes(layers_of(wish.model), recipe.deployment.kv_format, n_input, block)
 
 
 def _runtime_name(recipe: Recipe) -> str:
@@ -271,13 +320,21 @@ def _replicas(
             yield replace(says, name=name)
 
 
-def _served(wish: Serve, recipes: Sequence[Recipe], replicas: Sequence[Replica]) -> Served:
-    """What a model gets, replica by replica."""
-    mine = [recipes[one.recipe].deployment for one in replicas if one.model == wish.model.name]
+def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
+    """What a model gets, replica by replica; of those that do one phase, what is handed over."""
+    name = wish.model.name
+    of_it = [ends.recipes[one.recipe] for one in ends.replicas.values() if one.model == name]
+    mine = [one.deployment for one in of_it]
+    rates = [one.deployment.output_tokens_per_s for one in of_it if one.role == TOGETHER]
+    rates += [
+        one.requests_per_s * ends.n_output(one.source)
+        for one in handed
+        if ends.replicas[one.source].model == name
+    ]
     return Served(
         model=wish.model.name,
         demand_tokens_per_s=wish.demand_tokens_per_s,
-        output_tokens_per_s=math.fsum(one.output_tokens_per_s for one in mine),
+        output_tokens_per_s=math.fsum(rates),
         n_replicas=len(mine),
         n_devices=sum(one.n_devices for one in mine),
         usd_per_hour=math.fsum(one.usd_per_hour for one in mine),

@@ -18,6 +18,7 @@ from planner.results import (
 )
 from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
+from planner.verifier.mixes import judged_mix
 from planner.verifier.rivals import judged_rivals
 from planner.verifier.runtimes.counting import (
     Countings,
@@ -88,7 +89,8 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         gap=plan.request.options.gap,
         checks=among.first.checks,
     )
-    wrong += [*more, *_considered_wrong(plan, among)]
+    mix, of_mix = judged_mix(plan)
+    wrong += [*more, *of_mix, *_considered_wrong(plan, among)]
     truth = replace(
         plan,
         deployment=best,
@@ -100,6 +102,7 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         error_fraction=scale.error,
         given_up_fraction=_near(plan.given_up_fraction, scale.lost(best)),
         rivals=rivals,
+        mix=mix,
     )
     return truth, with_differences(wrong, plan, truth)
 

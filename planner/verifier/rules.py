@@ -34,6 +34,7 @@ from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import (
     Channel,
+    Handover,
     KindUse,
     Placement,
     Rank,
@@ -95,12 +96,13 @@ class Judged:
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request other_requests",
-        counted="deployment limits certificate provenance error_fraction given_up_fraction rivals",
+        counted="deployment limits certificate provenance error_fraction given_up_fraction rivals "
+        "mix",
         chosen="alternatives variants",
-        proved="n_ties",
+        proved="n_ties mix_bound",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed; other runtimes are "
-        "asked the same, and each has a rival",
+        "asked the same, and each has a rival; a mix is asked the same and serves it for less",
     ),
     Deployment: Judged(
         asked="n_output_tokens demand_tokens_per_s",
@@ -217,7 +219,7 @@ FIELDS: Mapping[type, Judged] = {
         counted="objective gap dimension verified",
         chosen="status",
         proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved",
-        unverified="wall_s solve_s n_programs",
+        unverified="wall_s solve_s n_programs n_branches",
         how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
         "said as much; numbers add up",
     ),
@@ -236,7 +238,7 @@ FIELDS: Mapping[type, Judged] = {
     Placement: Judged(
         asked="request",
         counted="pool title served kinds certificate provenance further",
-        chosen="recipes replicas",
+        chosen="recipes replicas handovers",
         how="the graph of the cluster in its state, vertex by vertex and link by link",
     ),
     Recipe: Judged(
@@ -259,6 +261,12 @@ FIELDS: Mapping[type, Judged] = {
         chosen="devices link",
         counted="axis n_groups n_devices bytes_per_s counted_bytes_per_s",
         how="the widest links that connect each group, as fair shares; of equally narrow ones any",
+    ),
+    Handover: Judged(
+        chosen="source target requests_per_s",
+        counted="request_bytes seconds ttft_s",
+        how="of one model, engine and format of the cache; no replica and no links of a leaf carry "
+        "more than they can; the first token in time",
     ),
     Served: Judged(
         asked="model demand_tokens_per_s",

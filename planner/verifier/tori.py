@@ -77,6 +77,17 @@ class TorusStand:
     def provenance(self) -> tuple[Provenance, ...]:
         return (*self._cluster.provenance, *self._cluster.device.provenance)
 
+    def wire_bytes_per_s(self, kind: str) -> float:
+        """Of one link of a device, as attained; a slice has one for each of its devices."""
+        return self._fabric.link_bytes_per_s
+
+    def uplinks_bytes_per_s(self) -> dict[str, float]:
+        """None: there are no leaves."""
+        return {}
+
+    def leaf_name(self, device: str) -> str:
+        return ""
+
     def is_free(self, device: str) -> bool | None:
         at = self._site.vertices.get(device)
         return None if at is None else at.state == FREE

@@ -67,7 +67,16 @@ AMONG_EQUALS = frozenset(
 """Lists in which equal devices or experts stand for each other."""
 
 STATISTICS = frozenset(
-    ["n_candidates", "n_contexts", "n_solved", "n_programs", "screens", "proofs", "moved_proofs"]
+    [
+        "n_candidates",
+        "n_contexts",
+        "n_solved",
+        "n_programs",
+        "n_branches",
+        "screens",
+        "proofs",
+        "moved_proofs",
+    ]
 )
 """Fields in which a search says how it went."""
 

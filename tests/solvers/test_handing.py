@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.errors import SolverError
 from planner.programs.handover import (
     DEMAND,
     SHARE,
@@ -16,7 +17,7 @@ from planner.programs.handover import (
     share_of,
 )
 from planner.programs.placement import Counts, Cut, PlacementLimit, violations
-from planner.solvers.placement import PLACEMENT_SOLVERS, solve_placement
+from planner.solvers.placement import PLACEMENT_SOLVERS, handing, solve_placement
 from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Effort, Status
 from tests.solvers.handing import best, handed, instance, two_halls
@@ -168,3 +169,19 @@ def test_the_sum_of_what_is_served_is_the_throughput():
         assert what.sum() == pytest.approx(-found.objective, abs=1e-7)
         assert share_of(one.network, what) >= 1 - 1e-8
         assert handed(one, found.answer) == pytest.approx(what.sum(), abs=1e-7)
+
+
+def test_a_bound_beyond_verified_copies_is_no_proof(monkeypatch):
+    """A solver whose bound is refuted by the flow of an answer is not believed."""
+    one = next(it for it in map(instance, range(60)) if it.network.aim == DEMAND and best(it) < 9)
+    real = handing.solve_placement
+
+    def boasting(*args, **keywords):
+        found = real(*args, **keywords)
+        bound = found.objective + 1.0
+        vouched = replace(found.vouched, bound=bound, alone=bound)
+        return replace(found, vouched=vouched)
+
+    monkeypatch.setattr(handing, "solve_placement", boasting)
+    with pytest.raises(SolverError, match="what copies reach"):
+        solve_handing(one.program, one.network)

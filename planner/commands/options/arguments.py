@@ -15,7 +15,7 @@ from planner.commands.options.written import (
     REPEATED,
     REPEATED_BY,
     WORDS,
-    WrittenPlan,
+    WrittenOne,
     flags,
     valued,
 )
@@ -135,7 +135,7 @@ def tidy(argv: list[str]) -> Arguments:
         return _command(argv)
     if argv and argv[0] in SURVEYS:
         return _options(argv[1:], SURVEYS[argv[0]], command=argv[0])
-    return _options(argv, WrittenPlan)
+    return _options(argv, WrittenOne)
 
 
 def _command(argv: list[str]) -> Arguments:
@@ -191,7 +191,7 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
 @cache
 def _offered() -> dict[str, str]:
     """The options of all commands, each with the first command that has it."""
-    commands = {"": WrittenPlan, **SURVEYS}
+    commands = {"": WrittenOne, **SURVEYS}
     found: dict[str, str] = {}
     for command, written in commands.items():
         known = {*valued(written), *flags(written)} - refused_by(command or "plan").keys()

@@ -30,3 +30,16 @@ PRICE = text(
 def flag(group: Group, words: str) -> Parameter:
     """An option that takes none."""
     return Parameter(group=group, help=words, negative=(), show_default=False)
+
+
+ROLES = text(
+    SEARCH,
+    "HOW",
+    "together: each replica does both phases; apart: prefill or decode, and KV caches are handed "
+    "over; free: the program chooses, and may mix. [together]",
+)
+CONNECTOR = text(
+    SEARCH, "NAME|FILE", "What hands caches over: nixl, as measured, or wire: links alone. [nixl]"
+)
+PREFILL_DEVICES = text(SEARCH, "N", "Devices of each replica that only reads prompts, exactly.")
+DECODE_DEVICES = text(SEARCH, "N", "Devices of each replica that only writes answers, exactly.")

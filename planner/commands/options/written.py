@@ -10,7 +10,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from planner.commands.options.groups import CONFIDENCE, PRICE
+from planner.commands.options.groups import (
+    CONFIDENCE,
+    CONNECTOR,
+    DECODE_DEVICES,
+    PREFILL_DEVICES,
+    PRICE,
+    ROLES,
+)
 from planner.commands.options.groups import DEPLOYED as _DEPLOYED
 from planner.commands.options.groups import OUTPUT as _OUTPUT
 from planner.commands.options.groups import SEARCH as _SEARCH
@@ -129,7 +136,7 @@ class Written(Limits):
             _SEARCH,
             "POLICY",
             "latency: each request alone. cost: in batches. Default: latency with a "
-            "`--latency-target`, else cost.",
+            "`--latency-target` and no `--ttft-target`, else cost.",
         ),
     ] = None
 
@@ -209,6 +216,16 @@ class WrittenPlan(Written):
             "or objective, to the last percent. [simplest]",
         ),
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenOne(WrittenPlan):
+    """Options of `plan` itself: those of every plan, and those of replicas with a phase each."""
+
+    roles: Annotated[str | None, ROLES] = None
+    connector: Annotated[str | None, CONNECTOR] = None
+    prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
+    decode_devices: Annotated[str | None, DECODE_DEVICES] = None
 
 
 _NAMES = "NAME|FILE,…"

@@ -11,8 +11,12 @@ from cyclopts import Parameter
 
 from planner.commands.options.groups import (
     CONFIDENCE,
+    CONNECTOR,
+    DECODE_DEVICES,
     OUTPUT,
+    PREFILL_DEVICES,
     PRICE,
+    ROLES,
     SEARCH,
     SERVE,
     SOLVER,
@@ -130,6 +134,10 @@ class WrittenPlacement(PlacedLimits):
     align: Annotated[
         bool, flag(SEARCH, "Start slices of a torus at its cubes only: fewer places to try.")
     ] = False
+    roles: Annotated[str | None, ROLES] = None
+    connector: Annotated[str | None, CONNECTOR] = None
+    prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
+    decode_devices: Annotated[str | None, DECODE_DEVICES] = None
     weights: Annotated[
         tuple[str, ...],
         text(

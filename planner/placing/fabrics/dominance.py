@@ -9,6 +9,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
 from planner.programs.layout import ceiling
+from planner.specs.roles import ROLES, TOGETHER
 
 
 def undominated(
@@ -18,7 +19,9 @@ def undominated(
 
     Configuration b stands for a of the same model where the pieces of a hold k ≥ 1 copies of b
     that together serve as much; k is 1 where the number of replicas is limited, or latency counts.
-    They take no more devices, no other places, and no better ones, and cost no more.
+    They take no more devices, no other places, and no better ones, and cost no more. Of replicas
+    that do one phase, b holds the cache in the same format under the same engine, and its caches
+    arrive as soon wherever they go.
 
     Args:
         several: whether a model may have more replicas than asked for, by model.
@@ -43,6 +46,7 @@ def undominated(
     copies, alike = _copies(configurations)
     copies = np.where(several[model][:, None], copies, np.minimum(copies, 1))
     same = (model[:, None] == model) & (kind[:, None] == kind) & (copies >= 1)
+    same &= _does_as_much(configurations)
     stage = SPANS.index(STAGE)  # of its stages each is in a leaf, as another's of its shape are
     both_staged = (span[:, None] == stage) & (span == stage) & alike
     same &= (
@@ -66,6 +70,20 @@ def _is_no_dearer(configurations: Sequence[NodeConfiguration], copies: IntArray)
     rent = np.array([one.usd_per_hour for one in configurations])
     most = np.array([ceiling(value) for value in rent.tolist()])
     return np.asarray(copies * rent <= most[:, None])
+
+
+def _does_as_much(configurations: Sequence[NodeConfiguration]) -> BoolArray:
+    """Whether b has the role of a, and whom a hands over to, or takes from, b can too, (a, b)."""
+    roles = {role: i for i, role in enumerate(ROLES)}
+    role = np.array([roles[one.role] for one in configurations])
+    whom = [(one.engine, one.kv_format) if one.role != TOGETHER else () for one in configurations]
+    numbers = {one: i for i, one in enumerate(dict.fromkeys(whom))}
+    number = np.array([numbers[one] for one in whom])
+    read_s = np.array([one.ttft_s for one in configurations])
+    read_s[role == roles[TOGETHER]] = 0.0  # it hands nothing over
+    handed_s = read_s + np.array([one.handover_s for one in configurations])
+    alike = (role[:, None] == role) & (number[:, None] == number)
+    return np.asarray(alike & (read_s[:, None] >= read_s) & (handed_s[:, None] >= handed_s))
 
 
 def _copies(configurations: Sequence[NodeConfiguration]) -> tuple[IntArray, BoolArray]:

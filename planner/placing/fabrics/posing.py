@@ -9,7 +9,7 @@ What the rows say is in `planner.placing.fabrics.room`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,8 +26,11 @@ from planner.placing.fabrics.room import (
     uneven_kinds,
     units_of,
 )
+from planner.placing.handing import Uplink, network_of
 from planner.placing.program import Aim, Columns, Rooms, placement_program
+from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram, Uses
+from planner.specs.roles import TOGETHER
 from planner.topology.inventory import Inventory
 
 
@@ -40,6 +43,7 @@ class PosedOnNodes:
         staged: of each of the next, the configuration and the leaf that holds one of its stages.
         taken: of each other column, the configuration, and its leaf or `ANYWHERE`.
         sources: pieces that only one unit gives, which need no column; the unit's number.
+        network: who hands caches over to whom; None where nobody does.
     """
 
     program: PlacementProgram
@@ -49,23 +53,34 @@ class PosedOnNodes:
     staged: tuple[tuple[NodeConfiguration, int], ...]
     taken: tuple[tuple[NodeConfiguration, int], ...]
     sources: dict[Piece, int]
+    network: Handover | None = None
 
     def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
         return locate(self, counts)
 
 
 def pose_on_nodes(
-    configurations: Sequence[NodeConfiguration], inventory: Inventory, aim: Aim
+    configurations: Sequence[NodeConfiguration],
+    inventory: Inventory,
+    aim: Aim,
+    *,
+    uplinks: Mapping[int, Uplink] | None = None,
 ) -> PosedOnNodes:
     """State the placement of replicas on what is free.
 
     Args:
         configurations: to choose from, already without those that others stand for.
+        uplinks: of the leaves whose links caches may fill: where there are such, replicas that
+            hand over, or take over, lie in one leaf each.
     """
     uneven = uneven_kinds(inventory, (one.pattern for one in configurations))
     rows = Rows(units=units_of(inventory, uneven), inventory=inventory, uneven=uneven)
     room = Room(inventory)
-    bound = [(one, leaf) for one in configurations for leaf in room.leaves(one.pattern)]
+    bound = [
+        (one, leaf)
+        for one in configurations
+        for leaf in room.leaves(one.pattern, is_bound=bool(uplinks) and one.role != TOGETHER)
+    ]
     pieces = list(dict.fromkeys(p for one, leaf in bound for p in pieces_of(one.pattern, leaf)))
     givers = {piece: rows.givers(piece) for piece in pieces}
     bound = [
@@ -91,6 +106,7 @@ def pose_on_nodes(
         staged=tuple(staged),
         taken=tuple(taken),
         sources=sources,
+        network=network_of(columns, aim, leaves=[leaf for _, leaf in taken], uplinks=uplinks),
     )
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from planner.placing.fabrics.domains import piece_sizes
-from planner.placing.fabrics.patterns import LEAF, STAGE, NodeConfiguration, NodePattern
+from planner.placing.fabrics.patterns import LEAF, NODE, STAGE, NodeConfiguration, NodePattern
 from planner.topology.inventory import Ability, Inventory, Kind, Node
 
 ANYWHERE = -1
@@ -103,10 +103,14 @@ class Room:
         self._inventory = inventory
         self._meeting: dict[tuple[Kind, Ability], list[tuple[int, int]]] = {}
 
-    def leaves(self, pattern: NodePattern) -> list[int]:
-        """Leaves that a replica, or each of its stages, may be bound to; `ANYWHERE` of others."""
-        if pattern.span not in (LEAF, STAGE):
-            return [ANYWHERE]
+    def leaves(self, pattern: NodePattern, *, is_bound: bool = False) -> list[int]:
+        """Leaves that a replica, or each of its stages, may be bound to; `ANYWHERE` of others.
+
+        Args:
+            is_bound: whether it has to lie in one leaf; none does that lies in several.
+        """
+        if pattern.span not in ((NODE, LEAF) if is_bound else (LEAF, STAGE)):
+            return [] if is_bound else [ANYWHERE]
         key = (pattern.kind, pattern.need)
         if key not in self._meeting:
             self._meeting[key] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
 from planner.placing.fabrics.posing import PosedOnNodes, pose_on_nodes
 from planner.placing.fabrics.repairing import Offer, RepairOnNodes, pose_repair
+from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_bytes_per_s
+from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
@@ -29,6 +31,7 @@ from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, DeviceSpec, NodesFabric
+from planner.specs.roles import TOGETHER, AskedRoles
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, as_callable, recosted
 from planner.topology.graph import DEVICE, graph_of
@@ -121,10 +124,13 @@ class Fabric:
             f"devices that can work together, at most {self.ground.most_devices} of them"
         )
 
-    def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> OfferedOnNodes:
+    def offered(
+        self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
+    ) -> OfferedOnNodes:
         """The configurations of all models on all kinds, that fit what is free, in time."""
-        found = [
-            one
+        wires = {kind: wire_bytes_per_s(self.ground, kind) for kind in self.inventory.kinds}
+        made = [
+            (one, wires[kind], served.n_output_tokens)
             for model, served in enumerate(models)
             for runtime in served.runtimes
             for kind in self.inventory.kinds
@@ -132,12 +138,14 @@ class Fabric:
                 runtime, model, kind, self.ground, several=served.several and not whole
             )
         ]
+        found = [one for it in made if (one := handed(it[0], roles, *it[1:])) is not None]
         return OfferedOnNodes(
             ground=self.ground,
             configurations=tuple(found),
             several=np.array([served.several for served in models]),
             by_latency=by_latency,
             is_cut=is_over(),
+            uplinks=uplinks_of(self.graph, self.ground),
         )
 
     def laid(self, located: LocatedOnNodes) -> Laid:
@@ -195,6 +203,7 @@ class OfferedOnNodes:
 
     Args:
         several: whether a model may have any number of replicas, by model.
+        uplinks: links of each leaf to all others.
     """
 
     ground: Ground
@@ -202,6 +211,7 @@ class OfferedOnNodes:
     several: BoolArray
     by_latency: bool
     is_cut: bool
+    uplinks: Mapping[int, Uplink] = field(default_factory=dict)
 
     @cached_property
     def kept(self) -> list[NodeConfiguration]:
@@ -213,7 +223,9 @@ class OfferedOnNodes:
         return replace(self, configurations=some)
 
     def posed(self, aim: Aim) -> PosedOnNodes:
-        return pose_on_nodes(self.kept, self.ground.inventory, aim)
+        inventory = self.ground.inventory
+        tight = tight_uplinks(self.uplinks, self.kept, inventory, aim)
+        return pose_on_nodes(self.kept, inventory, aim, uplinks=tight)
 
     def repaired(self, standing: Sequence[Standing], aim: Aim) -> RepairOnNodes:
         offers = self.offers(standing, aim)
@@ -272,6 +284,8 @@ def configurations_of(
 
 def _beaten(found: Sequence[NodeConfiguration], need: Ability) -> set[Shape]:
     """Shapes that copies of replicas inside nodes outdo, at their speed within one leaf."""
+    if any(one.role != TOGETHER for one in found):
+        return set()  # what replicas of one phase are worth depends on others
     inside = [one for one in found if one.pattern.span == NODE and need.meets(one.pattern.need)]
     most: dict[Shape, float] = {}
     for one in found:

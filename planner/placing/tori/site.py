@@ -28,6 +28,7 @@ from planner.results.placements import KindUse, Rank
 from planner.running.deadlines import is_over
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, TorusFabric
+from planner.specs.roles import AskedRoles
 from planner.specs.state import State
 from planner.topology.graph import build_graph
 from planner.topology.inventory import Kind
@@ -96,10 +97,17 @@ class Torus:
             f"the {self.n_free} free devices"
         )
 
-    def offered(self, models: Sequence[Served], *, by_latency: bool, whole: bool) -> OfferedSlices:
-        """The configurations of all models, and where they run, in time."""
+    def offered(
+        self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
+    ) -> OfferedSlices:
+        """The configurations of all models, and where they run, in time.
+
+        A slice hands caches over on one link of each of its devices: over which others they go
+        is not looked at.
+        """
+        wire = self.fabric.link_bytes_per_s
         of_models = [
-            runtime.on_torus(m, self.openings)
+            runtime.on_torus(m, self.openings).handing(roles, wire, one.n_output_tokens)
             for m, one in enumerate(models)
             for runtime in one.runtimes  # one: engines have no kernels of any torus
         ]

@@ -21,14 +21,16 @@ from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.clusters import slowed
+from planner.placing.handing import handed, network_of
 from planner.placing.layouts import best_of_roles
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.cells import cell_rows
+from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
 from planner.specs.records import TorusFabric
 from planner.specs.request import Request
-from planner.specs.roles import TOGETHER
+from planner.specs.roles import TOGETHER, AskedRoles
 from planner.specs.state import FREE
 from planner.topology.meshes import AXES, MeshTable
 from planner.topology.opening_meshes import opening_meshes
@@ -108,16 +110,37 @@ class OfferedOnTorus:
         """Some of the places."""
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
+    def handing(
+        self, asked: AskedRoles, wire_bytes_per_s: float, n_output_tokens: float
+    ) -> OfferedOnTorus:
+        """With what handing over takes of each; without those that are not asked for."""
+        every = [
+            handed(one, asked, wire_bytes_per_s, n_output_tokens) for one in self.configurations
+        ]
+        is_asked = np.array([one is not None for one in every], np.bool_)
+        number = np.cumsum(is_asked) - 1
+        kept = self.where(is_asked[self.which])
+        return replace(
+            kept,
+            configurations=tuple(one for one in every if one is not None),
+            which=number[kept.which],
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PosedOnTorus:
-    """A program, and what its columns are: configuration and opening of each, int[J]."""
+    """A program, and what its columns are: configuration and opening of each, int[J].
+
+    Args:
+        network: who hands caches over to whom; None where nobody does.
+    """
 
     program: PlacementProgram
     columns: Columns
     openings: Openings
     configurations: tuple[SliceConfiguration, ...]
     opening: IntArray
+    network: Handover | None = None
 
     @property
     def which(self) -> IntArray:
@@ -305,6 +328,7 @@ def pose_on_torus(openings: Openings, offered: Sequence[OfferedOnTorus], aim: Ai
         openings=openings,
         configurations=tuple(configurations),
         opening=opening,
+        network=network_of(columns, aim),
     )
 
 

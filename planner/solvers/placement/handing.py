@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.errors import SolverError
 from planner.programs.handover import (
     DEMAND,
     Handover,
@@ -27,7 +28,7 @@ from planner.programs.handover import (
     lifted,
 )
 from planner.programs.placement import Counts, Cut, PlacementProgram, placement_objective
-from planner.programs.proofs import Vouched, is_closed
+from planner.programs.proofs import Vouched, beyond, is_closed
 from planner.programs.relaxation import relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.placement import PlacementSolution, solve_placement
@@ -70,7 +71,7 @@ def solve_handing(
 
     Raises:
         ValueError: the network is not one of the program.
-        SolverError: no such solver; or no solver has an answer.
+        SolverError: no such solver; no solver has an answer; or a bound is refuted.
     """
     check(program, network)
     rounds = _Rounds(program, network, effort or Effort())
@@ -194,10 +195,15 @@ class _Rounds:
             return self._unknown(solution), None
         vouched = self._vouched
         value = best.value
+        if beyond(vouched.bound, value):
+            raise SolverError(
+                f"{' and '.join(vouched.by) or 'a prover'} bounds by {vouched.bound:.9g} what "
+                f"copies reach that were verified, {value:.9g}"
+            )
         status = Status.FEASIBLE
-        if is_closed(value, vouched.bound, gap) or vouched.bound > value:
+        if is_closed(value, vouched.bound, gap):
             status = Status.OPTIMAL
-        elif is_closed(value, vouched.alone, gap) or vouched.alone > value:
+        elif is_closed(value, vouched.alone, gap):
             status = Status.UNCONFIRMED
         # a bound may lie beyond what it bounds by rounding
         bound, alone = min(vouched.bound, value), min(vouched.alone, value)

@@ -83,6 +83,14 @@ def layer_state_bytes(layer: LayerClass, rank: Rank) -> float:
 
 def layer_cache_bytes(layer: LayerClass, rank: Rank, n_tokens: float, block: int) -> float:
     """Whole blocks of one sequence in one layer."""
+    held = _cached_tokens(layer, n_tokens, block)
+    if not held:
+        return 0.0
+    return held * cached_numbers(layer, rank.n_tensor) * stored_bytes(rank.formats.cache)
+
+
+def _cached_tokens(layer: LayerClass, n_tokens: float, block: int) -> float:
+    """Places of whole blocks that a sequence has in one layer."""
     mixer = layer.mixer
     if mixer is None or isinstance(mixer, Recurrence):
         return 0.0
@@ -92,7 +100,21 @@ def layer_cache_bytes(layer: LayerClass, rank: Rank, n_tokens: float, block: int
             return 0.0
         if mixer.n_span_tokens is not None:  # the window, and the block that it ends in
             held = min(held, ceil(mixer.n_span_tokens / block) * block + block)
-    return held * cached_numbers(layer, rank.n_tensor) * stored_bytes(rank.formats.cache)
+    return held
+
+
+def handed_bytes(model: Architecture, cache_format: str, n_tokens: float, block: int = 1) -> float:
+    """The cache of one request, of the whole model, each head and latent once, and its states."""
+    held = 0.0
+    for layer in model.layers:
+        cached = _cached_tokens(layer, n_tokens, block)
+        if cached:
+            held += layer.n_layers * cached * cached_numbers(layer, 1) * stored_bytes(cache_format)
+        mixer = layer.mixer
+        if isinstance(mixer, Recurrence):
+            states = mixer.n_state_numbers * mixer.state_bytes_per_number
+            held += layer.n_layers * (states + mixer.n_conv_numbers * 2.0)
+    return held
 
 
 def activation_bytes(rank: Rank, chunk: float, batch: float) -> float:

@@ -1,0 +1,37 @@
+"""Roles of replicas, and what hands caches over: options of `plan` and `plan place`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from planner.commands.options.arguments import Arguments
+
+
+class SaysRoles(Protocol):
+    """Options of a command that has these."""
+
+    @property
+    def roles(self) -> str | None: ...
+    @property
+    def connector(self) -> str | None: ...
+    @property
+    def prefill_devices(self) -> str | None: ...
+    @property
+    def decode_devices(self) -> str | None: ...
+
+
+def read_roles(written: SaysRoles, found: Arguments) -> dict[str, Any]:
+    """Arguments of `place` for what is said; nothing where nothing is."""
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults
+    from planner.specs.connectors import load_connector
+
+    faults, name = Faults(), written.connector
+    said = {
+        "roles": written.roles,
+        "connector": None if name is None else found.collect(lambda: load_connector(name)),
+        "prefill_devices": faults.read("--prefill-devices", written.prefill_devices, count),
+        "decode_devices": faults.read("--decode-devices", written.decode_devices, count),
+    }
+    found.problems += faults.problems
+    return {key: value for key, value in said.items() if value is not None}

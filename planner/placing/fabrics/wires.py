@@ -1,0 +1,117 @@
+"""What caches are handed over on: the links of devices, and those that a leaf has to others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner.placing.fabrics.clusters import Ground
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.handing import Uplink
+from planner.placing.program import Aim
+from planner.specs.records import NodesFabric
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.topology.graph import SCALE_OUT, SPINE
+from planner.topology.inventory import Ability, Inventory, Kind
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def wire_bytes_per_s(ground: Ground, kind: Kind) -> float:
+    """What the links of a device of a kind carry to wherever a cache may go, one way, as attained.
+
+    The narrowest of the kind counts: to other nodes its adapter, to other leaves its share of the
+    links up; where there is but one node, its links there. Two replicas that share a node may be
+    quicker than that.
+    """
+    inventory, fabric = ground.inventory, ground.bases[kind].fabric
+    assert isinstance(fabric, NodesFabric)
+    able = _able(inventory, kind)
+    homes = [node for node in inventory.nodes if node.free]
+    if len({node.name for node in homes}) == 1:
+        least = min((one.scale_up_bytes_per_s for one in able), default=0.0)
+        return least * fabric.scale_up_fraction
+    widths = [one.nic_bytes_per_s for one in able]
+    if len({node.leaf for node in homes}) > 1:
+        widths += [one.spine_bytes_per_s for one in able]
+    return min(widths, default=0.0) * fabric.scale_out_fraction
+
+
+def _able(inventory: Inventory, kind: Kind) -> list[Ability]:
+    """What free devices of a kind can do."""
+    return [one for node in inventory.nodes if node.kind == kind for _, one in node.free]
+
+
+def uplinks_of(graph: nx.Graph[Any], ground: Ground) -> dict[int, Uplink]:
+    """The links of each leaf with free devices to others; none where there is one leaf."""
+    inventory = ground.inventory
+    switches: dict[int, set[str]] = {}
+    fraction: dict[int, float] = {}
+    for node in inventory.nodes:
+        fabric = ground.bases[node.kind].fabric
+        assert isinstance(fabric, NodesFabric)
+        for name, _ in node.free:
+            lead = {at for at, e in graph[name].items() if e.get("tier") == SCALE_OUT}
+            switches.setdefault(node.leaf, set()).update(lead)
+            least = fraction.get(node.leaf, 1.0)
+            fraction[node.leaf] = min(least, fabric.scale_out_fraction)
+    if len(switches) < 2:
+        return {}
+    return {
+        leaf: Uplink(
+            name=inventory.leaf_names[leaf],
+            bytes_per_s=fraction[leaf]
+            * sum(
+                float(edge["bytes_per_s"])
+                for switch in sorted(found)
+                for edge in graph[switch].values()
+                if edge.get("tier") == SPINE
+            ),
+        )
+        for leaf, found in switches.items()
+    }
+
+
+def tight_uplinks(
+    uplinks: Mapping[int, Uplink],
+    configurations: Sequence[NodeConfiguration],
+    inventory: Inventory,
+    aim: Aim,
+) -> dict[int, Uplink]:
+    """Leaves whose links up may be full: caches that their devices hand over, or take, fill them.
+
+    No more is handed over than all demands come to, where there are such, nor than the devices
+    of the leaf can, were they all of the best configuration. Of others no row could bind.
+    """
+    apart = [one for one in configurations if one.role != TOGETHER]
+    tokens = [one.n_output_tokens for one in aim.wanted]
+    most_each: dict[str, dict[Kind, float]] = {PREFILL: {}, DECODE: {}}
+    per_token: dict[int, float] = {}
+    for one in apart:
+        bytes_per_token = one.handed_bytes / tokens[one.model]
+        per_token[one.model] = max(per_token.get(one.model, 0.0), bytes_per_token)
+        kind, of_kind = one.pattern.kind, most_each[one.role]
+        each = one.output_tokens_per_s * bytes_per_token / one.n_devices
+        of_kind[kind] = max(of_kind.get(kind, 0.0), each)
+    asked = math.inf
+    if aim.objective not in ("throughput", "share"):
+        demands = (one.demand_tokens_per_s or 0.0 for one in aim.wanted)
+        asked = math.fsum(rate * per_token.get(m, 0.0) for m, rate in enumerate(demands))
+    return {
+        leaf: link
+        for leaf, link in uplinks.items()
+        if min(asked, _most_sent(inventory, leaf, most_each)) > link.bytes_per_s
+    }
+
+
+def _most_sent(
+    inventory: Inventory, leaf: int, most_each: Mapping[str, Mapping[Kind, float]]
+) -> float:
+    """Bytes a second that devices of a leaf hand over, or take, were all of them to do that."""
+    nodes = [node for node in inventory.nodes if node.leaf == leaf]
+    return max(
+        sum(len(node.free) * of_kind.get(node.kind, 0.0) for node in nodes)
+        for of_kind in most_each.values()
+    )

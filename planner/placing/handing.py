@@ -1,0 +1,164 @@
+"""Caches that replicas hand over: how long that takes, who may feed whom, and over which links.
+
+A replica that reads prompts may feed one that writes answers where both are of one model, run
+under one engine and hold the cache in one format, and where the first token is in time:
+
+    TTFT = prompt read + latency + bytes / min(connector, links of either replica)
+
+The links of a replica are those of all its devices together, as each ends at a device. What leaves
+a leaf also goes through the links up from there, which all replicas of the leaf share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.placing.configurations import AnyConfiguration, Configuration
+from planner.placing.program import KTOKEN, Aim, Columns
+from planner.programs.handover import Handover
+from planner.programs.layout import ceiling
+from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER, AskedRoles, handover_s
+
+GB = 1e9
+
+WAYS = UP, DOWN = "up", "down"
+"""Of the links of a leaf."""
+
+One = TypeVar("One", bound=Configuration[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uplink:
+    """The links of one leaf to all others.
+
+    Args:
+        name: of the leaf.
+        bytes_per_s: that they carry together, each way.
+    """
+
+    name: str
+    bytes_per_s: float
+
+
+def handed(
+    one: One, asked: AskedRoles, wire_bytes_per_s: float, n_output_tokens: float
+) -> One | None:
+    """A configuration with what handing over takes of it; None where it is not asked for.
+
+    Its links bound how many caches it hands over or takes.
+
+    Args:
+        wire_bytes_per_s: what the links of one device carry, one way.
+        n_output_tokens: of a request.
+    """
+    if one.role == TOGETHER:
+        return one
+    assert asked.connector is not None
+    if asked.n_devices(one.role) not in (None, one.n_devices) or wire_bytes_per_s <= 0:
+        return None
+    wire = one.n_devices * wire_bytes_per_s
+    most = wire / one.handed_bytes * n_output_tokens
+    return replace(
+        one,
+        handover_s=handover_s(one.handed_bytes, asked.connector, wire),
+        output_tokens_per_s=min(one.output_tokens_per_s, most),
+    )
+
+
+def network_of(
+    columns: Columns,
+    aim: Aim,
+    *,
+    leaves: Sequence[int] | None = None,
+    uplinks: Mapping[int, Uplink] | None = None,
+) -> Handover | None:
+    """Who may hand over to whom; None where no replica does one phase.
+
+    Args:
+        leaves: of each column that is a replica, where it is bound to one.
+        uplinks: of the leaves whose links may be full.
+    """
+    listed = columns.configurations
+    of_column = [listed[i] for i in columns.which.tolist()]
+    if all(one.role == TOGETHER for one in listed):
+        return None
+    pairs, tight = _pairs(of_column, aim), uplinks or {}
+    use_pair, use_link = _crossings(pairs, leaves or [], tight)
+    before = columns.n_parts
+    return Handover(
+        role=np.array([0] * before + [ROLES.index(one.role) + 1 for one in of_column], np.int64),
+        prefill=pairs[0] + before,
+        decode=pairs[1] + before,
+        gbytes=_gigabytes(of_column, aim)[pairs[0]],
+        use_pair=use_pair,
+        use_link=use_link,
+        links=tuple(f"{link.name} {way}" for link in tight.values() for way in WAYS),
+        capacity=_capacity(tight),
+        demand=_demands(aim, n_more=1 if before else 0),  # of the parts there is none
+        aim=aim.objective if aim.objective in ("share", "throughput") else "demand",
+    )
+
+
+def _pairs(of_column: Sequence[AnyConfiguration], aim: Aim) -> tuple[IntArray, IntArray]:
+    """Columns of prefill and of decode that may work together, counted from the first replica."""
+    before = np.array([j for j, one in enumerate(of_column) if one.role == PREFILL], np.int64)
+    after = np.array([j for j, one in enumerate(of_column) if one.role == DECODE], np.int64)
+    kinds: dict[tuple[int, str, str], int] = {}
+    of_kind = np.array(
+        [kinds.setdefault((it.model, it.engine, it.kv_format), len(kinds)) for it in of_column]
+    )
+    read_s = np.array([one.ttft_s for one in of_column])
+    handed_s = np.array([one.handover_s for one in of_column])
+    limits = [one.ttft_s for one in aim.wanted]
+    most_s = np.array(
+        [np.inf if limits[it.model] is None else limits[it.model] for it in of_column]
+    )
+    first_s = read_s[before][:, None] + np.maximum(handed_s[before][:, None], handed_s[after])
+    fits = first_s <= _ceilings(most_s[before])[:, None]
+    p, d = np.nonzero(fits & (of_kind[before][:, None] == of_kind[after]))
+    return before[p], after[d]
+
+
+def _ceilings(most_s: FloatArray) -> FloatArray:
+    return np.array([ceiling(value) if np.isfinite(value) else value for value in most_s.tolist()])
+
+
+def _capacity(tight: Mapping[int, Uplink]) -> FloatArray:
+    """Of each link, up and down [GB/s]."""
+    return np.repeat([link.bytes_per_s / GB for link in tight.values()], len(WAYS))
+
+
+def _gigabytes(of_column: Sequence[AnyConfiguration], aim: Aim) -> FloatArray:
+    """What is handed over for a thousand tokens that are written."""
+    tokens = [aim.wanted[one.model].n_output_tokens for one in of_column]
+    sizes = np.array([one.handed_bytes for one in of_column])
+    return np.asarray(sizes / GB / np.array(tokens) / KTOKEN)
+
+
+def _demands(aim: Aim, *, n_more: int) -> FloatArray:
+    """Of each model, and of some of which nothing is asked."""
+    asked = [(one.demand_tokens_per_s or 0.0) * KTOKEN for one in aim.wanted]
+    return np.array([*asked, *[0.0] * n_more])
+
+
+def _crossings(
+    pairs: tuple[IntArray, IntArray], leaves: Sequence[int], tight: Collection[int]
+) -> tuple[IntArray, IntArray]:
+    """Which pair uses which link: those of two leaves, up from one and down to the other."""
+    links = [f"{leaf} {way}" for leaf in tight for way in WAYS]
+    numbers = {link: number for number, link in enumerate(links)}
+    ends = zip(*(one.tolist() for one in pairs), strict=True) if numbers else ()
+    found = [
+        (e, numbers[end])
+        for e, (p, d) in enumerate(ends)
+        if leaves[p] != leaves[d]
+        for end in (f"{leaves[p]} {UP}", f"{leaves[d]} {DOWN}")
+        if end in numbers
+    ]
+    table = np.array(found, np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]

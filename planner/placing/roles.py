@@ -1,0 +1,90 @@
+"""Roles that are asked for: what is wrong with them, and what they mean for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from planner.errors import Problem, RequestError
+from planner.specs.connectors import USUAL_CONNECTOR, load_connector
+from planner.specs.placement_request import PlacementRequest
+from planner.specs.roles import APART, ASKED_ROLES, TOGETHER, AskedRoles, Connector
+from planner.specs.values import did_you_mean
+
+
+def asked_roles(
+    roles: str | None,
+    connector: Connector | None,
+    *,
+    prefill_devices: int | None,
+    decode_devices: int | None,
+) -> AskedRoles:
+    """The roles that replicas may have; what fixes the devices of one asks for both.
+
+    Raises:
+        RequestError: no such roles, or what has no effect; every problem is listed.
+    """
+    fixed = {"--prefill-devices": prefill_devices, "--decode-devices": decode_devices}
+    said = {where: n_devices for where, n_devices in fixed.items() if n_devices is not None}
+    name = roles or (APART if said else TOGETHER)
+    without = [*said, *(["--connector"] if connector else [])] if name == TOGETHER else []
+    problems = [*_unknown(name), *_no_numbers(said), *map(_without_effect, without)]
+    if problems:
+        raise RequestError(problems)
+    if name == TOGETHER:
+        return AskedRoles()
+    return AskedRoles(
+        name=name,
+        connector=connector or load_connector(USUAL_CONNECTOR),
+        prefill_devices=prefill_devices,
+        decode_devices=decode_devices,
+    )
+
+
+def _unknown(name: str) -> Iterator[Problem]:
+    if name not in ASKED_ROLES:
+        remedy = did_you_mean(name, ASKED_ROLES, otherwise=f"one of {', '.join(ASKED_ROLES)}")
+        yield Problem(where="--roles", value=name, fact="is no choice of roles", remedy=remedy)
+
+
+def _no_numbers(said: Mapping[str, int]) -> Iterator[Problem]:
+    for where, n_devices in said.items():
+        if n_devices < 1:
+            fact = "is no positive number of devices"
+            yield Problem(where=where, value=str(n_devices), fact=fact)
+
+
+def _without_effect(where: str) -> Problem:
+    fact = "has no effect where every replica does both phases"
+    return Problem(where=where, fact=fact, remedy="leave it out, or write `--roles free`")
+
+
+def role_problems(request: PlacementRequest) -> list[Problem]:
+    """What means nothing where phases have devices of their own."""
+    if request.roles.name == TOGETHER:
+        return []
+    remedy = "ask for another objective, or `--roles together`"
+    found = []
+    if request.objective == "latency":
+        fact = "is of replicas that do both phases: one of prefill writes no token"
+        problem = Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
+        found.append(problem)
+    if request.layout_first:
+        fact = "chooses replicas that do both phases"
+        found.append(Problem(where="layout_first", fact=fact, remedy="leave it out"))
+    for one in request.models:
+        if one.replicas is not None:
+            fact = f"of {one.model.name}: a replica of prefill and one of decode serve together"
+            remedy = "ask for a demand or a rate"
+            found.append(
+                Problem(where="--replicas", value=str(one.replicas), fact=fact, remedy=remedy)
+            )
+    return found
+
+
+def said_of(asked: AskedRoles) -> dict[str, Any]:
+    """Arguments of `place` that ask for the same roles."""
+    if asked.name == TOGETHER:
+        return {}
+    return {"roles": asked.name, **{f.name: getattr(asked, f.name) for f in fields(asked)[1:]}}

@@ -1,0 +1,147 @@
+"""Replicas that together serve what is asked of a plan: of one sort, of several, or of one phase.
+
+What `plan` chooses for a demand is the best number of replicas that are all alike. The placement
+program chooses among all numbers of all of them, on the devices of the pool: it proves that alike
+replicas do, or finds others that serve the demand for less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import NoPlanError, PlannerError, Problem
+from planner.placing.planning import place
+from planner.quantities import QUANTITIES, objective_of, placed
+from planner.results import AnyPlan, runtime_name
+from planner.results.placements import Placement
+from planner.running.deadlines import is_over
+from planner.runtimes.registry import OPTIONS
+from planner.specs.architecture import Architecture
+from planner.specs.meanings import LEAVE_OUT
+from planner.specs.placement_request import Serve
+from planner.specs.records import ClusterSpec, ModelSpec
+from planner.specs.runtimes import ERDIL2025
+from planner.specs.targets import Targets
+
+OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
+"""Objectives of plans that replicas have together; of a demand the cost is its rent over it."""
+
+PASSED = ("weights_formats", "kv_formats")
+"""Arguments of `planning.plan` that are of a model that is served."""
+
+_SAME = ("workload", "batches", "confidence", "options")
+"""Arguments that a placement has by the same name."""
+
+_LEFT = ("prefer", "memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
+"""Arguments that change nothing of what replicas there are, or that are passed otherwise."""
+
+
+def unasked_of_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> list[Problem]:
+    """What is asked of a plan and cannot be of replicas that need not be alike.
+
+    Args:
+        asked: arguments of `planning.plan`, by name.
+        usual: what they are where nothing is said.
+    """
+    targets: Targets = asked["targets"]
+    problems = []
+    if targets.demand_tokens_per_s is None:
+        fact, remedy = "are of replicas that serve a demand", "say how much: `--rate 8req/s`"
+        problems.append(Problem(where="--roles", fact=fact, remedy=remedy))
+    if targets.n_replicas is not None:
+        fact = "is of replicas that are all alike"
+        problems.append(Problem(where="--replicas", fact=fact, remedy=LEAVE_OUT))
+    kept = {"demand", *(one.name for one in placed("each", "all"))}
+    problems += [
+        Problem(where=QUANTITIES[name].option, fact="is of one deployment", remedy=LEAVE_OUT)
+        for name in targets.limits()
+        if name not in kept
+    ]
+    if asked["objective"] not in OBJECTIVES:
+        fact, remedy = "is not of several replicas", f"one of {', '.join(OBJECTIVES)}"
+        where, value = "--objective", asked["objective"]
+        problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
+    return [*problems, *_of_alike_replicas(asked, usual)]
+
+
+def _of_alike_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[Problem]:
+    """Arguments that only replicas that are all alike have."""
+    for key in usual:
+        if key not in _LEFT and asked.get(key, usual[key]) != usual[key]:
+            fact = "is of replicas that are all alike"
+            yield Problem(where=OPTIONS.get(key, f"--{key}"), fact=fact, remedy=LEAVE_OUT)
+    if asked.get("variants"):
+        fact = "are chosen among by replicas that are all alike"
+        yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
+
+
+def replicas_of(
+    model: ModelSpec | Architecture,
+    cluster: ClusterSpec,
+    engine: str | Sequence[str] | None,
+    asked: Mapping[str, Any],
+    **roles: Any,  # noqa: ANN401
+) -> Placement:
+    """The replicas that serve what is asked of a plan best, of however many sorts.
+
+    Args:
+        asked: arguments of `planning.plan`, by name.
+        roles: `roles`, `connector`, `prefill_devices`, `decode_devices`, as `place` has them.
+
+    Raises:
+        as `place`.
+    """
+    targets: Targets = asked["targets"]
+    together = [one.name for one in placed("all")]
+    wish = Serve(
+        model=model,
+        demand_tokens_per_s=targets.demand_tokens_per_s,
+        **{name: asked[name] for name in PASSED if asked.get(name) is not None},
+    )
+    return place(
+        cluster,
+        wish,
+        engine=engine,
+        targets=targets.without(*(one.name for one in placed("all", "model"))),
+        objective=OBJECTIVES[asked["objective"]],
+        limits={name: most for name, most in targets.limits().items() if name in together},
+        **{name: asked[name] for name in _SAME if asked.get(name) is not None},
+        **roles,
+    )
+
+
+def with_mix(
+    best: AnyPlan,
+    model: ModelSpec | Architecture,
+    cluster: ClusterSpec,
+    asked: Mapping[str, Any],
+) -> AnyPlan:
+    """A plan of a demand beside replicas of several sorts, where these serve it for less.
+
+    Where they do not, what proves it is kept: the bound. Out of time nothing is said of them.
+    """
+    if runtime_name(best.deployment) == ERDIL2025.name or is_over():
+        return best
+    named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
+    try:
+        found = replicas_of(model, cluster, named, asked)
+    except NoPlanError:
+        return best  # a cut that straddles nodes, which only a plan takes: there is no mix at all
+    except PlannerError:
+        if is_over():
+            return best
+        raise
+    objective = objective_of(best.request.objective)
+    name = found.certificate.objective_name
+    reached = {"rent": best.deployment.usd_per_hour, "devices": float(best.deployment.n_devices)}
+    per_unit = objective.told(best.deployment) / reached[name]
+    bound = found.certificate.bound * per_unit
+    gain = 1.0 - found.certificate.objective / reached[name]
+    is_less = gain > best.request.options.gap + 1e-9
+    return replace(best, mix=found if is_less else None, mix_bound=bound)
+
+
+def _runtime(request: Any) -> str:  # noqa: ANN401 of whatever runtime
+    return str(getattr(request, "engine", "roofline"))

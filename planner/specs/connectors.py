@@ -1,0 +1,62 @@
+"""Load connectors from TOML files; every fault of a file at once."""
+
+from __future__ import annotations
+
+from planner.errors import SpecError
+from planner.specs.arguments import arguments_checked
+from planner.specs.engine_files import SpareSeconds, misnamed
+from planner.specs.faults import validate
+from planner.specs.finding import find
+from planner.specs.patterns import name_of
+from planner.specs.places import Kind
+from planner.specs.provenance import Provenance
+from planner.specs.roles import Connector
+from planner.specs.schemas import Section, Sourced, Strict
+from planner.specs.tables import read_table
+from planner.specs.values import BytesPerSecond, Text
+
+USUAL_CONNECTOR = "nixl"
+"""What hands caches over where nothing else is asked."""
+
+
+class ConnectorHead(Strict):
+    name: Text
+    title: Text
+
+
+class Transfer(Section):
+    latency: Sourced[SpareSeconds]
+    bytes_per_s: Sourced[BytesPerSecond] | None = None
+
+
+class ConnectorFile(Strict):
+    connector: ConnectorHead
+    transfer: Transfer
+
+
+@arguments_checked()
+def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Connector:
+    """Load a connector, by a name such as `nixl` or the path of a file.
+
+    Raises:
+        SpecError: there is no such connector, or its file has faults; all are listed.
+    """
+    found = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
+    table, unread = read_table(found.path, found.shown, use=found.use(Kind.CONNECTOR))
+    file, faults = validate(ConnectorFile, table, found.shown) if table else (None, [])
+    problems = [*unread, *faults, *misnamed(found, name_of(table, "connector"), "connector")]
+    if file is None or problems:
+        raise SpecError(problems)
+    transfer = file.transfer
+    most = transfer.bytes_per_s
+    return Connector(
+        name=file.connector.name,
+        title=file.connector.title,
+        latency_s=transfer.latency.value,
+        bytes_per_s=None if most is None else most.value,
+        provenance=tuple(
+            Provenance(key=f"transfer.{key}", source=value.source)
+            for key in ("latency", "bytes_per_s")
+            if (value := getattr(transfer, key)) is not None
+        ),
+    )

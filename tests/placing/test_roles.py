@@ -1,0 +1,232 @@
+"""Prefill and decode on devices of their own: placed, proved, judged, refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner import (
+    NoPlanError,
+    RequestError,
+    Serve,
+    Targets,
+    Workload,
+    load_architecture,
+    load_topology,
+    place,
+    repair,
+    verify,
+)
+from planner.placing.fabrics.wires import tight_uplinks, uplinks_of
+from planner.placing.planning import asked_of
+from planner.placing.searching import offered
+from planner.specs.connectors import load_connector
+from planner.specs.pools import load_site
+from planner.specs.roles import handover_s
+from planner.specs.state import State
+from planner.verifier.placements import judge_placement
+
+WORKLOAD = Workload(n_input_tokens=1500, n_output_tokens=300)
+TARGETS = Targets(ttft_s=1.0, tpot_s=0.040)
+MODEL = "llama-3.1-70b"
+
+
+def placed(engine="roofline", topology="h100-nvl8-x2", **asked):
+    keywords = {"workload": WORKLOAD, "targets": TARGETS, "objective": "throughput", **asked}
+    model = keywords.pop("models", None) or Serve(model=load_architecture(MODEL))
+    return place(load_topology(topology), model, engine=engine, **keywords)
+
+
+@pytest.fixture(scope="module", params=["roofline", "vllm"])
+def apart(request):
+    return placed(request.param, roles="apart")
+
+
+def test_what_is_handed_over_is_what_is_served(apart):
+    served = sum(one.requests_per_s for one in apart.handovers) * WORKLOAD.n_output_tokens
+    assert apart.output_tokens_per_s == pytest.approx(served)
+    assert {one.role for one in apart.recipes} == {"prefill", "decode"}
+
+
+def test_a_first_token_waits_for_its_prompt_and_for_the_hand_over(apart):
+    recipes = {one.name: apart.recipes[one.recipe] for one in apart.replicas}
+    connector = load_connector("nixl")
+    for one in apart.handovers:
+        source = recipes[one.source]
+        least_s = connector.latency_s + one.request_bytes / connector.bytes_per_s
+        assert one.seconds >= least_s
+        assert one.ttft_s == pytest.approx(source.ttft_s + one.seconds)
+        assert one.ttft_s <= TARGETS.ttft_s * (1 + 1e-9)
+
+
+def test_no_replica_does_more_than_it_can(apart):
+    recipes = {one.name: apart.recipes[one.recipe] for one in apart.replicas}
+    for end in ("source", "target"):
+        for name in recipes:
+            handed = sum(one.requests_per_s for one in apart.handovers if getattr(one, end) == name)
+            most = recipes[name].deployment.output_tokens_per_s / WORKLOAD.n_output_tokens
+            assert handed <= most * (1 + 1e-8)
+
+
+def test_free_is_no_worse_than_either_and_better_here(apart):
+    engine = apart.recipes[0].engine
+    together, free = placed(engine), placed(engine, roles="free")
+    assert free.output_tokens_per_s >= max(
+        together.output_tokens_per_s, apart.output_tokens_per_s
+    ) * (1 - 1e-9)
+    assert free.output_tokens_per_s > together.output_tokens_per_s * 1.03
+    assert free.certificate.status == "optimal"
+
+
+def test_highs_and_cpsat_agree(apart):
+    from planner import SolverOptions
+
+    engine = apart.recipes[0].engine
+    other = placed(engine, roles="apart", options=SolverOptions(solver="cpsat"))
+    assert other.output_tokens_per_s == pytest.approx(apart.output_tokens_per_s, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("source", lambda one: one.target),
+        ("target", lambda one: "nobody/0"),
+        ("requests_per_s", lambda one: one.requests_per_s * 1.2),
+        ("request_bytes", lambda one: one.request_bytes * 0.5),
+        ("seconds", lambda one: one.seconds * 0.5),
+        ("ttft_s", lambda one: one.ttft_s * 0.5),
+    ],
+)
+def test_an_altered_hand_over_is_found(apart, field, value):
+    first, *others = apart.handovers
+    altered = replace(first, **{field: value(first)})
+    _, wrong = judge_placement(replace(apart, handovers=(altered, *others)))
+    assert wrong
+
+
+def test_a_role_that_was_not_asked_for_is_found(apart):
+    roles = replace(apart.request.roles, name="together")
+    _, wrong = judge_placement(replace(apart, request=replace(apart.request, roles=roles)))
+    assert any("is not asked for" in one.fact for one in wrong)
+
+
+def test_an_answer_reads_back_and_is_proved_again(apart):
+    found = verify(apart, prove=True)
+    assert not found.falsehoods
+    assert found.proofs
+
+
+def test_repair_says_that_it_knows_no_hand_over(apart):
+    with pytest.raises(RequestError, match="hand caches over"):
+        repair(apart, state=State())
+
+
+def test_devices_of_each_role_can_be_fixed():
+    found = placed(roles=None, prefill_devices=2, decode_devices=8)
+    sizes = {one.role: one.deployment.n_devices for one in found.recipes}
+    assert sizes == {"prefill": 2, "decode": 8}
+
+
+@pytest.mark.parametrize(
+    ("asked", "fact"),
+    [
+        ({"roles": "appart"}, "did you mean `apart`"),
+        ({"prefill_devices": 0}, "no positive number"),
+        ({"roles": "together", "decode_devices": 8}, "has no effect"),
+        ({"connector": load_connector("wire")}, "has no effect"),
+        (
+            {
+                "roles": "apart",
+                "objective": "latency",
+                "models": Serve(model=load_architecture(MODEL), replicas=2),
+            },
+            "of replicas that do both phases",
+        ),
+        ({"roles": "free", "layout_first": True}, "layout_first"),
+        (
+            {"roles": "free", "models": Serve(model=load_architecture(MODEL), replicas=2)},
+            "serve together",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_name(asked, fact):
+    with pytest.raises(RequestError, match=fact):
+        placed(**asked)
+
+
+def test_a_slower_connector_never_serves_more():
+    nixl = load_connector("nixl")
+    slow = replace(nixl, name="slow", latency_s=0.3, bytes_per_s=2e9)
+    rates = [
+        placed("vllm", roles="apart", connector=one).output_tokens_per_s
+        for one in (load_connector("wire"), nixl, slow)
+    ]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] > rates[-1]
+
+
+def test_a_hand_over_that_is_always_late_is_what_stands_in_the_way():
+    late = replace(load_connector("nixl"), name="late", latency_s=2.0)
+    with pytest.raises(NoPlanError, match="targets llama") as error:
+        placed("vllm", roles="apart", connector=late)
+    (obstacle,) = error.value.conflict.obstacles
+    assert "before the first token is due" in obstacle.reason
+
+
+def test_a_demand_beyond_the_pool_says_what_is_reachable():
+    most = placed(roles="apart").output_tokens_per_s
+    wish = Serve(model=load_architecture(MODEL), demand_tokens_per_s=2 * most)
+    with pytest.raises(NoPlanError) as error:
+        placed(roles="apart", models=wish, objective="rent")
+    (obstacle,) = error.value.conflict.obstacles
+    assert obstacle.reachable == pytest.approx(most, rel=2e-3)
+
+
+def test_a_hand_over_takes_the_least_of_its_rates():
+    nixl = load_connector("nixl")
+    assert handover_s(3.1e9, nixl, 1e12, 1e12) == pytest.approx(nixl.latency_s + 1.0)
+    assert handover_s(3.1e9, nixl, 1e12, 1.55e9) == pytest.approx(nixl.latency_s + 2.0)
+    assert handover_s(5e9, load_connector("wire"), 1e10, 1e12) == pytest.approx(0.5)
+
+
+def test_links_between_leaves_bound_what_goes_over_them():
+    """With servers free on two leaves, and next to no links between these."""
+    site = load_site("h100-fat-tree-x64")
+    state = State(busy=("node{1..31}", "node{33..63}"))
+    model = load_architecture(MODEL)
+    asked = {
+        "engine": "roofline",
+        "workload": WORKLOAD,
+        "targets": TARGETS,
+        "state": state,
+        "objective": "throughput",
+        "roles": "apart",
+        "connector": load_connector("wire"),
+    }
+    wide = place(site, model, **asked)
+    crossing = _crossing_bytes_per_s(wide)
+    fabric = asked_of(wide.request, None).site
+    links = uplinks_of(fabric.graph, fabric.ground)
+    assert len(links) == 2
+    assert all(load <= links[leaf].bytes_per_s for leaf, load in crossing.items())
+
+
+def _crossing_bytes_per_s(placement):
+    leaf_of = {one.name: one.leaves for one in placement.replicas}
+    found = {0: 0.0}
+    for one in placement.handovers:
+        if leaf_of[one.source] != leaf_of[one.target]:
+            found[0] += one.bytes_per_s
+    return found
+
+
+def test_uplinks_that_nothing_can_fill_are_no_rows():
+    asked = asked_of(placed("vllm", "h100-nvl8-x2", roles="free").request, None)
+    kept = offered(asked).kept
+    narrow = {0: type("Link", (), {"bytes_per_s": 1.0})()}
+    wide = {0: type("Link", (), {"bytes_per_s": np.inf})()}
+    inventory, aim = asked.site.inventory, asked.aim()
+    assert tight_uplinks(narrow, kept, inventory, aim)
+    assert not tight_uplinks(wide, kept, inventory, aim)
