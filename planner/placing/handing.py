@@ -83,10 +83,9 @@ def network_of(
         leaves: of each column that is a replica, where it is bound to one.
         uplinks: of the leaves whose links may be full.
     """
-    listed = columns.configurations
-    of_column = [listed[i] for i in columns.which.tolist()]
-    if all(one.role == TOGETHER for one in listed):
+    if not columns.hand_over:
         return None
+    of_column = [columns.configurations[i] for i in columns.which.tolist()]
     pairs, tight = _pairs(of_column, aim), uplinks or {}
     use_pair, use_link = _crossings(pairs, leaves or [], tight)
     before = columns.n_parts

@@ -74,6 +74,12 @@ class Columns:
     which: IntArray
     n_parts: int = 0
 
+    @property
+    def hand_over(self) -> bool:
+        """Whether some column is of a replica that does one phase."""
+        used = np.unique(self.which).tolist()
+        return any(self.configurations[i].role != TOGETHER for i in used)
+
     def replicas(self, copies: Sequence[int]) -> list[tuple[int, int]]:
         """Columns of replicas that have copies, counted from the first replica, with how many."""
         return [(j, n) for j, n in enumerate(copies[self.n_parts :]) if n]
@@ -135,7 +141,7 @@ def placement_program(
 def _demands(columns: Columns, wanted: Sequence[Wanted]) -> list[float]:
     """What each model must serve; nothing where caches are handed over: there rows say it that
     follow from who hands over to whom."""
-    hands = any(one.role != TOGETHER for one in columns.configurations)
+    hands = columns.hand_over
     return [0.0 if hands else (one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted]
 
 

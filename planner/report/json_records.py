@@ -127,10 +127,14 @@ UNVERIFIED: Mapping[type, tuple[str, ...]] = {
 """What nobody can recount: seconds of solvers, and their versions."""
 
 
+_LATE = {"Placement": Placement}
+"""Types that records name and do not import, for the sake of a light start."""
+
+
 @cache
 def record_hints(record: type) -> Mapping[str, Any]:
     """The types of a record's fields, of what is generic the bounds."""
-    return {name: _bounded(hint) for name, hint in get_type_hints(record).items()}
+    return {name: _bounded(hint) for name, hint in get_type_hints(record, localns=_LATE).items()}
 
 
 def _bounded(hint: Any) -> Any:  # noqa: ANN401

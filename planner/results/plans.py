@@ -8,13 +8,12 @@ nothing that is not in them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.obstacles import Obstacle
-from planner.results.placements import Placement
 from planner.specs.certificates import Certificate
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
@@ -23,6 +22,9 @@ from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.units import show
+
+if TYPE_CHECKING:  # pools are read from files, which an error without any need not wait for
+    from planner.results.placements import Placement
 
 AnyDeployment = Deployment | EngineDeployment | EconomicsDeployment
 """What runs, whichever runtime: all of them know speed, money, devices, memory and formats."""

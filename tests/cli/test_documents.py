@@ -29,7 +29,10 @@ from planner.cli import main
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
-DOCUMENTS = (*sorted(HERE.glob("*.md")), DOCS / "messages.md", DOCS / "one-answer.md")
+DOCUMENTS = (
+    *sorted(HERE.glob("*.md")),
+    *(DOCS / name for name in ("messages.md", "one-answer.md", "apart.md")),
+)
 
 _COMMAND = re.compile(r"^\$ (.*)$", re.M)
 _BLOCK = re.compile(r"^```(console|toml|json|csv)([^\n]*)\n(.*?)^```$", re.M | re.S)

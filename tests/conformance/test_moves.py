@@ -54,6 +54,7 @@ BASES: dict[str, Words] = {
 QUICK: Words = {"--objective": "latency"}
 DRAFTED: Words = {"--draft": SMALL, "--acceptance": "95%", **QUICK}
 ROUTED: Words = {"--model": MIXTURE, "--tp": "4", "--dp": "2"}
+ASKED_OF_ALL: Words = {"--rate": "2req/s", "--objective": "rent"}
 MOVES: dict[str, tuple[str, Words]] = {
     "--model": (SMALL, {}),
     "--topology": ("a100-nvl8-x1", {}),
@@ -95,6 +96,10 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--experts": ("fp8", {"--model": MIXTURE}),
     "--replica-devices": ("1", {}),
     "--role": ("decode", {}),
+    "--roles": ("apart", ASKED_OF_ALL),
+    "--connector": ("wire", {**ASKED_OF_ALL, "--roles": "apart"}),
+    "--prefill-devices": ("4", {**ASKED_OF_ALL, "--roles": "apart"}),
+    "--decode-devices": ("4", {**ASKED_OF_ALL, "--roles": "apart"}),
 }
 """A value of each option that moves the answer, and what else has to be said for that."""
 

@@ -20,7 +20,17 @@ from pathlib import Path
 from tests.mutants.recording import ALONE, ROOT
 from tests.mutants.sites import Mutant
 
-COPIED = ("planner", "tests", "topologies", "models", "kernels", "engines", "examples", "docs")
+COPIED = (
+    "planner",
+    "tests",
+    "topologies",
+    "models",
+    "kernels",
+    "engines",
+    "connectors",
+    "examples",
+    "docs",
+)
 FILES = ("pyproject.toml", "README.md")
 GOLDEN = "tests/golden/"
 """Tests that keep what was answered: they are asked last, and said apart."""

@@ -90,6 +90,7 @@ def placed(job: Job, **roles: object) -> Placement | None:
             workload=Workload(n_input_tokens=job.n_input, n_output_tokens=job.n_output),
             targets=Targets(ttft_s=job.ttft_s, tpot_s=job.tpot_s),
             objective="throughput",
+            aligned=job.cluster.startswith("tpu"),
             **roles,
         )
     except NoPlanError:
@@ -120,7 +121,7 @@ def row(job: Job) -> str:
         cells.append(
             f"{rate:.2f} ({rate / first - 1:+.1%}, {'+'.join(roles_used)}, {proof.status})"
         )
-    cells.append(f"{proof.n_solved} columns, {proof.n_nodes} nodes, {took_s:.1f} s CPU")
+    cells.append(f"{proof.n_solved} columns, {proof.n_branches} branches, {took_s:.1f} s CPU")
     return " | ".join(cells)
 
 

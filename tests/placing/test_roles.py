@@ -14,6 +14,7 @@ from planner import (
     Targets,
     Workload,
     load_architecture,
+    load_model,
     load_topology,
     place,
     repair,
@@ -230,3 +231,72 @@ def test_uplinks_that_nothing_can_fill_are_no_rows():
     inventory, aim = asked.site.inventory, asked.aim()
     assert tight_uplinks(narrow, kept, inventory, aim)
     assert not tight_uplinks(wide, kept, inventory, aim)
+
+
+@pytest.mark.parametrize("roles", ["free", "apart"])
+def test_slices_of_a_torus_serve_a_demand_in_any_roles(roles):
+    """Slices that do both phases stay what they were where they do as well."""
+    asked = {
+        "engine": "roofline",
+        "workload": Workload(n_input_tokens=2048, n_output_tokens=64),
+        "targets": Targets(ttft_s=25.0),
+        "batches": (512,),
+        "roles": roles,
+        "connector": load_connector("wire"),
+    }
+    wish = Serve(model=load_model("palm-62b"), demand_tokens_per_s=640.0, weights_formats=("bf16",))
+    found = place(load_topology("tpu-v4-4x4x4"), wish, **asked)
+    (served,) = found.served
+    assert served.output_tokens_per_s >= 640.0
+    assert found.certificate.status == "optimal"
+    assert bool(found.handovers) == (roles == "apart")
+
+
+def test_a_torus_job_where_phases_apart_gain_nothing_says_so():
+    asked = {"workload": Workload(n_input_tokens=2048, n_output_tokens=64), "aligned": True}
+    wire = load_connector("wire")
+    found = [
+        place(
+            load_topology("tpu-v4-4x4x4"),
+            Serve(model=load_model("palm-62b"), weights_formats=("int8",)),
+            engine="roofline",
+            objective="throughput",
+            **asked,
+            **roles,
+        )
+        for roles in ({}, {"roles": "free", "connector": wire})
+    ]
+    together, free = (one.output_tokens_per_s for one in found)
+    assert free == pytest.approx(together, rel=1e-9)
+    assert {one.role for one in found[1].recipes} == {"together"}
+
+
+@pytest.mark.parametrize(
+    ("formats", "batch", "ttft_s", "slices", "published_s"),
+    [
+        ("int8", 32, None, {"prefill": 16, "decode": 16}, {"decode": 0.73}),
+        ("bf16", 512, 25.0, {"prefill": 32, "decode": 8}, {"prefill": 20.2, "decode": 5.1}),
+    ],
+    ids=["low latency", "high throughput"],
+)
+def test_the_slices_of_table_3_are_placed(formats, batch, ttft_s, slices, published_s):
+    """Pope et al. 2022, Table 3: PaLM 62B, 2048 tokens in, 64 out, phases on slices of their own.
+
+    The account chooses WS 1D where the paper ran WS 2D: on 8 chips it is quicker by 18 % than
+    what was measured (`tests/papers/timing.py` says why), elsewhere within 16 %.
+    """
+    found = place(
+        load_topology("tpu-v4-4x4x4"),
+        Serve(model=load_model("palm-62b"), demand_tokens_per_s=64.0, weights_formats=(formats,)),
+        engine="roofline",
+        workload=Workload(n_input_tokens=2048, n_output_tokens=64),
+        targets=Targets(ttft_s=ttft_s, tpot_s=None if ttft_s else 0.015),
+        batches=(batch,),
+        connector=load_connector("wire"),
+        **{f"{role}_devices": n for role, n in slices.items()},
+    )
+    recipes = {one.role: one for one in found.recipes}
+    assert {role: one.deployment.n_devices for role, one in recipes.items()} == slices
+    took_s = {"prefill": recipes["prefill"].ttft_s, "decode": 64 * recipes["decode"].tpot_s}
+    for role, seconds in published_s.items():
+        assert took_s[role] == pytest.approx(seconds, rel=0.19)

@@ -10,15 +10,15 @@ import pytest
 
 from planner.cli import main
 from planner.errors import NoPlanError, RequestError
-from planner.placing.asking import placement_request, site_of
-from planner.placing.planning import place
+from planner.placing.asking import placement_request
+from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
-from planner.placing.sites import Served
-from planner.placing.table_rows import undominated, with_tables
-from planner.placing.tables import table_runtime
+from planner.placing.searching import offered
+from planner.placing.table_rows import undominated
 from planner.report.as_json import answer_json, dumps
 from planner.report.placement import placement_text
 from planner.report.saved import read_answer
+from planner.specs.connectors import load_connector
 from planner.specs.deployment_tables import load_table
 from planner.specs.ledger import recording
 from planner.specs.placement_request import Serve
@@ -26,7 +26,7 @@ from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
-from planner.specs.roles import ROLES
+from planner.specs.roles import ROLES, AskedRoles
 from planner.specs.state import SlowDevices, State
 from planner.verifier.placements import judge_placement
 
@@ -307,32 +307,31 @@ PAIRED = {("qwen3-32b", 24), ("qwen3-32b", 32), ("llama-3.1-70b", 32)}
 """Where its own best is of pairs of workers."""
 
 
-def _offered(model, *, targets):
-    """Configurations of all roles that aiconfigurator's rows make, on four nodes."""
+def _asked(model, *, targets):
+    """What its rows of all roles are asked for, on six nodes."""
     device, site, _ = ASKED[model]
-    files = [f"table:{AICONFIGURATOR}/{model}-{device}-{of}.csv" for of in (*SORTS, "agg")]
+    return {
+        "cluster": load_site(f"{site}-x6"),
+        "engine": [f"table:{AICONFIGURATOR}/{model}-{device}-{of}.csv" for of in (*SORTS, "agg")],
+        "workload": Workload(n_input_tokens=4000, n_output_tokens=1000),
+        "targets": targets,
+        "objective": "throughput",
+    }
+
+
+def _offered(model, *, targets):
+    """Configurations of all roles that aiconfigurator's rows make, on six nodes."""
     request = placement_request(
-        load_site(f"{site}-x6"),
-        load_architecture(model),
-        engine=files,
-        workload=Workload(n_input_tokens=4000, n_output_tokens=1000),
-        targets=targets,
+        models=load_architecture(model),
+        **_asked(model, targets=targets),
         state=None,
-        objective="throughput",
         limits=None,
         batches=None,
         most_devices=None,
+        roles=AskedRoles(name="free", connector=load_connector("wire")),
         options=SolverOptions(),
     )
-    site = site_of(request)
-    request = with_tables(request, site)
-    runtimes = [
-        replace(table_runtime(name, request, request.models[0], site), roles=ROLES)
-        for name in files
-    ]
-    return site.offered(
-        [Served(runtimes=tuple(runtimes), several=True)], by_latency=False, whole=True
-    ).configurations
+    return offered(asked_of(request, None), whole=True).configurations
 
 
 SORTS = ("prefill", "decode")
@@ -359,13 +358,17 @@ def _composed(configurations, n_devices):
 
 
 @pytest.mark.parametrize(("model", "n_devices", "theirs"), ANSWERS)
-def test_configurations_of_all_roles_compose_to_what_the_tool_says_or_more(
-    model, n_devices, theirs
-):
-    """Its factors are in the rows, so that any mix of its workers is held against its own."""
-    offered = _offered(model, targets=ASKED[model][2])
-    reached = _composed(offered, n_devices)
+def test_its_own_rows_placed_freely_serve_what_it_says_or_more(model, n_devices, theirs):
+    """Replicas of all roles, which and how many and where: proved, and judged."""
+    asked = _asked(model, targets=ASKED[model][2])
+    limits = {"devices": n_devices}
+    free = {"roles": "free", "connector": load_connector("wire")}
+    placed = place(models=load_architecture(model), **asked, limits=limits, **free)
+    reached = placed.output_tokens_per_s / 1000
+    assert placed.certificate.status == "optimal"
     assert reached >= theirs * (1 - 1e-3)  # it rounds to three digits
+    most = _composed(_offered(model, targets=asked["targets"]), n_devices)
+    assert reached == pytest.approx(most, rel=1e-6)
     if (model, n_devices) == ("qwen3-32b", 28):
         assert reached >= 25.9
     if (model, n_devices) == ("llama-3.1-70b", 14):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from planner import verify
-from planner.runtimes.describe import _mesh
+from planner.runtimes.describe import mesh_of
 from planner.specs.pools import load_pool
 from planner.specs.reading import load_cluster
 from planner.specs.state import LinkState, State
@@ -32,7 +32,7 @@ def test_of_every_mesh_on_servers_devices_of_a_node_and_nodes_are_told_apart(n_n
     seen = set()
     for row in range(len(meshes)):
         is_split = meshes.axis_tier[row].tolist() == [0, 0, 1]
-        mesh = _mesh(machine, row)
+        mesh = mesh_of(machine, row)
         assert is_counted_off_twice(mesh) is is_split, mesh
         a, b, c = meshes.axis_size[row].tolist()
         assert in_nodes(mesh) == ((a * b, c) if is_split else (a, b))

@@ -23,12 +23,13 @@ class SaysRoles(Protocol):
 def read_roles(written: SaysRoles, found: Arguments) -> dict[str, Any]:
     """Arguments of `place` for what is said; nothing where nothing is."""
     from planner.commands.options.counts import count
-    from planner.commands.options.reading import Faults
+    from planner.commands.options.reading import Faults, one_of
     from planner.specs.connectors import load_connector
+    from planner.specs.roles import ASKED_ROLES
 
     faults, name = Faults(), written.connector
     said = {
-        "roles": written.roles,
+        "roles": faults.read("--roles", written.roles, one_of("choice of roles", ASKED_ROLES)),
         "connector": None if name is None else found.collect(lambda: load_connector(name)),
         "prefill_devices": faults.read("--prefill-devices", written.prefill_devices, count),
         "decode_devices": faults.read("--decode-devices", written.decode_devices, count),
