@@ -10,7 +10,6 @@ from planner.errors import NoPlanError
 from planner.planning.certify import certificate, limit_uses
 from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of
-from planner.planning.mixing import unasked_of_replicas, with_mix
 from planner.planning.ties import rivals_of, ties_of
 from planner.results import AnyPlan, Plan
 from planner.running.deadlines import out_of_time, timed
@@ -125,6 +124,10 @@ def plan(
     }
     among = candidates_of(model, cluster, engine, variants=variants, **asked)
     best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
+    if targets.demand_tokens_per_s is None:
+        return best
+    from planner.planning.mixing import unasked_of_replicas, with_mix  # placements are heavy
+
     if unasked_of_replicas({**asked, "variants": variants}, USUAL):
         return best
     return with_mix(best, model, cluster, asked)
