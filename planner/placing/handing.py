@@ -45,27 +45,38 @@ class Uplink:
     bytes_per_s: float
 
 
-def handed(
-    one: One, asked: AskedRoles, wire_bytes_per_s: float, n_output_tokens: float
-) -> One | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """The links of one device.
+
+    Args:
+        own_bytes_per_s: what they carry, one way: it bounds how many caches go over them.
+        far_bytes_per_s: of that, to wherever a cache may go: it says how long one takes.
+    """
+
+    own_bytes_per_s: float
+    far_bytes_per_s: float
+
+
+def handed(one: One, asked: AskedRoles, wire: Wire, n_output_tokens: float) -> One | None:
     """A configuration with what handing over takes of it; None where it is not asked for.
 
     Its links bound how many caches it hands over or takes.
 
     Args:
-        wire_bytes_per_s: what the links of one device carry, one way.
+        wire: of each of its devices.
         n_output_tokens: of a request.
     """
     if one.role == TOGETHER:
         return one
     assert asked.connector is not None
-    if asked.n_devices(one.role) not in (None, one.n_devices) or wire_bytes_per_s <= 0:
+    if asked.n_devices(one.role) not in (None, one.n_devices) or wire.far_bytes_per_s <= 0:
         return None
-    wire = one.n_devices * wire_bytes_per_s
-    most = wire / one.handed_bytes * n_output_tokens
+    most = one.n_devices * wire.own_bytes_per_s / one.handed_bytes * n_output_tokens
+    far = one.n_devices * wire.far_bytes_per_s
     return replace(
         one,
-        handover_s=handover_s(one.handed_bytes, asked.connector, wire),
+        handover_s=handover_s(one.handed_bytes, asked.connector, far),
         output_tokens_per_s=min(one.output_tokens_per_s, most),
     )
 

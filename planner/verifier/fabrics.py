@@ -53,7 +53,7 @@ class FabricStand:
         self._ground = Ground(site, self._table(Ground(site)) if request.costs else None)
         self._bases = {kind: self._base(kind) for kind in self._ground.kinds}
         self._widths = Widths(site.vertices, self._ground.fair_edges())
-        self._wires: dict[str, float] = {}
+        self._wires: dict[str, tuple[float, float]] = {}
         self.name = self._spec.name
         self.title = self._spec.title if isinstance(self._spec, PoolSpec) else self._spec.name
 
@@ -122,23 +122,32 @@ class FabricStand:
     def leaf_name(self, device: str) -> str:
         return self._ground.leaf_names[self._ground.home[device].leaf]
 
+    def own_bytes_per_s(self, kind: str) -> float:
+        """Of the narrowest device of a kind: in the one node there is, or its adapters."""
+        return self._wire(kind)[0]
+
     def wire_bytes_per_s(self, kind: str) -> float:
-        """Of the narrowest device of a kind: in the one node there is, or to any other node."""
+        """The same, and to other leaves no more than its share of the links up."""
+        return self._wire(kind)[1]
+
+    def _wire(self, kind: str) -> tuple[float, float]:
         if kind not in self._wires:
-            self._wires[kind] = self._wire(kind)
+            self._wires[kind] = self._read_wire(kind)
         return self._wires[kind]
 
-    def _wire(self, kind: str) -> float:
+    def _read_wire(self, kind: str) -> tuple[float, float]:
         ground = self._ground
         free = list(filter(ground.is_free, ground.home))
         able = [ground.ability(name) for name in free if self.kind_name(name) == kind]
         fabric = {it.name: one for it, one in self._bases.items()}[kind].fabric
         assert isinstance(fabric, NodesFabric)
         if len({ground.home[name].name for name in free}) == 1:
-            return min(one.scale_up for one in able) * fabric.scale_up_fraction
+            inside = min(one.scale_up for one in able) * fabric.scale_up_fraction
+            return inside, inside
+        own = min(one.nic for one in able)
         several = len({ground.home[name].leaf for name in free}) > 1
-        widths = [min(one.nic, one.spine) if several else one.nic for one in able]
-        return min(widths) * fabric.scale_out_fraction
+        far = min(own, min(one.spine for one in able)) if several else own
+        return own * fabric.scale_out_fraction, far * fabric.scale_out_fraction
 
     def uplinks_bytes_per_s(self) -> dict[str, float]:
         """Of leaves with free devices, where there are several."""

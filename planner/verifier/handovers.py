@@ -18,8 +18,11 @@ CLOSE = 1e-8  # of sums of what solvers say
 class Wires(Protocol):
     """What caches are handed over on."""
 
+    def own_bytes_per_s(self, kind: str) -> float:
+        """What the links of a device of a kind carry, one way."""
+
     def wire_bytes_per_s(self, kind: str) -> float:
-        """What the links of a device of a kind carry to wherever a cache may go, one way."""
+        """Of that, to wherever a cache may go."""
 
     def uplinks_bytes_per_s(self) -> Mapping[str, float]:
         """What the links of each leaf to all others carry, each way, by the name of the leaf."""
@@ -58,8 +61,10 @@ class Ends:
     def most_requests_per_s(self, name: str) -> float:
         """What a replica reads or writes, or its links carry, whichever is less."""
         number = self.replicas[name].recipe
-        rate = self.recipes[number].deployment.output_tokens_per_s / self.n_output(name)
-        return min(rate, self.wire_bytes_per_s(name) / self.handed_bytes[number])
+        one = self.recipes[number]
+        rate = one.deployment.output_tokens_per_s / self.n_output(name)
+        own = one.deployment.n_devices * self.wires.own_bytes_per_s(one.kind)
+        return min(rate, own / self.handed_bytes[number])
 
 
 def judged_handovers(

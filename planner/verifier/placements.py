@@ -80,8 +80,11 @@ class Stand(Protocol):
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
         """Devices by kind, given how many of each device kind are used."""
 
+    def own_bytes_per_s(self, kind: str) -> float:
+        """What the links of a device of a kind carry, one way."""
+
     def wire_bytes_per_s(self, kind: str) -> float:
-        """What the links of a device of a kind carry to wherever a cache may go, one way."""
+        """Of that, to wherever a cache may go."""
 
     def uplinks_bytes_per_s(self) -> Mapping[str, float]:
         """What the links of each leaf to all others carry, each way."""

@@ -77,8 +77,12 @@ class TorusStand:
     def provenance(self) -> tuple[Provenance, ...]:
         return (*self._cluster.provenance, *self._cluster.device.provenance)
 
+    def own_bytes_per_s(self, kind: str) -> float:
+        """Of one link of a device; a slice has one for each of its devices."""
+        return self._fabric.link_bytes_per_s
+
     def wire_bytes_per_s(self, kind: str) -> float:
-        """Of one link of a device, as attained; a slice has one for each of its devices."""
+        """The same, wherever the other slice lies."""
         return self._fabric.link_bytes_per_s
 
     def uplinks_bytes_per_s(self) -> dict[str, float]:

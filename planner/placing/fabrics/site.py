@@ -19,7 +19,7 @@ from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
 from planner.placing.fabrics.posing import PosedOnNodes, pose_on_nodes
 from planner.placing.fabrics.repairing import Offer, RepairOnNodes, pose_repair
-from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_bytes_per_s
+from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
@@ -128,7 +128,7 @@ class Fabric:
         self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
     ) -> OfferedOnNodes:
         """The configurations of all models on all kinds, that fit what is free, in time."""
-        wires = {kind: wire_bytes_per_s(self.ground, kind) for kind in self.inventory.kinds}
+        wires = {kind: wire_of(self.ground, kind) for kind in self.inventory.kinds}
         made = [
             (one, wires[kind], served.n_output_tokens)
             for model, served in enumerate(models)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.placing.fabrics.clusters import Ground
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.handing import Uplink
+from planner.placing.handing import Uplink, Wire
 from planner.placing.program import Aim
 from planner.specs.records import NodesFabric
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def wire_bytes_per_s(ground: Ground, kind: Kind) -> float:
-    """What the links of a device of a kind carry to wherever a cache may go, one way, as attained.
+def wire_of(ground: Ground, kind: Kind) -> Wire:
+    """What the links of a device of a kind carry, one way, as attained; the narrowest counts.
 
-    The narrowest of the kind counts: to other nodes its adapter, to other leaves its share of the
-    links up; where there is but one node, its links there. Two replicas that share a node may be
-    quicker than that.
+    To other nodes that is its adapter, and its share of the links up where there are other leaves;
+    where there is but one node, its links there. Two replicas that share a node may be quicker.
     """
     inventory, fabric = ground.inventory, ground.bases[kind].fabric
     assert isinstance(fabric, NodesFabric)
@@ -32,11 +31,14 @@ def wire_bytes_per_s(ground: Ground, kind: Kind) -> float:
     homes = [node for node in inventory.nodes if node.free]
     if len({node.name for node in homes}) == 1:
         least = min((one.scale_up_bytes_per_s for one in able), default=0.0)
-        return least * fabric.scale_up_fraction
-    widths = [one.nic_bytes_per_s for one in able]
+        inside = least * fabric.scale_up_fraction
+        return Wire(own_bytes_per_s=inside, far_bytes_per_s=inside)
+    own = min((one.nic_bytes_per_s for one in able), default=0.0)
+    far = own
     if len({node.leaf for node in homes}) > 1:
-        widths += [one.spine_bytes_per_s for one in able]
-    return min(widths, default=0.0) * fabric.scale_out_fraction
+        far = min([own, *(one.spine_bytes_per_s for one in able)])
+    fraction = fabric.scale_out_fraction
+    return Wire(own_bytes_per_s=own * fraction, far_bytes_per_s=far * fraction)
 
 
 def _able(inventory: Inventory, kind: Kind) -> list[Ability]:

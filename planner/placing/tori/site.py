@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.errors import Problem, RequestError
+from planner.placing.handing import Wire
 from planner.placing.program import Aim
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
 from planner.placing.standing import Sharding, Standing
@@ -105,7 +106,8 @@ class Torus:
         A slice hands caches over on one link of each of its devices: over which others they go
         is not looked at.
         """
-        wire = self.fabric.link_bytes_per_s
+        link = self.fabric.link_bytes_per_s
+        wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
         of_models = [
             runtime.on_torus(m, self.openings).handing(roles, wire, one.n_output_tokens)
             for m, one in enumerate(models)

@@ -21,7 +21,7 @@ from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.clusters import slowed
-from planner.placing.handing import handed, network_of
+from planner.placing.handing import Wire, handed, network_of
 from planner.placing.layouts import best_of_roles
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.cells import cell_rows
@@ -110,13 +110,9 @@ class OfferedOnTorus:
         """Some of the places."""
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
-    def handing(
-        self, asked: AskedRoles, wire_bytes_per_s: float, n_output_tokens: float
-    ) -> OfferedOnTorus:
+    def handing(self, asked: AskedRoles, wire: Wire, n_output_tokens: float) -> OfferedOnTorus:
         """With what handing over takes of each; without those that are not asked for."""
-        every = [
-            handed(one, asked, wire_bytes_per_s, n_output_tokens) for one in self.configurations
-        ]
+        every = [handed(one, asked, wire, n_output_tokens) for one in self.configurations]
         is_asked = np.array([one is not None for one in every], np.bool_)
         number = np.cumsum(is_asked) - 1
         kept = self.where(is_asked[self.which])
