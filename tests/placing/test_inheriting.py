@@ -74,7 +74,8 @@ OPTIONS = st.builds(
     threads=st.sampled_from([1, 2]),
     seed=st.integers(0, 3),
     proof=st.sampled_from(["one", "two"]),
-)
+).map(lambda one: replace(one, threads=1) if one.solver == "cpsat" else one)
+"""Several workers of CP-SAT take whichever of equal answers comes first."""
 WISHES = st.fixed_dictionaries(
     {"replicas": st.sampled_from([None, 1, 2])},
     optional={
