@@ -119,7 +119,7 @@ def _of_silicon(number: int, entry: dict[str, str]) -> Fields:
         **degrees,
         "ttft_ms": f"{float(entry['silicon_ttft_ms']):.6g}",
         "tpot_ms": f"{float(entry['silicon_tpot_ms']):.6g}",
-        "config": stated.get("config_id", ""),
+        "configuration": stated.get("config_id", ""),
     }
 
 
@@ -197,26 +197,35 @@ def _of_inferencex(entry: Fields) -> Fields:
 def label_drafts(silicon: list[Fields], inferencex: list[Fields]) -> None:
     """Whether rows of the sample draft, where InferenceX's own exports say.
 
-    A measurement that both have is told by its mean times; its configuration's number tells the
-    other rows of that number, and a measurement those that repeat it.
+    A measurement that both have is told by its mean times, and tells those that repeat it or have
+    its configuration's number. A sweep of one day is told by the rows that the exports have of it,
+    where all say the same: otherwise it is `either`.
     """
+    sweeps: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for one in inferencex:
+        sweeps[_sweep(one)].add(one["drafts"])
     labels = {
         (*_load(one), one["mean_ttft_ms"], one["mean_tpot_ms"]): one["drafts"]
         for one in inferencex
         if one["mean_tpot_ms"]
     }
-    by_config: dict[str, set[str]] = defaultdict(set)
+    numbered = {
+        one["configuration"]: labels[_measured(one)]
+        for one in silicon
+        if one["configuration"] and _measured(one) in labels
+    }
     for one in silicon:
-        one["drafts"] = labels.get(_measured(one), "")
-        if one["drafts"] and one["config"]:
-            by_config[one["config"]].add(one["drafts"])
-    for one in silicon:
-        said = by_config.get(one["config"], set())
-        if not one["drafts"] and len(said) == 1:
-            one["drafts"] = next(iter(said))
-    again = {_measured(one): one["drafts"] for one in silicon if one["drafts"]}
-    for one in silicon:
-        one["drafts"] = one["drafts"] or again.get(_measured(one), "")
+        one["drafts"] = ""
+        if MODELS[one["checkpoint"]] == "DeepSeek-V3" and one["harness"] == "InferenceX":
+            said = sweeps.get(_sweep(one), set())
+            of_day = "either" if len(said) > 1 else "".join(said)
+            of_number = numbered.get(one["configuration"], of_day)
+            one["drafts"] = labels.get(_measured(one), of_number)
+
+
+def _sweep(one: Fields) -> tuple[str, ...]:
+    bits = "4" if one["weights"] in ("nvfp4", "mxfp4") else "8"
+    return (one["gpu"], one["engine"], bits, one["date"])
 
 
 def _load(one: Fields) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ def exclusion(row: Served) -> str:
         return f"engine {row.series.engine} is not described"
     if row.drafts == "mtp":
         return "drafts by multi-token prediction"
+    if row.drafts == "either":
+        return "runs of that day draft or do not, and nobody says which this is"
     if row.n_servers > 1:
         return "several servers behind one router"
     if row.n_devices > MOST_DEVICES:

@@ -20,6 +20,13 @@ DENSE = frozenset({"Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B", "Qwen3-32B
 """Architectures without experts; every other model of the sets is a mixture."""
 
 
+MEAN_LENGTH = {"InferenceX": 0.9}
+"""Of the lengths that a harness names, on average: its requests are between 0.8 and 1 of them."""
+
+WAVES = {"InferenceX": 10}
+"""Requests that a harness sends, all at once, for each that it keeps in flight."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A committed file and its columns."""

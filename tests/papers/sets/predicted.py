@@ -1,0 +1,200 @@
+"""What is predicted of rows: each asked as a user would ask, with what its harness is known to do.
+
+Nothing here is reachable from tests only, but for the formats of checkpoints whose activations
+have static scales: `formats` takes them where NVIDIA publishes such checkpoints, and errors are
+printed beside those of `typed_formats`, which are what `--weights` and `--kv` name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from planner.estimates.calibration.kernel_files import kernel_table
+from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
+from planner.estimates.serving.errors import RecordingClock, serving_errors
+from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.memory import holding
+from planner.estimates.serving.networks import serving_network
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.traffic import Traffic
+from planner.specs.architecture import Architecture
+from planner.specs.engine_files import load_engine
+from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.records import ClusterSpec
+from planner.specs.served_formats import ServedFormats
+from tests.papers.sets.rows import MEAN_LENGTH, Served
+
+CONFIGS = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
+
+CLUSTERS = {
+    "h100-sxm": "h100-nvl8-x1",
+    "h200": "h200-nvl8-x1",
+    "b200": "b200-nvl8-x1",
+    "b300": "b300-nvl8-x1",
+    "gb200": "gb200-nvl72-x1",
+    "mi300x": "mi300x-x1",
+    "mi325x": "mi325x-x1",
+    "mi355x": "mi355x-x1",
+}
+
+Choice = Callable[[Served], ServedFormats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A row with what is predicted of it.
+
+    Args:
+        n_running: requests that an attention rank serves at once.
+        tpot_deviation, ttft_deviation: relative, as kernels' errors have it.
+    """
+
+    row: Served
+    tpot_ms: float
+    ttft_ms: float
+    n_running: float
+    tpot_deviation: float
+    ttft_deviation: float
+
+    @property
+    def tpot_error(self) -> float:
+        return self.tpot_ms / self.row.tpot_ms - 1.0
+
+    @property
+    def ttft_error(self) -> float:
+        return self.ttft_ms / self.row.ttft_ms - 1.0
+
+
+def formats(row: Served) -> ServedFormats:
+    """What runs, by the checkpoints and the options of such runs.
+
+    NVIDIA's FP8 and NVFP4 checkpoints have scales of activations and an FP8 cache
+    (`hf_quant_config.json`); mixtures in NVFP4 and INT4 keep attention in 16 bits. gpt-oss is
+    published in MXFP4, whatever the source says; its servers on B200 were told to cache in FP8
+    (SemiAnalysisAI/InferenceX, benchmarks/gptoss_fp4_b200_*.sh), those on H200 under vLLM were not.
+    DeepSeek-R1 caches in FP8 but under SGLang on H200 (benchmarks/dsr1_*.sh at 1fc5d73).
+    """
+    series = row.series
+    if series.model == "gpt-oss-120b":
+        cache = "fp8" if series.gpu == "b200" else "bf16"
+        return ServedFormats(weights="bf16", experts="mxfp4", cache=cache)
+    if series.is_dense:
+        return _dense_formats(row)
+    cache = "fp8" if _caches_in_fp8(row) else "bf16"
+    if series.weights in ("nvfp4", "mxfp4"):
+        return ServedFormats(weights="bf16", experts=series.weights, cache=cache)
+    if series.weights == "int4_wo":
+        return ServedFormats(weights="bf16", experts="int4", cache="bf16")
+    if series.weights in ("fp8", "fp8_block"):
+        return ServedFormats(weights="fp8_block", experts="fp8_block", cache=cache)
+    return ServedFormats(weights="bf16", experts="bf16", cache="bf16")
+
+
+def _dense_formats(row: Served) -> ServedFormats:
+    weights = row.series.weights or "bf16"
+    has_scales = row.series.model == "Llama-3.1-70B" and weights in ("fp8", "nvfp4")
+    is_static = has_scales or (row.series.engine == "trtllm" and weights == "fp8")
+    weights += "_static" if is_static else ""
+    return ServedFormats(weights=weights, experts=weights, cache="fp8" if has_scales else "bf16")
+
+
+def _caches_in_fp8(row: Served) -> bool:
+    series = row.series
+    if series.model == "DeepSeek-V3" and series.engine == "sglang":
+        return series.gpu != "h200"
+    has_latents = series.model in ("DeepSeek-V3", "Kimi-K2.5", "GLM-5")
+    return series.weights == "nvfp4" or (series.engine == "trtllm" and has_latents)
+
+
+def typed_formats(row: Served) -> ServedFormats:
+    """The same, by names that options take: scales are found as tokens pass."""
+    chosen = formats(row)
+    weights, experts = (name.removesuffix("_static") for name in (chosen.weights, chosen.experts))
+    return replace(chosen, weights=weights, experts=experts)
+
+
+def traffic(row: Served) -> Traffic:
+    """What the row's harness sends."""
+    share = MEAN_LENGTH.get(row.series.harness, 1.0)
+    return Traffic(n_input_tokens=share * row.n_input, n_output_tokens=share * row.n_output)
+
+
+@cache
+def architecture(model: str) -> Architecture:
+    return load_architecture(str(CONFIGS / f"{model}_config.json"))
+
+
+@cache
+def cluster(gpu: str) -> ClusterSpec:
+    return load_cluster(CLUSTERS[gpu])
+
+
+@cache
+def clock(gpu: str, engine: str) -> KernelClock:
+    there, spec = cluster(gpu), load_engine(engine)
+    return KernelClock(
+        device=there.device,
+        table=kernel_table(there.device.name, engine),
+        engine=spec,
+        network=serving_network(there.fabric),
+    )
+
+
+def compared(rows: Iterable[Served], choice: Choice = formats) -> list[Compared]:
+    """Predictions of all rows; those that are said not to run have none, see `refused`."""
+    groups: dict[tuple[object, ...], list[Served]] = defaultdict(list)
+    for row in rows:
+        what = (row.series.model, row.series.gpu, row.series.engine, row.series.harness)
+        groups[(*what, choice(row), row.n_input, row.n_output)].append(row)
+    return [one for group in groups.values() for one in _compared(group, choice(group[0]))]
+
+
+def refused(rows: Iterable[Served], found: Iterable[Compared]) -> list[Served]:
+    """Rows that ran, and that are said not to."""
+    names = {one.row.name for one in found}
+    return [row for row in rows if row.name not in names]
+
+
+def table_of(rows: Sequence[Served], chosen: ServedFormats) -> DeploymentTable:
+    return deployments(
+        formats=chosen,
+        n_tensor=[row.tensor for row in rows],
+        n_data=[row.data for row in rows],
+        n_expert_parallel=[row.expert for row in rows],
+        batch=[max(1.0, row.batch) for row in rows],
+    )
+
+
+def _compared(rows: list[Served], chosen: ServedFormats) -> list[Compared]:
+    series, sent = rows[0].series, traffic(rows[0])
+    model, timing = architecture(series.model), clock(series.gpu, series.engine)
+    table = table_of(rows, chosen)
+    held = holding(
+        model,
+        table,
+        chosen,
+        timing.engine,
+        hbm_bytes=timing.device.hbm_bytes,
+        n_tokens=sent.n_tokens,
+    )
+    recording = RecordingClock(clock=timing)
+    serving = Serving(model=model, formats=chosen, engine=timing.engine, clock=recording)
+    times = serving_times(serving, table, sent, largest_batch=held.largest_batch)
+    tpot_off, ttft_off = serving_errors(times, recording, timing.engine)
+    runs = is_valid(model, table) & (held.largest_batch >= 1)
+    return [
+        Compared(
+            row=row,
+            tpot_ms=1e3 * float(times.tpot_s[i]),
+            ttft_ms=1e3 * float(times.ttft_s[i] + times.queue_s[i]),
+            n_running=float(times.n_running[i]),
+            tpot_deviation=float(tpot_off[i]),
+            ttft_deviation=float(ttft_off[i]),
+        )
+        for i, row in enumerate(rows)
+        if runs[i]
+    ]

@@ -1,0 +1,174 @@
+"""Errors on the rows of a half, by set, kind, engine and GPU, the peer's on the same rows beside.
+
+    python -m tests.papers.sets tpot         times per output token
+    python -m tests.papers.sets ttft         times to the first token, all loads, and few in flight
+    python -m tests.papers.sets saturated    throughput of TensorRT-LLM's page
+    python -m tests.papers.sets halves       how many rows there are, and why others are left out
+
+Of the calibrating half, or with `--judging` of the other: constants, forms and decisions are of
+the first, figures that are published of the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tests.papers.sets import halves
+from tests.papers.sets.peer import peer_times
+from tests.papers.sets.predicted import Compared, compared, refused, typed_formats
+from tests.papers.sets.rows import Saturated, Served
+from tests.papers.sets.saturating import throughputs
+
+FEW = 4
+"""Requests in flight at most for a TTFT to be that of a request that hardly waits for others."""
+
+AMD = frozenset({"mi300x", "mi325x", "mi355x"})
+
+Group = tuple[str, list[Compared]]
+
+
+def groups(found: Sequence[Compared]) -> Iterator[Group]:
+    """Slices of the rows with their names: by set and kind, then by engine and GPU in each."""
+    for name, chosen in (
+        ("S dense", _of(found, "S", dense=True)),
+        ("S mixtures", _of(found, "S", dense=False)),
+        ("S, devices that nothing is fitted to", [one for one in found if _is_unseen(one)]),
+        ("X NVIDIA", [one for one in _of(found, "X") if one.row.series.gpu not in AMD]),
+        ("X AMD", [one for one in _of(found, "X") if one.row.series.gpu in AMD]),
+    ):
+        yield name, chosen
+        for part in sorted({_part(one) for one in chosen}):
+            yield f"  {' '.join(part)}", [one for one in chosen if _part(one) == part]
+        if name == "S mixtures":
+            for model in sorted({one.row.series.model for one in chosen}):
+                of_model = [one for one in chosen if one.row.series.model == model]
+                yield f"  {model}", of_model
+
+
+def _of(found: Sequence[Compared], which: str, *, dense: bool | None = None) -> list[Compared]:
+    of_set = [one for one in found if one.row.series.set_name == which]
+    return [one for one in of_set if dense is None or one.row.series.is_dense is dense]
+
+
+def _is_unseen(one: Compared) -> bool:
+    series = one.row.series
+    return series.set_name == "S" and series.gpu in halves.NEVER_FITTED
+
+
+def _part(one: Compared) -> tuple[str, ...]:
+    return (one.row.series.engine, one.row.series.gpu)
+
+
+def summary(errors: Sequence[float]) -> str:
+    size = np.abs(errors)
+    return (
+        f"{len(size):5d}  {100 * size.mean():6.1f}  {100 * np.median(size):6.1f}"
+        f"  {100 * float(np.mean(errors)):+7.1f}"
+    )
+
+
+def beside(some: Sequence[Compared], quantity: str) -> str:
+    """The peer's mean and median on the rows that it answers, and ours on the same."""
+    place = ("ttft", "tpot").index(quantity)
+    answered = [one for one in some if one.row.name in peer_times()]
+    if not answered:
+        return ""
+    measured = np.array([getattr(one.row, f"{quantity}_ms") for one in answered])
+    theirs = np.array([peer_times()[one.row.name][place] for one in answered]) / measured - 1.0
+    ours = np.array([getattr(one, f"{quantity}_error") for one in answered])
+    return f"  {len(answered):5d}  {_two(theirs)}  {_two(ours)}"
+
+
+def _two(errors: np.ndarray) -> str:
+    return f"{100 * np.abs(errors).mean():6.1f}  {100 * np.median(np.abs(errors)):6.1f}"
+
+
+HEAD = f"{'%':40s} {'rows':>5s}    mean  median     bias"
+PEER = "  peer: rows    mean  median  here: mean  median"
+
+
+def table(name: str, found: Sequence[Compared], quantity: str) -> str:
+    lines = [f"{name}\n{HEAD}{PEER}"]
+    for group, some in groups(found):
+        if some:
+            errors = [getattr(one, f"{quantity}_error") for one in some]
+            lines.append(f"{group:40s} {summary(errors)}{beside(some, quantity)}")
+    return "\n".join(lines)
+
+
+def tpot(rows: Sequence[Served]) -> str:
+    found = compared(rows)
+    typed = compared(rows, typed_formats)
+    return "\n\n".join(
+        (
+            table("TPOT, formats as published checkpoints have them", found, "tpot"),
+            table("TPOT, formats as options name them", typed, "tpot"),
+            _left_out(rows, found),
+        )
+    )
+
+
+def ttft(rows: Sequence[Served]) -> str:
+    """Rows of harnesses that are not known send their requests nobody knows how: apart."""
+    found = compared(rows)
+    known = [one for one in found if one.row.series.harness]
+    unknown = [one for one in found if not one.row.series.harness]
+    few = [one for one in found if one.row.in_flight <= FEW]
+    return "\n\n".join(
+        (
+            table("TTFT, all loads", found, "ttft"),
+            table("TTFT, all loads, how requests are sent is published", known, "ttft"),
+            table("TTFT, all loads, how requests are sent is not known", unknown, "ttft"),
+            table(f"TTFT, at most {FEW} in flight", few, "ttft"),
+            _left_out(rows, found),
+        )
+    )
+
+
+def saturated(rows: Sequence[Saturated]) -> str:
+    found = throughputs(rows)
+    lines = [f"output tokens/s, all requests at once\n{HEAD}"]
+    for is_dense, name in ((True, "T dense"), (False, "T mixtures")):
+        some = [one for one in found if one.row.series.is_dense is is_dense]
+        lines.append(f"{name:40s} {summary([one.error for one in some])}")
+        for part in sorted({(one.row.series.model, one.row.series.gpu) for one in some}):
+            of_part = [
+                one.error for one in some if (one.row.series.model, one.row.series.gpu) == part
+            ]
+            lines.append(f"  {' '.join(part):38s} {summary(of_part)}")
+    lines.append(f"said not to run, though they ran: {len(rows) - len(found)} of {len(rows)}")
+    return "\n".join(lines)
+
+
+def _left_out(rows: Sequence[Served], found: Sequence[Compared]) -> str:
+    impossible = refused(rows, found)
+    lines = [
+        "rows in which nothing is predicted, because they are said not to run: "
+        f"{len(impossible)} of {len(rows)}",
+        *sorted(
+            f"  {row.series.model} {row.series.gpu} {row.series.engine} {row.name}"
+            for row in impossible
+        ),
+        halves.counts(),
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.papers.sets", description=__doc__)
+    asked = parser.add_argument("question", choices=("tpot", "ttft", "saturated", "halves"))
+    asked.help = "what to print"
+    parser.add_argument("--judging", action="store_true", help="of the judging half")
+    given = parser.parse_args()
+    served = halves.judging_rows() if given.judging else halves.calibration_rows()
+    of_page = halves.judging_throughputs if given.judging else halves.calibration_throughputs
+    answers: dict[str, Callable[[], str]] = {
+        "tpot": lambda: tpot(served),
+        "ttft": lambda: ttft(served),
+        "saturated": lambda: saturated(of_page()),
+        "halves": halves.counts,
+    }
+    print(answers[given.question]())

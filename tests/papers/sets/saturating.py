@@ -1,0 +1,86 @@
+"""Throughput of a server that all requests are sent to at once, beside TensorRT-LLM's page.
+
+As many requests run as their caches leave room for; each that ends gives its place to the next. A
+page's dataset is of equal lengths, so n requests on b places take n // b turns of b and one of what
+is left. Mixtures run by TP, as the page's columns say, with whole experts dealt to all devices. The
+page's options name attention DP among those of CUDA graphs, where no such option is; by attention
+DP the calibrating half would be 48 % off on Hopper and all too fast, by TP it is 18 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.memory import holding
+from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.times import place_s
+from planner.estimates.serving.traffic import Traffic
+from planner.specs.served_formats import ServedFormats
+from tests.papers.sets.predicted import architecture, clock
+from tests.papers.sets.rows import Saturated
+
+MOST_RUNNING = 2048
+"""Requests that one rank runs at most: `max_batch_size` of TensorRT-LLM, unless it is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """A row with what is predicted of it."""
+
+    row: Saturated
+    output_tokens_per_s: float
+    n_running: float
+
+    @property
+    def error(self) -> float:
+        return self.output_tokens_per_s / self.row.output_tokens_per_s - 1.0
+
+
+def formats(row: Saturated) -> ServedFormats:
+    """NVIDIA's checkpoints: scales of activations in FP8, attention of mixtures in 16 bits of
+    those in NVFP4, a cache in FP8."""
+    weights = row.series.weights
+    if weights == "nvfp4":
+        dense = "nvfp4" if row.series.is_dense else "bf16"
+        return ServedFormats(weights=dense, experts="nvfp4", cache="fp8")
+    return ServedFormats(weights="fp8_static", experts="fp8", cache="fp8")
+
+
+def throughputs(rows: Iterable[Saturated]) -> list[Throughput]:
+    """Predictions of all rows that are said to run."""
+    return [one for row in rows if (one := _throughput(row)) is not None]
+
+
+def _throughput(row: Saturated) -> Throughput | None:
+    series, chosen = row.series, formats(row)
+    model, timing = architecture(series.model), clock(series.gpu, series.engine)
+    n_groups = 1 if series.is_dense else row.tensor
+    degrees = {"n_tensor": row.tensor, "n_expert_parallel": n_groups}
+    sent = Traffic(n_input_tokens=row.n_input, n_output_tokens=row.n_output)
+    one = deployments(formats=chosen, **degrees)
+    held = holding(
+        model,
+        one,
+        chosen,
+        timing.engine,
+        hbm_bytes=timing.device.hbm_bytes,
+        n_tokens=sent.n_tokens,
+    )
+    n_running = min(float(held.largest_batch[0]), row.n_requests, MOST_RUNNING)
+    if n_running < 1:
+        return None
+    n_turns, n_left = divmod(row.n_requests, n_running)
+    both = deployments(formats=chosen, batch=[n_running, max(1.0, n_left)], **degrees)
+    serving = Serving(model=model, formats=chosen, engine=timing.engine, clock=timing)
+    times = serving_times(serving, both, sent)
+    stay = place_s(sent, ttft_s=times.prompt_s, tpot_s=times.tpot_s, prompt_s=times.prompt_s)
+    total_s = float(np.dot(stay, [n_turns, float(n_left >= 1.0)]))
+    return Throughput(
+        row=row,
+        output_tokens_per_s=row.n_requests * row.n_output / total_s,
+        n_running=n_running,
+    )

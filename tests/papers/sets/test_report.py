@@ -1,0 +1,83 @@
+"""Errors on the halves are those of the committed rows, and everything left out is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.papers.sets import report
+from tests.papers.sets.halves import (
+    calibration_rows,
+    calibration_throughputs,
+    exclusion,
+    judging_rows,
+)
+from tests.papers.sets.peer import peer_times
+from tests.papers.sets.predicted import compared, formats, refused, typed_formats
+from tests.papers.sets.rows import served
+from tests.papers.sets.saturating import throughputs
+
+
+@pytest.fixture(scope="module")
+def found():
+    return compared(calibration_rows())
+
+
+def test_nearly_every_row_that_ran_is_said_to_run(found):
+    rows = calibration_rows()
+    left = refused(rows, found)
+    assert len(found) + len(left) == len(rows)
+    assert len(left) < len(rows) / 100
+
+
+def test_errors_are_relative_to_what_was_measured(found):
+    one = found[0]
+    assert one.tpot_ms == pytest.approx((1 + one.tpot_error) * one.row.tpot_ms)
+    assert one.ttft_ms == pytest.approx((1 + one.ttft_error) * one.row.ttft_ms)
+    text = report.table("TPOT", found, "tpot")
+    dense = [o for o in found if o.row.series.is_dense]
+    errors = np.array([o.tpot_error for o in dense])
+    line = next(line for line in text.splitlines() if line.startswith("S dense"))
+    cells = line.split()
+    assert cells[2:4] == [str(len(dense)), f"{100 * np.abs(errors).mean():.1f}"]
+    assert cells[5] == f"{100 * errors.mean():+.1f}"
+    times = peer_times()
+    theirs = [times[o.row.name][1] / o.row.tpot_ms - 1 for o in dense if o.row.name in times]
+    assert cells[6:8] == [str(len(theirs)), f"{100 * np.abs(theirs).mean():.1f}"]
+
+
+def test_each_row_is_in_one_group_of_its_set(found):
+    named = dict(report.groups(found))
+    whole = ("S dense", "S mixtures", "X NVIDIA", "X AMD")
+    assert sum(len(named[name]) for name in whole) == len(found)
+
+
+def test_typed_formats_are_those_of_options(found):
+    for row in calibration_rows():
+        typed = typed_formats(row)
+        assert not typed.weights.endswith("_static")
+        assert typed.cache == formats(row).cache
+
+
+def test_throughput_of_all_requests_at_once_is_near_the_pages():
+    some = throughputs(calibration_throughputs())
+    assert len(some) == len(calibration_throughputs())
+    dense = [abs(one.error) for one in some if one.row.series.is_dense]
+    assert np.mean(dense) < 0.12
+    for one in some:
+        assert 1 <= one.n_running <= one.row.n_requests
+
+
+def test_the_peer_answers_rows_that_are_compared():
+    names = {row.name for row in served() if not exclusion(row)}
+    assert set(peer_times()) <= names
+    n_judged = sum(row.name in peer_times() for row in judging_rows())
+    assert n_judged > 1300
+
+
+def test_what_is_left_out_is_said(found, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["sets", "halves"])
+    report.main()
+    said = capsys.readouterr().out
+    reasons = {exclusion(row) for row in served()} - {""}
+    assert all(reason in said for reason in reasons)
