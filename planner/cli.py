@@ -25,6 +25,7 @@ from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
 from planner.commands.kept import Kept
+from planner.commands.measure import measure
 from planner.commands.options.arguments import STANDING, Arguments, tidy
 from planner.commands.options.remade import option
 from planner.commands.options.written import OUTPUTS, WrittenOne
@@ -67,7 +68,7 @@ TRACEBACK = "PLANNER_TRACEBACK"
 ROOM_BYTES = 100 * 2**20
 """Address space that a command needs: without it OpenBLAS ends the process, with 1."""
 
-UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["calibrate"], ["verify"])
+UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["measure"], ["calibrate"], ["verify"])
 """Commands without `--solver`."""
 
 _USAGE = """\
@@ -81,6 +82,7 @@ usage: plan [OPTIONS]
        plan place --model NAME [OPTIONS]
        plan repair FILE --state FILE [OPTIONS]
        plan verify FILE [OPTIONS]
+       plan measure [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
@@ -138,6 +140,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     place,
     repair,
     verify,
+    measure,
     calibrate,
     experts,
     models,

@@ -26,6 +26,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "stages": ("--model", "llama-3.1-8b", "--groups", "h100-sxm:tp1x2"),
     "layers": ("machines.toml", "--time-limit", "5s"),  # without one it searches until it is sure
     "experts": ("--loads", "loads.csv", "--ranks", "4"),
+    "measure": ("--device", "h200", "--model", "llama-3.1-8b", "--tp", "1", "--budget", "1s"),
     "calibrate": ("kernels.csv", "--device", "h20", "--engine", "own", "--sms", "78"),
     "verify": ("plan.json",),
 }

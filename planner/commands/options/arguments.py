@@ -21,6 +21,7 @@ from planner.commands.options.written import (
 )
 from planner.commands.options.written import SURVEYS as OF_PLAN
 from planner.commands.options.written_experts import WrittenExperts
+from planner.commands.options.written_measurements import WrittenMeasurement
 from planner.commands.options.written_placements import WrittenPlacement, WrittenRepair
 from planner.commands.options.written_stages import WrittenLayers, WrittenStages
 from planner.commands.options.written_verifications import WrittenVerification
@@ -36,6 +37,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices
 SURVEYS: dict[str, type] = {
     **OF_PLAN,
     "experts": WrittenExperts,
+    "measure": WrittenMeasurement,
     "stages": WrittenStages,
     "layers": WrittenLayers,
     "place": WrittenPlacement,

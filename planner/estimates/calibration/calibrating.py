@@ -95,7 +95,7 @@ def calibrate(
     unsound = list(_unsound(fitted, device, n_sms))
     if unsound:
         raise RequestError(unsound)
-    known_as = source or _names(paths)
+    known_as = source or _names(paths, admitted.timed_on)
     return Calibration(
         device=device,
         table=KernelTable(
@@ -122,9 +122,9 @@ def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str])
     if path.is_dir():
         reading = Reading()
         for one in sorted(path.glob("*.csv")):
-            reading += read_plain(one)
+            reading += read_plain(one, device.name)
         return reading
-    return read_plain(path)
+    return read_plain(path, device.name)
 
 
 def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
@@ -177,11 +177,12 @@ def _unsound(fitted: Sequence[Fitted], device: DeviceSpec, n_sms: int) -> Iterat
             yield Problem(where=where, fact=fact, remedy=remedy)
 
 
-def _names(paths: Sequence[Path]) -> str:
-    """The tables that rows come from, as one line that a file may hold."""
+def _names(paths: Sequence[Path], timed_on: Sequence[str] = ()) -> str:
+    """The tables that rows come from and what timed them, as one line that a file may hold."""
     names = [path.name or str(path) for path in paths]
     n_others = len(names) - MOST_NAMED
     more = f" and {n_others} others" if n_others > 0 else ""
+    more += literal("".join(f", {one}" for one in timed_on), longest=MOST_TEXT // 2)
     return literal(", ".join(names[:MOST_NAMED]), longest=MOST_TEXT - len(more)) + more
 
 

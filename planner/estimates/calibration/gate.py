@@ -37,7 +37,7 @@ def admit(reading: Reading, peaks: Mapping[str, float], hbm_bytes_per_s: float) 
         peaks: datasheet FLOP/s by number format.
         hbm_bytes_per_s: datasheet bandwidth of the memory [B/s].
     """
-    admitted = Reading(refused=reading.refused)
+    admitted = Reading(refused=reading.refused, timed_on=reading.timed_on)
     for table in reading.tables:
         peak = peak_of(table, peaks)
         if peak is None:

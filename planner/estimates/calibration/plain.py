@@ -8,6 +8,8 @@ hold several families:
     gemm,bf16,64,6144,4096,2,2,21.4
 
 `peak_format` names the format whose peak bounds the arithmetic, if it is not that of `format`.
+Rows may say what they were timed with, as `plan measure` writes it; those of another device than
+the one asked for are a fault, and the machine and its software become part of the source.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ from planner.specs.values import did_you_mean
 EXAMPLE = "its first line is like `family,format,m,n,k,weight_bytes,input_bytes,latency_us`"
 WORDS = ("family", "format", "latency_us")
 PEAK = "peak_format"
+DEVICE, MACHINE, SOFTWARE = "device", "machine", "software"
+NOTES = (DEVICE, MACHINE, SOFTWARE, "program", "spread", "n_repeats")
+"""What a row may say of how it was timed; nothing is fitted to it."""
+
 MAY_BE_ZERO = frozenset({"past_tokens", "d_q_latent", "latency_us"})
 """Of which a row may have none: tokens before, a latent of the queries, a time that was taken."""
 
@@ -37,14 +43,20 @@ LARGEST = 1e18
 
 _MICRO = 1e-6
 _COLUMNS = frozenset(
-    name for one in FAMILIES.values() for name in (*WORDS, PEAK, *one.dimensions, *one.optional)
+    name
+    for one in FAMILIES.values()
+    for name in (*WORDS, PEAK, *NOTES, *one.dimensions, *one.optional)
 )
 
 Row = tuple[int, dict[str, str]]
 
 
-def read_plain(path: Path) -> Reading:
+def read_plain(path: Path, device: str = "") -> Reading:
     """Rows of one file.
+
+    Args:
+        path: the file.
+        device: that is calibrated; rows that say another were timed elsewhere.
 
     Raises:
         SpecError: the file, its header or any of its rows cannot be read; all faults are listed.
@@ -71,10 +83,24 @@ def read_plain(path: Path) -> Reading:
         elif any(cells):
             row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
             rows.append((line, row))
+    problems += _of_another_device(rows, device, shown)
     tables = _tables(rows, shown, problems)
     if problems or not tables:
         raise SpecError(problems or [Problem(where=shown, fact="has no rows")])
-    return Reading(tables=tuple(tables))
+    said = (", ".join(filter(None, map(row.get, (MACHINE, SOFTWARE)))) for _, row in rows)
+    return Reading(tables=tuple(tables), timed_on=tuple(dict.fromkeys(filter(None, said))))
+
+
+def _of_another_device(rows: list[Row], device: str, shown: str) -> Iterator[Problem]:
+    """Rows that were timed on a device that is not calibrated, one for each device."""
+    others: dict[str, int] = {}
+    for line, row in rows:
+        said = row.get(DEVICE, "")
+        if said and device and said != device:
+            others.setdefault(said, line)
+    for said, line in others.items():
+        fact, remedy = f"was timed on it, not on {device}", f"write `--device {said}`"
+        yield Problem(where=f"{shown}:{line}", key=DEVICE, value=said, fact=fact, remedy=remedy)
 
 
 def _header_problems(header: list[str], shown: str) -> Iterator[Problem]:
@@ -152,7 +178,7 @@ def _table(
 
 def _strange(row: dict[str, str], family: Family, where: str) -> Iterator[Problem]:
     """Dimensions of other families that a row says something of."""
-    own = {*WORDS, PEAK, *family.dimensions, *family.optional}
+    own = {*WORDS, PEAK, *NOTES, *family.dimensions, *family.optional}
     for name, text in row.items():
         if text and name not in own and name in _COLUMNS:
             fact = f"is no dimension of `{family.name}`"

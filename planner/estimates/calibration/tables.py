@@ -81,13 +81,22 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What tables hold: rows to fit, and rows that were refused with the reason."""
+    """What tables hold: rows to fit, and rows that were refused with the reason.
+
+    Args:
+        timed_on: machines and software that tables say their rows were timed with.
+    """
 
     tables: tuple[Measured, ...] = ()
     refused: tuple[Refused, ...] = ()
+    timed_on: tuple[str, ...] = ()
 
     def __add__(self, other: Reading) -> Reading:
-        return Reading(tables=self.tables + other.tables, refused=self.refused + other.refused)
+        return Reading(
+            tables=self.tables + other.tables,
+            refused=self.refused + other.refused,
+            timed_on=tuple(dict.fromkeys(self.timed_on + other.timed_on)),
+        )
 
 
 def columns_of(n_rows: int, **columns: object) -> dict[str, FloatArray]:
