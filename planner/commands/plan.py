@@ -35,10 +35,11 @@ def plan(
     """
     from planner.commands.asking import wanted
     from planner.commands.options.paths import with_paths
+    from planner.specs.roles import TOGETHER
 
     roles = read_roles(written, said)
     asked = wanted(written, said)
-    if roles:
+    if roles and roles != {"roles": TOGETHER}:  # which they are where nothing is said
         return _replicas(written, asked, roles)
     try:
         best = _find(asked)
@@ -63,7 +64,7 @@ def _replicas(written: WrittenOne, asked: Wanted, roles: dict[str, Any]) -> Answ
     from planner.runtimes.registry import USUAL
 
     keywords = _keywords(asked)
-    if problems := unasked_of_replicas(keywords, USUAL):
+    if problems := unasked_of_replicas(keywords, USUAL, roles):
         raise RequestError(problems)
     (model,), (cluster,) = asked.models, asked.clusters
     best = replicas_of(model, cluster, asked.runtimes or None, keywords, **roles)

@@ -7,23 +7,25 @@ replicas do, or finds others that serve the demand for less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from planner.errors import NoPlanError, PlannerError, Problem
+from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, UnsettledError
 from planner.placing.planning import place
-from planner.quantities import QUANTITIES, objective_of, placed
+from planner.quantities import QUANTITIES, placed
 from planner.results import AnyPlan, runtime_name
 from planner.results.placements import Placement
 from planner.running.deadlines import is_over
 from planner.runtimes.registry import OPTIONS
 from planner.specs.architecture import Architecture
+from planner.specs.ledger import remark
 from planner.specs.meanings import LEAVE_OUT
 from planner.specs.placement_request import Serve
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025
-from planner.specs.targets import Targets
+from planner.specs.targets import SolverOptions, Targets
 
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 """Objectives of plans that replicas have together; of a demand the cost is its rent over it."""
@@ -31,25 +33,36 @@ OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 PASSED = ("weights_formats", "kv_formats")
 """Arguments of `planning.plan` that are of a model that is served."""
 
+SEARCH_S = 10.0
+"""Longest search for replicas of several sorts: alike ones are an answer without it."""
+
 _SAME = ("workload", "batches", "confidence", "options")
 """Arguments that a placement has by the same name."""
 
-_LEFT = ("prefer", "memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
+_LEFT = ("memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
 """Arguments that change nothing of what replicas there are, or that are passed otherwise."""
 
 
-def unasked_of_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> list[Problem]:
+_OPTIONS = OPTIONS | {"speculation": "--draft", "drafting": "--draft"}
+"""Options that set arguments of `planning.plan`."""
+
+
+def unasked_of_replicas(
+    asked: Mapping[str, Any], usual: Mapping[str, Any], said: Collection[str] = ()
+) -> list[Problem]:
     """What is asked of a plan and cannot be of replicas that need not be alike.
 
     Args:
         asked: arguments of `planning.plan`, by name.
         usual: what they are where nothing is said.
+        said: arguments of `place` that only such replicas have.
     """
     targets: Targets = asked["targets"]
     problems = []
     if targets.demand_tokens_per_s is None:
-        fact, remedy = "are of replicas that serve a demand", "say how much: `--rate 8req/s`"
-        problems.append(Problem(where="--roles", fact=fact, remedy=remedy))
+        fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
+        options = [f"--{one.replace('_', '-')}" for one in said]
+        problems += [Problem(where=one, fact=fact, remedy=remedy) for one in options]
     if targets.n_replicas is not None:
         fact = "is of replicas that are all alike"
         problems.append(Problem(where="--replicas", fact=fact, remedy=LEAVE_OUT))
@@ -71,7 +84,7 @@ def _of_alike_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> It
     for key in usual:
         if key not in _LEFT and asked.get(key, usual[key]) != usual[key]:
             fact = "is of replicas that are all alike"
-            yield Problem(where=OPTIONS.get(key, f"--{key}"), fact=fact, remedy=LEAVE_OUT)
+            yield Problem(where=_OPTIONS.get(key, f"--{key}"), fact=fact, remedy=LEAVE_OUT)
     if asked.get("variants"):
         fact = "are chosen among by replicas that are all alike"
         yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
@@ -118,29 +131,26 @@ def with_mix(
     cluster: ClusterSpec,
     asked: Mapping[str, Any],
 ) -> AnyPlan:
-    """A plan of a demand beside replicas of several sorts, where these serve it for less.
+    """A plan of a demand beside the best replicas of several sorts, whose certificate bounds them.
 
-    Where they do not, what proves it is kept: the bound. Out of time nothing is said of them.
+    Where there are none, or none in time, or the placement program does not know what the plan
+    is asked for, nothing is said of them: replicas that are all alike are an answer by themselves.
     """
     if runtime_name(best.deployment) == ERDIL2025.name or is_over():
         return best
     named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
+    options: SolverOptions = asked["options"]
+    limit_s = min(SEARCH_S, math.inf if options.time_limit_s is None else options.time_limit_s)
+    within = asked | {"options": replace(options, time_limit_s=limit_s)}
     try:
-        found = replicas_of(model, cluster, named, asked)
-    except NoPlanError:
-        return best  # a cut that straddles nodes, which only a plan takes: there is no mix at all
-    except PlannerError:
-        if is_over():
-            return best
-        raise
-    objective = objective_of(best.request.objective)
-    name = found.certificate.objective_name
-    reached = {"rent": best.deployment.usd_per_hour, "devices": float(best.deployment.n_devices)}
-    per_unit = objective.told(best.deployment) / reached[name]
-    bound = found.certificate.bound * per_unit
-    gain = 1.0 - found.certificate.objective / reached[name]
-    is_less = gain > best.request.options.gap + 1e-9
-    return replace(best, mix=found if is_less else None, mix_bound=bound)
+        return replace(best, mix=replicas_of(model, cluster, named, within))
+    except (NoPlanError, RequestError):
+        return best
+    except (OutOfTimeError, UnsettledError):
+        fact = f"is not known to need replicas that are all alike: {limit_s:g} s were too few"
+        remedy = "`plan place` looks for others as long as it takes"
+        remark(Problem(where="--demand", fact=fact, remedy=remedy))
+        return best
 
 
 def _runtime(request: Any) -> str:  # noqa: ANN401 of whatever runtime

@@ -128,7 +128,8 @@ def plan(
         return best
     from planner.planning.mixing import unasked_of_replicas, with_mix  # placements are heavy
 
-    if unasked_of_replicas({**asked, "variants": variants}, USUAL):
+    alike = {**asked, "variants": variants, "prefer": USUAL["prefer"]}  # ties are of alike ones
+    if unasked_of_replicas(alike, USUAL):
         return best
     return with_mix(best, model, cluster, asked)
 

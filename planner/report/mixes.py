@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from planner.quantities import objective_of
 from planner.report.lines import percent, wrapped
 from planner.report.placement import placement_line, recipe_lines
 from planner.report.proof import status_text
 from planner.results import AnyPlan
+from planner.results.placements import Placement
 from planner.units import show
-
-PLACES = "`plan place` shows where they lie"
 
 
 def mix_head(plan: AnyPlan, width: int) -> list[str]:
     """That others serve the demand for less, in a line or two; nothing where none do."""
-    if plan.mix is None:
+    mix = plan.cheaper_mix
+    if mix is None:
         return []
-    reached = plan.mix.certificate.objective
-    alike = {"devices": float(plan.deployment.n_devices)}.get(
-        plan.mix.certificate.objective_name, plan.deployment.usd_per_hour
-    )
-    words = f"for {percent(1.0 - reached / alike)} less, replicas of several sorts (`mix`, below): "
-    return wrapped(words + placement_line(plan.mix), width)
+    gain = percent(1.0 - plan.of_alike(mix))
+    words = f"for {gain} less, replicas of several sorts (`mix`, below): {placement_line(mix)}"
+    return wrapped(words, width)
 
 
 def mix_lines(plan: AnyPlan, width: int) -> list[str]:
-    """The replicas of several sorts that serve a demand for less, or that none do."""
-    if plan.mix_bound is None:
+    """The replicas of several sorts that serve a demand for less, or how it is known of none."""
+    mix = plan.mix
+    if mix is None:
         return []
-    quantity = objective_of(plan.request.objective)
-    least = show(plan.mix_bound, quantity.dimension)
-    if plan.mix is None:
-        words = "no replicas, of however many sorts and on whatever devices, serve it for less than"
-        return wrapped(f"{words} {least}", width - 2)
-    return [
-        *recipe_lines(plan.mix, width),
-        *wrapped(
-            f"{status_text(plan.mix.certificate)}; `plan place` shows where they lie", width - 2
-        ),
-    ]
+    if plan.cheaper_mix is None:
+        return wrapped(_none(plan, mix), width - 2)
+    words = f"{status_text(mix.certificate)}; `plan place` shows where they lie"
+    return [*recipe_lines(mix, width), *wrapped(words, width - 2)]
+
+
+def _none(plan: AnyPlan, mix: Placement) -> str:
+    """That alike replicas are the cheapest, or that no cheaper ones were found."""
+    proof = mix.certificate
+    sure = proof.vouched_bound
+    if sure is None:
+        return "no cheaper replicas of several sorts were found; nothing bounds them"
+    alike = proof.objective / plan.of_alike(mix)
+    least = show(min(sure, alike), proof.dimension)
+    if sure >= alike * (1.0 - plan.request.options.gap - 1e-9):
+        return f"`plan place` proves that no replicas of several sorts serve it for less: {least}"
+    return f"no cheaper replicas of several sorts were found; `plan place` has none below {least}"

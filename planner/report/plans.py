@@ -14,8 +14,8 @@ from planner.results.engines import EngineDeployment
 
 def line_of(plan: AnyPlan) -> str:
     """The plan in one line; of replicas of several sorts, where these serve for less."""
-    if plan.mix is not None:
-        return placement_line(plan.mix)
+    if plan.cheaper_mix is not None:
+        return placement_line(plan.cheaper_mix)
     if isinstance(plan.deployment, Deployment):
         return plan_line(cast("LayoutPlan", plan))
     if isinstance(plan.deployment, EngineDeployment):

@@ -34,7 +34,8 @@ def certificate_lines(proof: Certificate, width: int) -> list[str]:
         ),
         (
             "program",
-            f"{plural(proof.n_solved, 'column')}, {plural(proof.n_branches, 'branch', 'branches')}",
+            f"{plural(proof.n_solved, 'column')}, "
+            f"{plural(proof.n_branches, 'branch or choice', 'branches or choices')}",
         ),
     ]
     tail = [("verified", "; ".join(proof.verified))]

@@ -138,9 +138,8 @@ class Plan(Generic[_R, _D]):
         given_up_fraction: what the plan loses of the best objective for being simpler.
         rivals: the best of each runtime that was asked, where several were.
         other_requests: what the other runtimes were asked, each in its own words.
-        mix: of a demand, replicas of several sorts that serve it for less; None where none do.
-        mix_bound: what no replicas, of however many sorts, serve the demand for less than, in the
-            objective, SI; None where nobody asked.
+        mix: of a demand, the best replicas of several sorts that were found; its certificate
+            bounds what any of them serve it for. None where nobody asked, or time ended before.
     """
 
     request: _R
@@ -156,7 +155,18 @@ class Plan(Generic[_R, _D]):
     rivals: tuple[Rival[_D], ...] = ()
     other_requests: tuple[_R, ...] = ()
     mix: Placement | None = None
-    mix_bound: float | None = None
+
+    @property
+    def cheaper_mix(self) -> Placement | None:
+        """The mix, where it serves for less than alike replicas by more than the gap asked for."""
+        most = self.request.options.gap + 1e-9
+        return self.mix if self.mix is not None and 1.0 - self.of_alike(self.mix) > most else None
+
+    def of_alike(self, mix: Placement) -> float:
+        """Rent or devices of a mix, over those of the plan."""
+        by_devices = mix.certificate.objective_name == "devices"
+        alike = float(self.deployment.n_devices) if by_devices else self.deployment.usd_per_hour
+        return mix.certificate.objective / alike
 
     @property
     def n_assumed(self) -> int:

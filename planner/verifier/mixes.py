@@ -1,44 +1,28 @@
-"""Replicas of several sorts beside a plan: what was asked of the plan, served for less."""
+"""Replicas of several sorts beside a plan: they serve what was asked of the plan."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
-from planner.quantities import objective_of
 from planner.results import AnyPlan
 from planner.results.placements import Placement
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.placement_request import SiteSpec
 from planner.specs.records import ClusterSpec
-from planner.verifier.findings import TOLERANCE, Finding, differences
+from planner.verifier.findings import Finding, differences
 
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 
 
 def judged_mix(plan: AnyPlan) -> tuple[Placement | None, list[Finding]]:
     """The mix that is true of its choice, and everything in it that is not so."""
-    wrong = list(_bound(plan))
     if plan.mix is None:
-        return None, wrong
+        return None, []
     from planner.verifier.placements import judge_placement
 
     truth, more = judge_placement(plan.mix)
-    wrong += [one.below(("mix",)) for one in more]
-    return truth, [*wrong, *_unasked(plan, plan.mix), *_dearer(plan, truth)]
-
-
-def _bound(plan: AnyPlan) -> Iterator[Finding]:
-    """A bound that the answer is below; the bound itself only a search can judge."""
-    quantity, bound = objective_of(plan.request.objective), plan.mix_bound
-    if bound is None:
-        if plan.mix is not None:
-            fact = "is of no bound, and a mix has one"
-            yield Finding(path=("mix_bound",), says=bound, fact=fact)
-        return
-    if not math.isfinite(bound) or bound > quantity.told(plan.deployment) * (1 + TOLERANCE):
-        fact = f"is beyond {quantity.told(plan.deployment)!r}, which alike replicas reach"
-        yield Finding(path=("mix_bound",), says=bound, fact=fact)
+    wrong = [one.below(("mix",)) for one in more]
+    return truth, [*wrong, *_unasked(plan, plan.mix), *_aimed_elsewhere(plan, plan.mix)]
 
 
 def _unasked(plan: AnyPlan, mix: Placement) -> Iterator[Finding]:
@@ -78,17 +62,9 @@ def _held(site: object) -> int | None:
     return None if groups is None else sum(one.cluster.n_devices for one in groups)
 
 
-def _dearer(plan: AnyPlan, mix: Placement) -> Iterator[Finding]:
-    """A mix that is no better than replicas that are all alike."""
-    alike = {
-        "rent": plan.deployment.usd_per_hour,
-        "devices": float(plan.deployment.n_devices),
-    }[OBJECTIVES.get(plan.request.objective, "rent")]
-    value = mix.certificate.objective
+def _aimed_elsewhere(plan: AnyPlan, mix: Placement) -> Iterator[Finding]:
+    """A mix that is best in what the plan is not."""
     name = mix.certificate.objective_name
-    path = ("mix", "certificate", "objective")
     if name != OBJECTIVES.get(plan.request.objective):
-        fact = f"is not the {plan.request.objective} that the plan is best in"
-        yield Finding(path=("mix", "certificate", "objective_name"), says=name, fact=fact)
-    elif value >= alike:
-        yield Finding(path=path, says=value, fact=f"is no less than {alike!r} of alike replicas")
+        path, fact = ("mix", "certificate", "objective_name"), "is not what the plan is best in"
+        yield Finding(path=path, says=name, fact=f"{fact}: {plan.request.objective}")

@@ -99,10 +99,10 @@ FIELDS: Mapping[type, Judged] = {
         counted="deployment limits certificate provenance error_fraction given_up_fraction rivals "
         "mix",
         chosen="alternatives variants",
-        proved="n_ties mix_bound",
+        proved="n_ties",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed; other runtimes are "
-        "asked the same, and each has a rival; a mix is asked the same and serves it for less",
+        "asked the same, and each has a rival; a mix is asked the same",
     ),
     Deployment: Judged(
         asked="n_output_tokens demand_tokens_per_s",

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from planner import Serve, SolverOptions, Targets, Workload, load_model, load_topology, place, plan
+from planner.cli import main
 from planner.placing.planning import asked_of
 from planner.placing.searching import offered
+from planner.planning import mixing
+from planner.planning.proving import proved as proved_again
+from planner.report.plans import text_of
 from planner.verifier.plans import judge_plan
 
 MODEL, POOL = load_model("llama-3.1-70b"), load_topology("h100-nvl8-x4")
@@ -24,7 +28,8 @@ def planned(demand, **asked):
 
 
 def rent(answer):
-    return answer.mix.certificate.objective if answer.mix else answer.deployment.usd_per_hour
+    mix = answer.cheaper_mix
+    return mix.certificate.objective if mix else answer.deployment.usd_per_hour
 
 
 @pytest.mark.parametrize("demand", [3000.0, 5500.0, 8000.0, 12_000.0])
@@ -39,7 +44,7 @@ def test_a_plan_is_never_dearer_than_a_placement(demand, formats):
     )
     answer = planned(demand, **formats)
     assert rent(answer) <= found.certificate.objective * (1 + 1e-9)
-    assert answer.mix_bound <= answer.deployment.usd_per_token * (1 + 1e-9)
+    assert answer.mix.certificate.vouched_bound <= rent(answer) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +60,7 @@ def test_no_random_mix_is_cheaper():
     """Counts of configurations drawn at random, as long as they fit and serve the demand."""
     demand = 5500.0
     answer = planned(demand)
-    assert answer.mix is not None
-    assert answer.mix.certificate.objective < answer.deployment.usd_per_hour
+    assert answer.cheaper_mix is not None
     asked = asked_of(answer.mix.request, None)
     every = offered(asked, whole=True).configurations
     rng = np.random.default_rng(7)
@@ -75,8 +79,7 @@ def test_a_mix_that_is_altered_is_found():
     answer = planned(5500.0)
     mix = answer.mix
     cases = [
-        replace(answer, mix_bound=answer.deployment.usd_per_token * 2),
-        replace(answer, mix_bound=None),
+        replace(answer, mix=replace(mix, certificate=replace(mix.certificate, bound=1.0, gap=0.9))),
         replace(answer, mix=replace(mix, replicas=mix.replicas[:-1])),
         replace(
             answer,
@@ -84,9 +87,7 @@ def test_a_mix_that_is_altered_is_found():
                 mix, request=replace(mix.request, workload=replace(WORKLOAD, n_input_tokens=9))
             ),
         ),
-        replace(
-            answer, deployment=replace(answer.deployment, usd_per_hour=mix.used("rent") * 0.99)
-        ),
+        replace(answer, request=replace(answer.request, objective="devices")),
     ]
     assert not judge_plan(answer)[1]
     for altered in cases:
@@ -106,4 +107,63 @@ def test_a_mix_that_is_altered_is_found():
 def test_what_only_alike_replicas_can_be_asked_has_no_mix(asked):
     answer = planned(5500.0, **{"options": SolverOptions(), **asked})
     assert answer.mix is None
-    assert answer.mix_bound is None
+
+
+def test_what_is_not_found_in_time_is_not_said(monkeypatch):
+    """A search that ends before anything is proved bounds nothing, and the report says so."""
+    monkeypatch.setattr(mixing, "SEARCH_S", 1e-3)
+    answer = planned(5500.0)
+    assert answer.mix is None or answer.mix.certificate.status != "optimal"
+    assert not judge_plan(answer)[1]
+    assert "proves that no replicas" not in text_of(answer, 100)
+
+
+def test_a_bound_that_nobody_vouches_for_proves_nothing():
+    """One solver's word is not enough to say that no replicas serve the demand for less."""
+    answer = planned(3000.0)
+    assert answer.cheaper_mix is None
+    assert "`plan place` proves that no replicas" in " ".join(text_of(answer, 100).split())
+    alone = replace(answer.mix.certificate, vouched_by=(), vouched_bound=None)
+    doubted = replace(answer, mix=replace(answer.mix, certificate=alone))
+    assert "nothing bounds them" in " ".join(text_of(doubted, 100).split())
+    weaker = replace(alone, vouched_bound=answer.mix.certificate.bound / 2)
+    doubted = replace(answer, mix=replace(answer.mix, certificate=weaker))
+    assert "none below" in " ".join(text_of(doubted, 100).split())
+
+
+def test_the_search_is_repeated_to_prove_that_there_is_nothing_cheaper():
+    answer = planned(3000.0)
+    assert not proved_again(answer).findings
+    proof = answer.mix.certificate
+    beyond = replace(proof, bound=proof.objective * 1.1, vouched_bound=proof.objective * 1.1)
+    wrong = proved_again(replace(answer, mix=replace(answer.mix, certificate=beyond))).findings
+    assert any(one.path[0] == "mix" for one in wrong)
+
+
+def told(capsys, words):
+    """What a command prints, and what it warns of."""
+    main([*words.split(), "--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1"])
+    return capsys.readouterr()
+
+
+def test_replicas_together_are_those_of_a_plan_where_nothing_else_is_said(capsys):
+    """What is usual may be said: it changes neither the answer nor its kind."""
+    words = "--engine vllm --quiet --rate 8req/s"
+    assert told(capsys, words).out == told(capsys, f"{words} --roles together").out
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--connector wire", ("--connector",)),
+        ("--roles apart --connector wire", ("--roles", "--connector")),
+        ("--rate 8req/s --roles free --draft eagle", ("--draft",)),
+        ("--rate 8req/s --roles free --prefer objective", ("--prefer",)),
+    ],
+)
+def test_what_means_nothing_of_replicas_of_several_sorts_is_named_as_it_is_typed(
+    capsys, words, options
+):
+    said = told(capsys, f"--engine vllm {words}").err
+    assert all(f"`{one}" in said for one in options)
+    assert ("`--roles" in said) == ("--roles" in options)
