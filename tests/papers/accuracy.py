@@ -17,6 +17,7 @@ from tests.papers import calibration, rows, serving_tables, tables
 from tests.papers.planned import CUT_OTHERWISE
 from tests.papers.plot import Series, scatter
 from tests.papers.rows import Row
+from tests.papers.sets.rows import saturated, served
 from tests.papers.tables import errors, formula_errors, percent, summary_text
 from tests.papers.timing import layout_choice
 
@@ -103,14 +104,26 @@ of the project.
 
 ### Engines, from end to end
 
-Sixty of the end-to-end measurements that come with NVIDIA's aiconfigurator-core 0.12.0,
-`tests/data/silicon.csv`, none of them used for a constant; host times of engines are fitted to
-others. `python -m tests.papers.silicon` takes all, more than 2,400, where the package is there, and
-the tests hold these to a mean of 14 % (dense) and 25 % (mixtures). Beside it stands AIConfigurator
-0.12.0 itself on those of the rows that it answers (`python -m tests.papers.silicon_peer`), by its
-current database, which is not always of the engine's version in the row.
+Public measurements of servers, {n_served} rows of two sets, in
+[`tests/data/serving`](../tests/data/README.md): S comes with NVIDIA's aiconfigurator-core 0.12.0,
+X is InferenceX's sweeps of DeepSeek-R1. They are split by run, model × GPU × engine × day, with a
+hash that was written down before any row was looked at; constants may see the one half, the tables
+are of the other. B300 and GB200 are in no fit. Formats are those of the checkpoints;
+`python -m tests.papers.sets tpot --judging` prints the same with the formats that options name, and
+what is left out and why. Beside it stands AIConfigurator 0.12.0 itself on the rows that it answers
+(`python -m tests.papers.sets.peer`), by its current database, which is not always of the engine's
+version in the row.
 
-{silicon}
+{tpot}
+
+TTFT is that of every load, from one request in flight to hundreds:
+
+{ttft}
+
+Throughput where all requests are sent at once, TensorRT-LLM's page of v1.0, the judging half of
+{n_saturated} rows:
+
+{saturated}
 
 ## Layouts
 
@@ -178,7 +191,11 @@ def _filled() -> str:
         infersim_most=percent(serving_tables.infersim_errors().max()),
         layers=serving_tables.layers_table(),
         kernels=serving_tables.kernels_table(),
-        silicon=serving_tables.silicon_table(),
+        tpot=serving_tables.served_table("tpot"),
+        ttft=serving_tables.served_table("ttft"),
+        saturated=serving_tables.saturated_table(),
+        n_served=len(served()),
+        n_saturated=len(saturated()),
         layouts=tables.layouts_table(),
         contexts=tables.contexts_table(),
         statements=tables.statements_table(),

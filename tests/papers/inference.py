@@ -1,7 +1,7 @@
 """The six deployments that InferSim publishes a measured throughput of ([InferSim] Table 2).
 
 Nothing is fitted on them. Kernels are those of H20 and H800; host times are the engine's, fitted
-to other rows on another device (`tests/papers/silicon.py`).
+to other rows on another device (`tests/papers/sets`).
 """
 
 from __future__ import annotations

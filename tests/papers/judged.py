@@ -17,15 +17,16 @@ from pathlib import Path
 import numpy as np
 
 from planner.specs.judged import Judged
-from planner.specs.reading import load_cluster
-from tests.papers import rows, silicon
+from tests.papers import rows
 from tests.papers.inference import CASES, error
+from tests.papers.sets.halves import judging_rows
+from tests.papers.sets.predicted import Compared, compared
 from tests.papers.tables import errors
 
 FILE = Path(__file__).parents[2] / "planner" / "specs" / "judged.csv"
 
 POPE = "[Pope2022] Tables 2, 3, D.2-D.4: tests/data/pope.csv"
-SILICON = "aiconfigurator-core 0.12.0, silicon_sample.csv: tests/data/silicon.csv"
+SERVING = "aiconfigurator-core 0.12.0 and InferenceX, judging half: tests/data/serving"
 INFERSIM = "[InferSim] Table 2: tests/papers/inference.py"
 
 _SERVER = "one server, no stages, no drafts"
@@ -33,7 +34,7 @@ _SERVER = "one server, no stages, no drafts"
 
 def judged_rows() -> list[Judged]:
     """All of them, computed."""
-    return [*_of_pope(), *_of_silicon(), *_of_infersim()]
+    return [*_of_pope(), *_of_serving(), *_of_infersim()]
 
 
 def _of_pope() -> Iterator[Judged]:
@@ -44,20 +45,17 @@ def _of_pope() -> Iterator[Judged]:
         yield _judged("roofline", device, "dense", "whole batches", errors(chosen), what, POPE)
 
 
-def _of_silicon() -> Iterator[Judged]:
-    found = silicon.judged(silicon.SELECTION)
-    groups: dict[tuple[str, str, str], list[silicon.Compared]] = defaultdict(list)
-    for one in found:
-        kind = "dense" if one.row.is_dense else "mixture"
-        device = load_cluster(silicon.CLUSTERS[one.row.system]).device.name
-        groups[one.row.engine, device, kind].append(one)
+def _of_serving() -> Iterator[Judged]:
+    """TPOT and TTFT at every load, of the half that constants never see."""
+    groups: dict[tuple[str, str, str], list[Compared]] = defaultdict(list)
+    for one in compared(judging_rows()):
+        series = one.row.series
+        kind = "dense" if series.is_dense else "mixture"
+        groups[series.engine, series.gpu, kind].append(one)
     for (engine, device, kind), some in sorted(groups.items()):
-        alone = [one for one in some if silicon.is_unqueued(one)]
-        most = f"{_SERVER}, at most {silicon.MOST_UNQUEUED} in flight"
-        for quantity, chosen, what in (("TPOT", some, _SERVER), ("TTFT", alone, most)):
-            found_errors = [getattr(one, f"{quantity.lower()}_error") for one in chosen]
-            if found_errors:
-                yield _judged(engine, device, kind, quantity, found_errors, what, SILICON)
+        for quantity in ("TPOT", "TTFT"):
+            found_errors = [getattr(one, f"{quantity.lower()}_error") for one in some]
+            yield _judged(engine, device, kind, quantity, found_errors, _SERVER, SERVING)
 
 
 def _of_infersim() -> Iterator[Judged]:

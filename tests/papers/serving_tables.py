@@ -11,7 +11,10 @@ from planner.specs.kernels import Fit
 from tests.papers.inference import CASES, error, predicted
 from tests.papers.infersim_kernels import MODELS
 from tests.papers.infersim_layers import chosen_layers
-from tests.papers.silicon import SELECTION, Compared, both, judged
+from tests.papers.sets.halves import judging_rows, judging_throughputs
+from tests.papers.sets.predicted import Compared, compared
+from tests.papers.sets.report import both, groups
+from tests.papers.sets.saturating import throughputs
 from tests.papers.tables import percent
 
 
@@ -81,32 +84,24 @@ def _kernels(name: str, fits: Sequence[Fit]) -> str:
     return f"| {name} | {len(fits)} | {n_rows} | {' | '.join(map(percent, cells))} |"
 
 
-def silicon_table() -> str:
-    """By engine, device and model, beside the peer on those of the rows that it answers."""
-    found = judged(SELECTION)
+def served_table(quantity: str) -> str:
+    """Rows of the judging half, beside the peer on those that it answers."""
+    found = compared(judging_rows())
     lines = [
-        "| TPOT | rows | mean | median | 90th | bias | answered by AIConfigurator | mean | median "
-        "| here, on these: mean | median |",
+        f"| {quantity.upper()} | rows | mean | median | 90th | bias | answered by AIConfigurator "
+        "| mean | median | here, on these: mean | median |",
         f"| --- |{' ---: |' * 10}",
-        _line("**all**", found),
     ]
-    for key in ("engine", "system"):
-        for value in sorted({getattr(one.row, key) for one in found}):
-            rows = [one for one in found if getattr(one.row, key) == value]
-            lines.append(_line(f"all, {value}", rows))
-    for is_dense, name in ((True, "dense"), (False, "mixtures of experts")):
-        some = [one for one in found if one.row.is_dense is is_dense]
-        lines.append(_line(f"**{name}**", some))
-        for key in ("engine", "system", "short"):
-            for value in sorted({getattr(one.row, key) for one in some}):
-                rows = [one for one in some if getattr(one.row, key) == value]
-                lines.append(_line(f"{name}, {value}", rows))
+    for name, some in groups(found):
+        if some:
+            title = name.strip() if name.startswith(" ") else f"**{name}**"
+            lines.append(_line(title, some, quantity))
     return "\n".join(lines)
 
 
-def _line(name: str, some: Sequence[Compared]) -> str:
-    errors = np.array([one.tpot_error for one in some])
-    size, shared = np.abs(errors), both(some, "tpot")
+def _line(name: str, some: Sequence[Compared], quantity: str) -> str:
+    errors = np.array([getattr(one, f"{quantity}_error") for one in some])
+    size, shared = np.abs(errors), both(some, quantity)
     beside = (
         f"{100 * value:.1f} %" if len(shared.ours) else ""
         for one in (shared.theirs, shared.ours)
@@ -117,3 +112,19 @@ def _line(name: str, some: Sequence[Compared]) -> str:
         f"| {100 * np.quantile(size, 0.9):.1f} % | {100 * errors.mean():+.1f} % "
         f"| {len(shared.ours)} | {' | '.join(beside)} |"
     )
+
+
+def saturated_table() -> str:
+    found = throughputs(judging_throughputs())
+    lines = [
+        "| output tokens/s | rows | mean | median | bias |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for is_dense, name in ((True, "dense"), (False, "mixtures of experts")):
+        errors = np.array([one.error for one in found if one.row.series.is_dense is is_dense])
+        size = np.abs(errors)
+        lines.append(
+            f"| {name} | {len(size)} | {100 * size.mean():.1f} % | {100 * np.median(size):.1f} % "
+            f"| {100 * errors.mean():+.1f} % |"
+        )
+    return "\n".join(lines)

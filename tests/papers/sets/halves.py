@@ -59,6 +59,8 @@ def exclusion(row: Served) -> str:
         return "more devices than a server has"
     if not row.series.is_dense and row.expert * row.expert_tensor != row.n_devices:
         return "degrees of attention and experts do not agree"
+    if row.ttft_ms > row.n_output * row.tpot_ms:
+        return "requests wait longer than they decode: fewer ran than are said to be in flight"
     if row.name in _repeats():
         return "the same measurement again"
     return ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,20 +71,34 @@ def summary(errors: Sequence[float]) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Both:
+    """Absolute relative errors on the rows that the peer answers, of one quantity."""
+
+    ours: np.ndarray
+    theirs: np.ndarray
+
+
+def both(some: Sequence[Compared], quantity: str) -> Both:
+    """`quantity` is `tpot` or `ttft`."""
+    times, place = peer_times(), ("ttft", "tpot").index(quantity)
+    answered = [one for one in some if one.row.name in times]
+    measured = np.array([getattr(one.row, f"{quantity}_ms") for one in answered])
+    theirs = np.array([times[one.row.name][place] for one in answered])
+    ours = np.array([getattr(one, f"{quantity}_error") for one in answered])
+    return Both(ours=np.abs(ours), theirs=np.abs(theirs / measured - 1.0))
+
+
 def beside(some: Sequence[Compared], quantity: str) -> str:
     """The peer's mean and median on the rows that it answers, and ours on the same."""
-    place = ("ttft", "tpot").index(quantity)
-    answered = [one for one in some if one.row.name in peer_times()]
-    if not answered:
+    shared = both(some, quantity)
+    if not len(shared.ours):
         return ""
-    measured = np.array([getattr(one.row, f"{quantity}_ms") for one in answered])
-    theirs = np.array([peer_times()[one.row.name][place] for one in answered]) / measured - 1.0
-    ours = np.array([getattr(one, f"{quantity}_error") for one in answered])
-    return f"  {len(answered):5d}  {_two(theirs)}  {_two(ours)}"
+    return f"  {len(shared.ours):5d}  {_two(shared.theirs)}  {_two(shared.ours)}"
 
 
-def _two(errors: np.ndarray) -> str:
-    return f"{100 * np.abs(errors).mean():6.1f}  {100 * np.median(np.abs(errors)):6.1f}"
+def _two(size: np.ndarray) -> str:
+    return f"{100 * size.mean():6.1f}  {100 * np.median(size):6.1f}"
 
 
 HEAD = f"{'%':40s} {'rows':>5s}    mean  median     bias"
