@@ -50,7 +50,7 @@ BAD_OPTIONS = [
     ),
     (
         "--model deepseek-v3 --max-quality-loss 0.1% --kv fp8",
-        ["`--kv fp8`", "loses 1% of quality", "write `bf16`"],
+        ["`--kv fp8`", "loses 3% of quality", "write `bf16`"],
     ),
     ("--tp 0", ["`--tp 0`", "is zero"]),
     ("--tp two", ["`--tp two`", "is not a whole number"]),

@@ -230,7 +230,7 @@ WORDS = (
     ("--latency-target 40ms", "--latency-target 100ms"),
     ("--ttft-target 1s",),
     ("--min-batch 4",),
-    ("--max-quality-loss 2%",),
+    ("--max-quality-loss 4%",),
     ("--max-rent $60/h",),
     ("--max-devices 12",),
     ("--objective rent", "--objective devices", "--objective throughput"),
