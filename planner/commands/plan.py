@@ -36,10 +36,12 @@ def plan(
     from planner.commands.asking import wanted
     from planner.commands.options.paths import with_paths
     from planner.specs.roles import TOGETHER
+    from planner.specs.runtimes import is_table
 
     roles = read_roles(written, said)
     asked = wanted(written, said)
-    if roles and roles != {"roles": TOGETHER}:  # which they are where nothing is said
+    is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
+    if not is_usual or any(map(is_table, asked.runtimes)):
         return _replicas(written, asked, roles)
     try:
         best = _find(asked)
@@ -58,7 +60,7 @@ def plan(
 
 
 def _replicas(written: WrittenOne, asked: Wanted, roles: dict[str, Any]) -> Answer:
-    """Replicas that serve a demand, each with a role: what `plan place` answers."""
+    """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
     from planner.report.placement import placement_line, placement_text
     from planner.runtimes.registry import USUAL

@@ -283,6 +283,9 @@ def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> l
         problems.append(
             Problem(where="objective", value=objective, fact="is no objective", remedy=remedy)
         )
+    if objective == "cost" and len(wanted) > 1:
+        fact, remedy = "the least cost per token is of one model", "ask for `rent`"
+        problems.append(Problem(where="objective", value=objective, fact=fact, remedy=remedy))
     names = [one.model.name for one in wanted]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         fact, remedy = "is wanted twice", "add the demands"
@@ -311,6 +314,12 @@ def _wish_faults(one: Serve, objective: str) -> list[Problem]:
         problems.append(Problem(where=name, value=str(replicas), fact=fact))
     if objective == "share" and demand is None:
         fact, remedy = "has no demand to serve a share of", "give one, or another objective"
+        problems.append(Problem(where=name, fact=fact, remedy=remedy))
+    if objective == "cost" and (replicas != 1 or demand is not None):
+        fact, remedy = (
+            "the least cost per token is that of one replica",
+            "ask for one, or for `rent`",
+        )
         problems.append(Problem(where=name, fact=fact, remedy=remedy))
     if objective in ("rent", "devices", "latency") and demand is None and replicas is None:
         fact = f"nothing is asked of it, and the least {objective} is that of no replica"

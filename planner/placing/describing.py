@@ -19,6 +19,7 @@ from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
 from planner.specs.certificates import Certificate
 from planner.specs.roles import TOGETHER
+from planner.verifier.placements import checks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
         replicas=replicas,
         served=_served(asked, recipes, replicas, handovers),
         kinds=tuple(site.kinds(located)),
-        certificate=_certificate(asked, chosen, began_s),
+        certificate=_certificate(asked, chosen, recipes, began_s),
         provenance=tuple(dict.fromkeys(provenance)),
         further={
             name: math.fsum(comes_to(name, one.configuration) for one in located)
@@ -183,7 +184,9 @@ def _rates(recipes: Sequence[Recipe]) -> list[float]:
     return [one.deployment.output_tokens_per_s for one in recipes if one.role == TOGETHER]
 
 
-def _certificate(asked: Asked, chosen: Chosen, began_s: float) -> Certificate:
+def _certificate(
+    asked: Asked, chosen: Chosen, recipes: Sequence[Recipe], began_s: float
+) -> Certificate:
     """The proof in numbers, in SI units."""
     name, considered = asked.request.objective, chosen.considered
     return certified(
@@ -195,6 +198,6 @@ def _certificate(asked: Asked, chosen: Chosen, began_s: float) -> Certificate:
         n_contexts=considered.n_contexts,
         screens=screens_of(considered.rejected, considered.reasons),
         n_solved=chosen.n_solved,
-        verified=asked.site.checks,
+        verified=checks_of(asked.site.checks, recipes),
         wall_s=time.perf_counter() - began_s,
     )

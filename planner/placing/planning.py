@@ -93,8 +93,9 @@ def place(
             replica by itself.
         state: what is busy, failed, reserved, slow or narrow, see `load_state`.
         objective: `throughput` (most output tokens a second), `share` (the most for the worst
-            served demand), `rent`, `devices` or `latency` (least, of demands or replicas); by
-            default `rent` where every model has a demand, `throughput` elsewhere.
+            served demand), `rent`, `devices` or `latency` (least, of demands or replicas) or
+            `cost` (least per output token, of one replica); by default `rent` where every model
+            has a demand, `throughput` elsewhere.
         limits: most `rent` [USD/h], `devices` and `power` [W], of all replicas together.
         batches: decode batches to choose from.
         most_devices: of one replica; 64, and on a torus as many as there are.

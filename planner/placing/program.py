@@ -51,7 +51,7 @@ class Aim:
 
     Args:
         wanted: of each model, in the order in which configurations number them.
-        objective: `throughput`, `share`, `rent`, `devices` or `latency`.
+        objective: `throughput`, `share`, `rent`, `devices`, `latency` or `cost`.
         limits: of quantities of all replicas together, where asked for, SI.
     """
 
@@ -157,17 +157,22 @@ def _quantities(columns: Columns, asked: Collection[str]) -> dict[str, FloatArra
         each = np.array(values, dtype=float)[columns.which]
         return np.concatenate([np.zeros(columns.n_parts), each])
 
-    listed = columns.configurations
+    listed, none = columns.configurations, np.zeros(columns.n_parts + len(columns.which))
     return {
         "throughput": of_replicas([-one.output_tokens_per_s * KTOKEN for one in listed]),
-        "share": np.zeros(columns.n_parts + len(columns.which)),
+        "share": none,
         "latency": of_replicas([one.tpot_s * 1e3 for one in listed]),
+        "cost": of_replicas([_usd_per_mtoken(one) for one in listed]) if "cost" in asked else none,
         **{
             one.name: of_replicas([one.at_most(comes_to(one.name, it)) for it in listed])
             for one in placed("all")
             if one.name in asked
         },
     }
+
+
+def _usd_per_mtoken(one: AnyConfiguration) -> float:
+    return one.usd_per_hour / 3600.0 / one.output_tokens_per_s * 1e6
 
 
 def is_nothing(counts: Counts, columns: Columns) -> bool:

@@ -8,6 +8,7 @@ UNITS = {
     "rent": (1.0, "USD/h"),
     "devices": (1.0, "1"),
     "latency": (1e-3, "s"),
+    "cost": (1e-6, "USD/token"),
 }
 """Factor from a program's unit to SI, and the dimension; what is most counts negative."""
 

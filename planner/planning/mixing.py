@@ -30,6 +30,9 @@ from planner.specs.targets import SolverOptions, Targets
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 """Objectives of plans that replicas have together; of a demand the cost is its rent over it."""
 
+OF_ONE = {name: name for name in ("cost", "rent", "devices", "latency", "throughput")}
+"""Objectives of plans that a replica by itself has."""
+
 PASSED = ("weights_formats", "kv_formats")
 """Arguments of `planning.plan` that are of a model that is served."""
 
@@ -58,7 +61,7 @@ def unasked_of_replicas(
         said: arguments of `place` that only such replicas have.
     """
     targets: Targets = asked["targets"]
-    problems = []
+    problems, objectives = [], _objectives(targets)
     if targets.demand_tokens_per_s is None:
         fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
         options = [f"--{one.replace('_', '-')}" for one in said]
@@ -72,8 +75,8 @@ def unasked_of_replicas(
         for name in targets.limits()
         if name not in kept
     ]
-    if asked["objective"] not in OBJECTIVES:
-        fact, remedy = "is not of several replicas", f"one of {', '.join(OBJECTIVES)}"
+    if asked["objective"] not in objectives:
+        fact, remedy = "is not of several replicas", f"one of {', '.join(objectives)}"
         where, value = "--objective", asked["objective"]
         problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
     return [*problems, *_of_alike_replicas(asked, usual)]
@@ -90,6 +93,11 @@ def _of_alike_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> It
         yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
 
 
+def _objectives(targets: Targets) -> dict[str, str]:
+    """Objectives of placements by those of plans."""
+    return OF_ONE if targets.demand_tokens_per_s is None else OBJECTIVES
+
+
 def replicas_of(
     model: ModelSpec | Architecture,
     cluster: ClusterSpec,
@@ -98,6 +106,8 @@ def replicas_of(
     **roles: Any,  # noqa: ANN401
 ) -> Placement:
     """The replicas that serve what is asked of a plan best, of however many sorts.
+
+    Without a demand that is one replica.
 
     Args:
         asked: arguments of `planning.plan`, by name.
@@ -111,6 +121,7 @@ def replicas_of(
     wish = Serve(
         model=model,
         demand_tokens_per_s=targets.demand_tokens_per_s,
+        replicas=1 if targets.demand_tokens_per_s is None else None,
         **{name: asked[name] for name in PASSED if asked.get(name) is not None},
     )
     return place(
@@ -118,7 +129,7 @@ def replicas_of(
         wish,
         engine=engine,
         targets=targets.without(*(one.name for one in placed("all", "model"))),
-        objective=OBJECTIVES[asked["objective"]],
+        objective=_objectives(targets)[asked["objective"]],
         limits={name: most for name, most in targets.limits().items() if name in together},
         **{name: asked[name] for name in _SAME if asked.get(name) is not None},
         **roles,

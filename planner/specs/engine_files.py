@@ -12,9 +12,11 @@ from planner.specs.arguments import arguments_checked
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
+from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind
 from planner.specs.provenance import Provenance
+from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
 from planner.specs.values import Bytes, Count, Fraction, SpareCount, Text, fault
@@ -83,6 +85,8 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     Raises:
         SpecError: there is no such engine, or its file has faults; all are listed.
     """
+    if is_table(name_or_path):  # no engine, and it is told apart from one that is not known
+        raise SpecError(list(misplaced({asked_by: name_or_path}, (name_or_path,), "predict")))
     found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.ENGINE))
     file, faults = validate(EngineFile, table, found.shown) if table else (None, [])

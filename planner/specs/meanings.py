@@ -141,15 +141,18 @@ REFUSALS = (
     ),
     Refusal(
         options=("--engine",),
-        commands=("plan", "pareto", "compare", "audit", "predict"),
+        commands=("pareto", "compare", "audit", "predict"),
         families=(TABLE,),
         fact="lists replicas, which are placed",
-        remedy="write `plan place --engine {value}`",
+        remedy="write `plan --engine {value}`, or `plan place`",
     ),
     Refusal(
-        options=("--confidence", "--batch"),
+        options=(
+            *("--batch", "--layout", "--prefill", "--prefill-batch", "--memory", "--speculation"),
+            *(*DEGREES, *OPTIONS_OF_ENGINES, *OF_DRAFTS),
+        ),
         families=(TABLE,),
-        fact="means nothing to a table: each row says its times and its batch",
+        fact="means nothing to a table: each row says how it runs, its times and its batch",
     ),
     Refusal(
         options=("--objective",),
@@ -186,7 +189,7 @@ REFUSALS = (
     ),
     Refusal(
         options=("--variants",),
-        families=(ERDIL2025.name,),
+        families=(ERDIL2025.name, TABLE),
         fact="are chosen among by other runtimes",
         remedy="name one, like `--engine roofline`",
     ),

@@ -18,7 +18,7 @@ from planner.specs.request import Request, SolverOptions, Targets, make_request
 from planner.specs.roles import AskedRoles
 from planner.specs.state import State
 
-OBJECTIVES = ("throughput", "share", "rent", "devices", "latency")
+OBJECTIVES = ("throughput", "share", "rent", "devices", "latency", "cost")
 LIMITS = tuple(one.name for one in placed("all"))
 
 AnyModel = ModelSpec | Architecture

@@ -17,6 +17,9 @@ from planner.verifier.findings import TOLERANCE, Finding, Path
 CLOSE = 1e-8
 STATUSES = (OPTIMAL, UNCONFIRMED, FEASIBLE)
 
+RECOUNTED = "seconds and bytes of every layout recounted by an independent scalar model"
+"""The check of replicas whose times are the planner's own."""
+
 REASONS = {
     "weights": "their weights alone exceed a device's memory",
     "memory": "they exceed a device's memory by themselves",

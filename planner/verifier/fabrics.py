@@ -17,7 +17,7 @@ from planner.specs.records import (
     Provenance,
     TwoRegimes,
 )
-from planner.verifier.certificates import ON_NODES
+from planner.verifier.certificates import ON_NODES, RECOUNTED
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.grounds import POOL, Ground, Kind
@@ -41,7 +41,7 @@ class FabricStand:
     checks: tuple[str, ...] = (
         "every rank on a free device of its own",
         "every group's bandwidth read off the paths of the graph",
-        "seconds and bytes of every layout recounted by an independent scalar model",
+        RECOUNTED,
         "demands, replicas and limits added up from the replicas",
     )
 

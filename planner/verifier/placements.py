@@ -30,7 +30,7 @@ from planner.specs.records import ClusterSpec, Provenance
 from planner.specs.request import Request
 from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
-from planner.verifier.certificates import STATUSES, Counts, certified
+from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.engines import counted_engine, layers_of, n_block_tokens
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
@@ -50,6 +50,7 @@ DIMENSIONS = {
     "rent": "USD/h",
     "devices": "1",
     "latency": "s",
+    "cost": "USD/token",
 }
 RATES = ("throughput", "share")
 
@@ -166,7 +167,7 @@ def judged(
         dimension=DIMENSIONS[request.objective],
         is_rate=request.objective in RATES,
         gap=request.options.gap,
-        checks=stand.checks,
+        checks=checks_of(stand.checks, recipes),
         counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
         statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
     )
@@ -191,6 +192,14 @@ def judged(
         handovers=handovers,
     )
     return truth, with_differences(wrong, placement, truth)
+
+
+def checks_of(checks: Sequence[str], recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """The checks that were made: rows of tables say their seconds, and nobody recounts them."""
+    listed = [isinstance(one.deployment, TableDeployment) for one in recipes]
+    of_rows = ["each replica of a table is a row of it, word for word"] * any(listed)
+    others = [one for one in checks if one != RECOUNTED or not all(listed)]
+    return (*others, *of_rows)
 
 
 def _recipe(
@@ -386,6 +395,7 @@ def _reached(
         "rent": math.fsum(one.usd_per_hour for one in served),
         "devices": float(sum(one.n_devices for one in served)),
         "latency": math.fsum(recipes[one.recipe].tpot_s for one in replicas),
+        "cost": math.fsum(one.usd_per_hour / 3600.0 / one.output_tokens_per_s for one in served),
     }[request.objective]
 
 

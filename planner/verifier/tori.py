@@ -18,7 +18,7 @@ from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, Provenance, TorusFabric
 from planner.specs.state import FREE
-from planner.verifier.certificates import ON_A_TORUS
+from planner.verifier.certificates import ON_A_TORUS, RECOUNTED
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.fabrics import slowed
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
@@ -62,7 +62,7 @@ class TorusStand:
     checks: tuple[str, ...] = (
         "every rank on a free device of its own",
         "every line and ring of every slice walked link by link on the graph",
-        "seconds and bytes of every layout recounted by an independent scalar model",
+        RECOUNTED,
         "demands, replicas and limits added up from the replicas",
     )
 

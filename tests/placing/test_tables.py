@@ -28,7 +28,8 @@ from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import ROLES, AskedRoles
 from planner.specs.state import SlowDevices, State
-from planner.verifier.placements import judge_placement
+from planner.verifier.certificates import RECOUNTED
+from planner.verifier.placements import checks_of, judge_placement
 
 ROWS = """\
 name,model,kind,devices,role,engine,rate_req_s,ttft_ms,tpot_ms,batch,weights,kv,memory_bytes,usd_per_hour,input,output
@@ -398,10 +399,59 @@ def test_the_command_places_verifies_and_proves(table, tmp_path, capsys):
     assert "searched again: optimal, rent" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("command", [[], ["pareto"], ["compare"], ["audit"]], ids=str)
+@pytest.mark.parametrize(
+    ("asked", "summary"),
+    [
+        ("", "1 replica on 16 of 32 free devices: 3900 token/s, $40/h"),
+        ("--objective latency", "1 replica on 2 of 32 free devices: 270 token/s, $5.9/h"),
+        ("--latency-target 30ms", "1 replica on 4 of 32 free devices: 720 token/s, $11.8/h"),
+        ("--objective throughput --max-rent 30USD/h", "1 replica on 8 of 32 free devices"),
+        ("--rate 13.9req/s", "2 replicas on 18 of 32 free devices: 4170 token/s, $45.9/h"),
+    ],
+)
+def test_a_plan_is_of_the_rows_that_are_best_in_what_it_is_asked(table, asked, summary, capsys):
+    """Without a demand one replica, of the objectives that plans have; with one, however many."""
+    said = ["--model", "llama-3.1-70b", "--topology", "h100-nvl8-x4", "--engine", f"table:{table}"]
+    formats = ["--weights", "bf16,fp8", "--max-quality-loss", "9%"]
+    lengths = ["--input", "1500", "--output", "300", "--quiet"]
+    assert main([*said, *formats, *lengths, *asked.split()]) == 0
+    assert capsys.readouterr().out.startswith(summary)
+
+
+def test_the_least_cost_per_token_is_of_one_replica(table):
+    found = _place(table, replicas=1, objective="cost")
+    rate, rent = found.output_tokens_per_s, found.served[0].usd_per_hour
+    assert found.certificate.objective == pytest.approx(rent / 3600 / rate)
+    assert not judge_placement(found)[1]
+    assert judge_placement(replace(found, served=(replace(found.served[0], usd_per_hour=1.0),)))[1]
+    for asked in ({"replicas": 2}, {"demand_tokens_per_s": 900.0}, {}):
+        with pytest.raises(RequestError, match="is that of one replica"):
+            _place(table, objective="cost", **asked)
+
+
+def test_what_was_not_recounted_is_not_said_to_be(table):
+    """Seconds of a row are what it says: nobody counts them again."""
+    word = "each replica of a table is a row of it, word for word"
+    of_rows, of_engine = _place(table), _place(table, engine="vllm")
+    assert word in of_rows.certificate.verified
+    assert RECOUNTED not in of_rows.certificate.verified
+    assert RECOUNTED in of_engine.certificate.verified
+    recipes = (*of_rows.recipes, *of_engine.recipes)
+    assert checks_of([RECOUNTED], recipes) == (RECOUNTED, word)
+
+
+@pytest.mark.parametrize("option", ["--tp 4", "--chunk 512", "--prefer objective", "--draft eagle"])
+def test_options_that_rows_have_decided_are_refused(table, option, capsys):
+    said = ["--model", "llama-3.1-70b", "--topology", "h100-nvl8-x4", "--engine", f"table:{table}"]
+    assert main([*said, *option.split()]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"`{option}` means nothing to a table" in told
+
+
+@pytest.mark.parametrize("command", [["predict"], ["pareto"], ["compare"], ["audit"]], ids=str)
 def test_other_commands_refuse_a_table_by_name(table, command, capsys):
     said = ["--model", "llama-3.1-70b", "--topology", "h100-nvl8-x4", "--engine", f"table:{table}"]
     assert main([*command, *said]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "lists replicas, which are placed: write `plan place --engine" in told
+    assert "lists replicas, which are placed: write `plan --engine" in told
     assert "no such engine" not in told

@@ -124,7 +124,7 @@ class Arguments:
             RequestError: with all problems.
         """
         if self.problems:
-            raise RequestError(self.problems, hint="\n".join(self.hints))
+            raise RequestError(list(dict.fromkeys(self.problems)), hint="\n".join(self.hints))
 
 
 def tidy(argv: list[str]) -> Arguments:

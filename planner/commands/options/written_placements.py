@@ -123,8 +123,8 @@ class WrittenPlacement(PlacedLimits):
         text(
             SEARCH,
             "WHAT",
-            "throughput, share (of the demand served worst), rent, devices or latency; default: "
-            "rent where every model has a demand, else throughput.",
+            "throughput, share (of the demand served worst), rent, devices, latency or cost; "
+            "default: rent where every model has a demand, else throughput.",
         ),
     ] = None
     replica_devices: Annotated[
