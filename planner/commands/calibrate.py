@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.written import WrittenCalibration
-from planner.errors import Problem
+from planner.errors import Problem, RequestError
 from planner.report.delivery import Answer
 from planner.report.paint import width
 
@@ -52,6 +52,7 @@ def calibrate(
         )
     finally:
         line.clear()
+    _check_outputs(written, answer)
     text = calibration_text(answer, width(), names_refused=written.refused)
     return Answer(text=text, files=tuple(_files(written, answer, n_sms_source)))
 
@@ -88,6 +89,26 @@ def _n_sms(
     return found.collect(lambda: sms_of(name)) or (0, "")
 
 
+def _check_outputs(written: WrittenCalibration, answer: Calibration) -> None:
+    """Refuse files that nothing was fitted for.
+
+    Raises:
+        RequestError: with all of them.
+    """
+    n_kernels = len(answer.table.kernels)
+    asked = (
+        ("--output", written.output, n_kernels, "kernel"),
+        ("--network", written.network, len(answer.fitted) - n_kernels, "collective"),
+    )
+    problems = [
+        Problem(where=option, value=path, fact=f"no {what} is in the tables", remedy="leave it out")
+        for option, path, n_fitted, what in asked
+        if path is not None and not n_fitted
+    ]
+    if problems:
+        raise RequestError(problems)
+
+
 def _files(
     written: WrittenCalibration, answer: Calibration, n_sms_source: str
 ) -> Iterator[tuple[str, str]]:
@@ -96,6 +117,10 @@ def _files(
 
         name = Path(written.output).stem
         yield written.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
+    if written.network is not None:
+        from planner.estimates.calibration.writing import network_sections
+
+        yield written.network, network_sections(answer.fitted, source=answer.source)
     if written.plot is not None:
         from planner.report.fits import fits_svg
 

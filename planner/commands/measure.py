@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 CPU_NAME = "cpu"
 """What a processor is called in the table where no device file describes it."""
 
+MOST_GPUS = 72
+"""Of one node, or one rack that is one."""
+
+MESSAGES_SHARE = 0.25
+"""Of the budget, for collectives where there are several GPUs [1]."""
+
 _NOTHING_ASKED = WrittenMeasurement()
 
 
@@ -34,32 +40,34 @@ def measure(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Time kernels of this machine with PyTorch, for `plan calibrate` to fit."""
-    from planner.estimates.measuring import pytorch
+    from planner.estimates.measuring import collectives, pytorch
+    from planner.estimates.measuring.timing import joined
     from planner.estimates.measuring.wanted import wanted_kernels
 
     found = Arguments(problems=list(said.problems), hints=said.hints)
     device = _device(written, found)
     models = _models(written, found)
-    degrees, formats, budget_s = _read(written, found)
+    degrees, formats = _read(written, found)
+    budget_s, n_gpus = _extent(written, found)
     found.problems += _indivisible(models, degrees)
     found.check()
     bench = pytorch.open_bench(written.backend)
     chosen = _on(bench, device, formats, found)
     found.check()
     catalogue = wanted_kernels(models, degrees, chosen)
-    return _timed(written, bench, catalogue, budget_s, [one.name for one in models])
+    apart_s = MESSAGES_SHARE * budget_s if n_gpus > 1 else 0.0
+    answer = _timed(bench, catalogue, budget_s - apart_s)
+    if n_gpus > 1:
+        answer = joined(
+            answer, collectives.measure_collectives(written.backend, n_gpus, budget_s=apart_s)
+        )
+    if not answer.timed:
+        raise RequestError([_nothing(answer)])
+    return _answer(written, bench, answer, catalogue, [one.name for one in models])
 
 
-def _timed(
-    written: WrittenMeasurement,
-    bench: Bench,
-    catalogue: Catalogue,
-    budget_s: float,
-    models: list[str],
-) -> Answer:
-    from planner.estimates.measuring.rows import table_text
+def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
     from planner.estimates.measuring.timing import measure as time_kernels
-    from planner.report.measurements import measurements_text
     from planner.report.progress import ProgressLine
     from planner.units import show
 
@@ -70,11 +78,21 @@ def _timed(
         line.tell(lambda s: f"timing {kernel.family}: {place} of {n_kernels}, {show(s, 's')}")
 
     try:
-        answer = time_kernels(bench, catalogue.kernels, budget_s=budget_s, on_kernel=tell)
+        return time_kernels(bench, catalogue.kernels, budget_s=budget_s, on_kernel=tell)
     finally:
         line.clear()
-    if not answer.timed:
-        raise RequestError([_nothing(answer)])
+
+
+def _answer(
+    written: WrittenMeasurement,
+    bench: Bench,
+    answer: Measurements,
+    catalogue: Catalogue,
+    models: list[str],
+) -> Answer:
+    from planner.estimates.measuring.rows import table_text
+    from planner.report.measurements import measurements_text
+
     name = _called(written)
     text = measurements_text(
         answer, bench, device=name, models=models, others=catalogue.others, width=width()
@@ -142,24 +160,33 @@ def _models(written: WrittenMeasurement, found: Arguments) -> list[Architecture]
     return loaded
 
 
-def _read(
-    written: WrittenMeasurement, found: Arguments
-) -> tuple[tuple[int, ...], tuple[str, ...], float]:
-    """Degrees, formats and the budget [s]; what cannot be read is a problem."""
+def _read(written: WrittenMeasurement, found: Arguments) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Degrees and formats; what cannot be read is a problem."""
     from planner.commands.options.counts import batches
     from planner.commands.options.reading import Faults, one_of
     from planner.commands.options.several import names_of
     from planner.estimates.measuring.machines import FORMATS
-    from planner.units import parse
 
     faults = Faults()
     degrees = faults.read("--tp", written.tp, batches)
-    budget_s = faults.read("--budget", written.budget, lambda text: parse(text, "s"))
     named = dict.fromkeys(name for text in written.weights for name in names_of(text))
     known = one_of("format that is timed", FORMATS)
     formats = [faults.read("--weights", name, known) for name in named]
     found.problems += faults.problems
-    return degrees or (1,), tuple(filter(None, formats)), budget_s or 1.0
+    return degrees or (1,), tuple(filter(None, formats))
+
+
+def _extent(written: WrittenMeasurement, found: Arguments) -> tuple[float, int]:
+    """The budget [s] and the GPUs; what cannot be read is a problem."""
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import Faults
+    from planner.units import parse
+
+    faults = Faults()
+    budget_s = faults.read("--budget", written.budget, lambda text: parse(text, "s"))
+    n_gpus = faults.read("--gpus", written.gpus, lambda text: count(text, most=MOST_GPUS))
+    found.problems += faults.problems
+    return budget_s or 1.0, n_gpus or 1
 
 
 def _indivisible(models: list[Architecture], degrees: tuple[int, ...]) -> Iterator[Problem]:

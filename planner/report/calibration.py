@@ -22,6 +22,10 @@ _UNITS = {
     "sequence_head_s": "s",
     "scale_up_bytes_per_s": "B/s",
     "scale_out_bytes_per_s": "B/s",
+    "short_latency_s": "s",
+    "short_bytes_per_s": "B/s",
+    "long_latency_s": "s",
+    "long_bytes_per_s": "B/s",
 }
 
 
@@ -36,7 +40,7 @@ def calibration_text(answer: Calibration, width: int, *, names_refused: bool = F
     n_rows = sum(one.table.n_rows for one in answer.fitted)
     title = (
         f"{answer.device.title} under {answer.table.engine}: "
-        f"{plural(len(answer.fitted), 'kernel')} fitted to {plural(n_rows, 'row')}, "
+        f"{_what(answer)} fitted to {plural(n_rows, 'row')}, "
         f"{len(answer.refused)} refused"
     )
     parts = [
@@ -46,6 +50,15 @@ def calibration_text(answer: Calibration, width: int, *, names_refused: bool = F
         section("refused", _refused(answer.refused, names_all=names_refused)),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _what(answer: Calibration) -> str:
+    """`3 kernels`, `3 kernels and 2 collectives`."""
+    n_kernels = len(answer.table.kernels)
+    n_collectives = len(answer.fitted) - n_kernels
+    said = [plural(n_kernels, "kernel")] if n_kernels or not n_collectives else []
+    said += [plural(n_collectives, "collective")] if n_collectives else []
+    return " and ".join(said)
 
 
 def _errors(answer: Calibration) -> list[str]:

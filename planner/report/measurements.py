@@ -38,8 +38,8 @@ def measurements_text(
         width: columns.
     """
     title = (
-        f"{device}, {bench.machine}, {bench.software}: {plural(len(found.timed), 'kernel')} of "
-        f"{', '.join(models)} timed in {show(found.elapsed_s, 's')}, "
+        f"{device}, {bench.machine}, {bench.software}: {plural(len(found.timed), 'kernel')} "
+        f"for {', '.join(models)} timed in {show(found.elapsed_s, 's')}, "
         f"{len(found.untimed)} left out"
     )
     parts = [

@@ -11,10 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from planner.equations.kernels import FAMILIES
+from planner.equations.collective_families import KINDS
+from planner.estimates.calibration.tables import FITTED
 from planner.estimates.measuring.bench import UntimedError
 
 RATES = {"peak_flop_per_s": 989.5e12, "hbm_bytes_per_s": 4.8e12}
+COLLECTIVE: Mapping[str, float] = {
+    "short_latency_s": 6e-6,
+    "short_bytes_per_s": 4e10,
+    "long_latency_s": 15e-6,
+    "long_bytes_per_s": 3e11,
+}
 TRUE: Mapping[str, Mapping[str, float]] = {
     "gemm": {
         "floor_s": 4e-6,
@@ -26,6 +33,7 @@ TRUE: Mapping[str, Mapping[str, float]] = {
     "prefill_attention": {"floor_s": 9e-6, "compute_fraction": 0.42, "ramp_tokens": 900.0},
     "sampling": {"floor_s": 2e-5, "n_passes": 6.0, "memory_fraction": 1.0},
     "elementwise": {"kernel_s": 2e-6, "memory_fraction": 0.78},
+    **dict.fromkeys(KINDS, COLLECTIVE),
 }
 """What a calibration has to find again."""
 
@@ -85,7 +93,7 @@ class _Prepared:
     def run_s(self, n_runs):
         family, name = self.kernel.family, self.kernel.name
         self.n_calls += 1
-        seconds = FAMILIES[family].seconds(self.kernel.dimensions, RATES, TRUE[family])
+        seconds = FITTED[family].seconds(self.kernel.dimensions, RATES, TRUE[family])
         drawn = sha256(f"{name} {self.n_calls}".encode()).digest()[0] / 255 - 0.5
         scatter = 0.8 * (self.n_calls % 2) if name in self.bench.shaky else 2 * SCATTER * drawn
         cold = 1.0 + (COLD - 1.0) * max(0.0, 1.0 - self.bench.passed_s / COLD_S)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from planner.cli import main
+from planner.equations.collective_families import KINDS
 from planner.errors import RequestError
-from planner.estimates.measuring import pytorch
+from planner.estimates.measuring import collectives, pytorch
 from planner.estimates.measuring.machines import formats_of, unlike
 from planner.estimates.measuring.timing import STEADY, measure, timed
-from planner.estimates.measuring.wanted import Wanted, wanted_kernels
-from planner.specs.reading import load_architecture, load_device
+from planner.estimates.measuring.wanted import Wanted, wanted_collectives, wanted_kernels
+from planner.specs.places import shipped_file
+from planner.specs.reading import load_architecture, load_cluster, load_device
 from tests.calibration.synthetic_bench import COLD_S, RATES, TRUE, SyntheticBench
 
 DENSE, MIXTURE, LATENT = "llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3"
@@ -142,7 +145,7 @@ def test_calibration_finds_the_machine_again_and_predictions_use_it(bench, capsy
     )
     assert code == 0, err
     entries = {one["family"]: one for one in tomllib.loads(file.read_text())["kernel"]}
-    assert entries.keys() == TRUE.keys()
+    assert entries.keys() == TRUE.keys() - {*KINDS}
     for family, one in entries.items():
         assert one["fit"]["median_error"] < 0.02, family
         assert "NVIDIA H200, closed forms 1.0" in one["fit"]["source"]
@@ -154,6 +157,49 @@ def test_calibration_finds_the_machine_again_and_predictions_use_it(bench, capsy
     assert own[1] != shipped[1]
     _, out, _ = run(capsys, "predict", "--model", DENSE, "--device", "h200", "--explain")
     assert "k.csv, NVIDIA H200, closed forms 1.0" in " ".join(out.split())
+
+
+def test_collectives_become_the_network_of_a_topology(bench, capsys, tmp_path, monkeypatch):
+    def between(backend, n_gpus, *, budget_s):
+        return measure(SyntheticBench(), wanted_collectives(n_gpus), budget_s=budget_s)
+
+    monkeypatch.setattr(collectives, "measure_collectives", between)
+    words = ("--device=h200", f"--model={DENSE}", "--tp=1", "--gpus=4", "--output=k.csv")
+    code, out, _ = run(capsys, "measure", *words)
+    assert code == 0
+    assert "all_reduce" in out
+    fit = ("k.csv", "--device=h200", "--engine=vllm", "--output=own.toml", "--network=net.toml")
+    code, out, err = run(capsys, "calibrate", *fit)
+    assert code == 0, err
+    assert "and 8 collectives fitted" in out
+    assert not {*KINDS} & {
+        one["family"] for one in tomllib.loads(Path("own.toml").read_text())["kernel"]
+    }
+    shipped = shipped_file("topologies/h200-nvl8.toml").read_text()
+    head, rest = shipped.split("[nodes.scale_up.measured.all_reduce]")
+    head = head.replace('"h200-nvl8-x{n}"', '"mine-x{n}"').replace('"h200-nvl8-x', '"mine-x')
+    tail = rest[rest.index("[nodes.scale_out]") :]
+    Path("topologies").mkdir()
+    Path("topologies/mine.toml").write_text(head + Path("net.toml").read_text() + "\n" + tail)
+    measured = load_cluster("mine-x1").fabric.scale_up_measured
+    true = TRUE["all_reduce"]
+    for kind in KINDS:
+        found = getattr(measured, kind)
+        assert found.n_devices == (2, 4)
+        assert found.short_latency_s == pytest.approx([true["short_latency_s"]] * 2, rel=0.05)
+        assert found.long_bytes_per_s == pytest.approx([true["long_bytes_per_s"]] * 2, rel=0.05)
+    asked = ("predict", "--model", DENSE, "--tp=4", "--quiet", "--topology")
+    assert run(capsys, *asked, "mine-x1")[1] != run(capsys, *asked, "h200-nvl8-x1")[1]
+
+
+def test_a_file_that_nothing_is_fitted_for_is_refused(bench, capsys):
+    words = ("--device=h200", f"--model={DENSE}", "--tp=1", "--output=k.csv", "--budget=5s")
+    assert run(capsys, "measure", *words)[0] == 0
+    fit = ("k.csv", "--device=h200", "--engine=own", "--network=net.toml")
+    code, _, err = run(capsys, "calibrate", *fit)
+    assert code == 2
+    assert "no collective is in the tables" in err
+    assert not Path("net.toml").exists()
 
 
 def test_the_table_says_what_was_timed_on_what(bench, capsys, tmp_path):
@@ -264,3 +310,12 @@ def test_this_processor_is_timed_where_pytorch_is(capsys, tmp_path):
         assert found.spread >= 0
         assert found.program
     assert not bench.multiplies("fp8")
+
+
+def test_processes_of_this_processor_send_to_each_other():
+    """Collectives themselves, as far as they can be tried without GPUs."""
+    pytest.importorskip("torch")
+    found = collectives.measure_collectives("cpu", 2, budget_s=6)
+    assert {one.kernel.family for one in found.timed} <= {*KINDS}
+    assert len(found.timed) + len(found.untimed) == len(wanted_collectives(2))
+    assert not [one for one in found.untimed if "PyTorch" in one.reason]

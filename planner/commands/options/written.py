@@ -319,7 +319,7 @@ class WrittenAudit(WrittenPlan):
     dp: Annotated[str | None, _text(_SERVE, "N", "Attention ranks, of an engine. [1]")] = None
 
 
-OUTPUTS = ("html", "svg", "csv", "output", "plot", "keep_program")
+OUTPUTS = ("html", "svg", "csv", "output", "network", "plot", "keep_program")
 """Options that name a file to write."""
 
 
@@ -369,6 +369,10 @@ class WrittenCalibration:
     ] = None
     output: Annotated[
         str | None, _text(_OUTPUT, "FILE", "Write the constants as a kernel file.")
+    ] = None
+    network: Annotated[
+        str | None,
+        _text(_OUTPUT, "FILE", "Write collectives as sections of a topology file."),
     ] = None
     plot: Annotated[
         str | None, _text(_OUTPUT, "FILE", "Draw predicted against measured time, as SVG.")

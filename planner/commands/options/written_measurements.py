@@ -28,6 +28,10 @@ class WrittenMeasurement:
         str,
         text(TABLES, "NAME", "cuda: the GPU, AMD's too; cpu: this processor, to try it out."),
     ] = "cuda"
+    gpus: Annotated[
+        str,
+        text(TABLES, "N", "GPUs of this node between which collectives are timed too."),
+    ] = "1"
     budget: Annotated[str, text(TABLES, "TIME", "Stop after this, with what was timed.")] = (
         USUAL_BUDGET
     )

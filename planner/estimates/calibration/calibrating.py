@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.equations.kernels import FAMILIES
+from planner.equations.collective_families import COLLECTIVES
 from planner.equations.kernels.constants import kernel_faults
 from planner.errors import Problem, RequestError
 from planner.estimates.calibration.fitting import Fitted, fewest_rows, fit
@@ -17,7 +17,7 @@ from planner.estimates.calibration.infersim import is_infersim, read_infersim
 from planner.estimates.calibration.kernel_schemas import MOST_ERROR
 from planner.estimates.calibration.plain import read_plain
 from planner.estimates.calibration.silicon import is_silicon, read_silicon
-from planner.estimates.calibration.tables import Measured, Reading, Refused
+from planner.estimates.calibration.tables import FITTED, Measured, Reading, Refused
 from planner.specs.kernels import Fit, Kernel, KernelTable
 from planner.specs.places import exists
 from planner.specs.records import DeviceSpec
@@ -35,13 +35,15 @@ class Calibration:
     Args:
         device: that was measured.
         table: what a kernel file says.
-        fitted: one entry a family and format, in the order of the table.
+        fitted: one entry a family and format, in the order of the table; collectives too.
+        source: where the rows come from.
         refused: rows and files that no constant is fitted to.
     """
 
     device: DeviceSpec
     table: KernelTable
     fitted: tuple[Fitted, ...]
+    source: str
     refused: tuple[Refused, ...]
 
 
@@ -103,11 +105,10 @@ def calibrate(
             engine=engine,
             version=version or "unknown",
             n_sms=n_sms,
-            kernels={
-                (one.table.family, one.table.format): _kernel(one, known_as) for one in fitted
-            },
+            kernels=_kernels(fitted, known_as),
         ),
         fitted=tuple(fitted),
+        source=known_as,
         refused=(*admitted.refused, *few),
     )
 
@@ -144,7 +145,7 @@ def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
             file=parts[0].file,
             lines=np.concatenate([one.lines for one in parts]),
         )
-        fewest = fewest_rows(FAMILIES[family])
+        fewest = fewest_rows(FITTED[family])
         if whole.n_rows < fewest:
             reason = f"{family} {form}: {whole.n_rows} rows are too few, {fewest} are needed"
             few.append(Refused(file=whole.file, line=0, reason=reason))
@@ -166,7 +167,12 @@ def _unsound(fitted: Sequence[Fitted], device: DeviceSpec, n_sms: int) -> Iterat
     for one in fitted:
         family, form = one.table.family, one.table.format
         where = f"{family} {form}"
-        for fault in kernel_faults(FAMILIES[family], form, one.constants, n_sms=n_sms):
+        faults = (
+            ()
+            if family in COLLECTIVES
+            else kernel_faults(FITTED[family], form, one.constants, n_sms=n_sms)
+        )
+        for fault in faults:
             fact = f"the fit's {fault.key.removeprefix('constants.')} {fault.fact}"
             value = literal(fault.value)
             yield Problem(where=where, value=value, fact=fact, remedy=fault.remedy)
@@ -193,6 +199,15 @@ def _nothing(
     fact = f"no row of {device.name} under {engine} is left to fit"
     reasons = [Problem(where=one.file, fact=one.reason) for one in refused[:5]]
     return [Problem(where="plan calibrate", value=what, fact=fact), *reasons]
+
+
+def _kernels(fitted: Sequence[Fitted], source: str) -> dict[tuple[str, str], Kernel]:
+    """What a kernel file holds: all but the collectives."""
+    return {
+        (one.table.family, one.table.format): _kernel(one, source)
+        for one in fitted
+        if one.table.family not in COLLECTIVES
+    }
 
 
 def _kernel(fitted: Fitted, source: str) -> Kernel:

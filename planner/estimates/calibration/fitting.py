@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, RequestError
-from planner.estimates.calibration.tables import Measured
+from planner.estimates.calibration.tables import FITTED, Measured
 
 MOST_ROWS = 3_000
 """Rows that one fit looks at; of longer tables it takes every second, third, …"""
@@ -30,7 +29,21 @@ SIMPLER_UNLESS = 0.97
 FEWEST_FOR_HALVES = 12
 """Of fewer rows each is left out alone, not one half of them."""
 
-_STARTS: tuple[Mapping[str, float], ...] = ({}, {"exponent": 1.5}, {"exponent": 8.0})
+_STARTS: tuple[Mapping[str, float], ...] = (
+    {},
+    {"exponent": 1.5},
+    {"exponent": 8.0},
+    *(
+        {
+            "short_latency_s": latency,
+            "short_bytes_per_s": rate,
+            "long_latency_s": 4.0 * latency,
+            "long_bytes_per_s": faster * rate,
+        }
+        for latency, rate, faster in ((5e-6, 2e11, 1.7), (8e-6, 1e10, 20.0), (1e-4, 1e9, 3.0))
+    ),
+)
+"""Where searches begin, of forms that have any of these constants."""
 _DIGITS = 4
 
 
@@ -77,7 +90,7 @@ def fit(table: Measured, rates: Mapping[str, float], *, n_sms: int = 0) -> Fitte
     Raises:
         RequestError: scipy is not installed.
     """
-    family = FAMILIES[table.family]
+    family = FITTED[table.family]
     folds, left_out = _folds(family, table)
     best: tuple[float, str, FloatArray] | None = None
     for form in _forms(family, n_sms, table.n_rows):
@@ -108,7 +121,7 @@ def fit_form(
     table: Measured, form: str, rates: Mapping[str, float], *, n_sms: int = 0
 ) -> dict[str, float]:
     """Constants of one form."""
-    family = FAMILIES[table.family]
+    family = FITTED[table.family]
     names = family.forms[form]
     tiles = {"n_sms": float(n_sms)} if counts_tiles(family, form) else {}
     fixed = {**family.completing, **tiles}

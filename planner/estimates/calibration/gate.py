@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.equations.kernels import FAMILIES
-from planner.estimates.calibration.tables import Measured, Reading, Refused
+from planner.estimates.calibration.tables import FITTED, Measured, Reading, Refused
 from planner.units import show
 
 TOLERANCE = 1.05
@@ -60,7 +59,7 @@ def peak_of(table: Measured, peaks: Mapping[str, float]) -> float | None:
 
 
 def _admit(table: Measured, rates: Rates) -> Reading:
-    family = FAMILIES[table.family]
+    family = FITTED[table.family]
     ideal_s = np.broadcast_to(family.roofline_s(table.columns, rates), table.measured_s.shape)
     timed = np.isfinite(table.measured_s) & (table.measured_s > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -84,14 +83,14 @@ def _admit(table: Measured, rates: Rates) -> Reading:
 
 def _whole(table: Measured, impossible: BoolArray, ideal_s: FloatArray) -> Iterator[str]:
     """Why none of a table is to be believed; nothing if it is."""
-    _, traffic = FAMILIES[table.family].work(**table.columns)
+    _, traffic = FITTED[table.family].work(**table.columns)
     beyond = np.broadcast_to(traffic, table.measured_s.shape) > BEYOND_CACHES_BYTES
     if beyond.sum() >= _FEWEST and impossible[beyond].mean() > MOST_IMPOSSIBLE:
         share = f"{impossible[beyond].mean():.0%} of its rows beyond {BEYOND_CACHES_BYTES / 1e6:g}"
         yield f"{_kind(table)}: {share} MB are faster than the datasheet allows; none is believed"
         return
     idle = (ideal_s < NO_WORK_S) & np.isfinite(table.measured_s)
-    if FAMILIES[table.family].rates and idle.sum() >= _FEWEST:
+    if FITTED[table.family].rates and idle.sum() >= _FEWEST:
         usual_s = float(np.median(table.measured_s[idle]))
         if usual_s > LONGEST_LAUNCH_S:
             what = f"kernels with hardly any work take {show(usual_s, 's')}"

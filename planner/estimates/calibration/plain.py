@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.equations.kernels import FAMILIES
+from planner.equations.collective_families import COLLECTIVES
 from planner.equations.kernels.constants import formats_of
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, SpecError
-from planner.estimates.calibration.tables import MOST_BYTES, Measured, Reading
+from planner.estimates.calibration.tables import FITTED, MOST_BYTES, Measured, Reading
 from planner.specs.texts import UnreadError, csv_of, read_text
 from planner.specs.values import did_you_mean
 
@@ -44,7 +44,7 @@ LARGEST = 1e18
 _MICRO = 1e-6
 _COLUMNS = frozenset(
     name
-    for one in FAMILIES.values()
+    for one in FITTED.values()
     for name in (*WORDS, PEAK, *NOTES, *one.dimensions, *one.optional)
 )
 
@@ -136,21 +136,23 @@ def _tables(rows: list[Row], shown: str, problems: list[Problem]) -> list[Measur
     kinds: dict[tuple[str, str, str], list[Row]] = {}
     for line, row in rows:
         family, form, where = row.get("family", ""), row.get("format", ""), f"{shown}:{line}"
-        if family not in FAMILIES:
-            otherwise = f"it is one of {', '.join(FAMILIES)}"
-            remedy = did_you_mean(family, FAMILIES, otherwise=otherwise)
+        if family not in FITTED:
+            otherwise = f"it is one of {', '.join(FITTED)}"
+            remedy = did_you_mean(family, FITTED, otherwise=otherwise)
             fact = "no such family"
             problems.append(Problem(where=where, value=family, fact=fact, remedy=remedy))
-        elif form not in formats_of(FAMILIES[family]):
-            known = formats_of(FAMILIES[family])
+        elif form not in formats_of(FITTED[family]):
+            known = formats_of(FITTED[family])
             remedy = did_you_mean(form, known, otherwise=f"it is {known[0]}, or the like")
             fact = f"is no number format of `{family}`"
             problems.append(
                 Problem(where=where, key="format", value=form, fact=fact, remedy=remedy)
             )
         else:
-            problems += _strange(row, FAMILIES[family], where)
+            problems += _strange(row, FITTED[family], where)
             peak = row.get(PEAK) or _peak(family, form)
+            if family in COLLECTIVES:  # each size of groups has constants of its own
+                form = f"{row.get('n_devices', '')} devices"
             kinds.setdefault((family, form, peak), []).append((line, row))
     return [_table(kind, members, shown, problems) for kind, members in kinds.items()]
 
@@ -158,7 +160,7 @@ def _tables(rows: list[Row], shown: str, problems: list[Problem]) -> list[Measur
 def _table(
     kind: tuple[str, str, str], rows: list[Row], shown: str, problems: list[Problem]
 ) -> Measured:
-    family = FAMILIES[kind[0]]
+    family = FITTED[kind[0]]
     given = [name for name in family.optional if any(row.get(name) for _, row in rows)]
     names = (*family.dimensions, *given, "latency_us")
     values = np.array(
@@ -198,7 +200,7 @@ def _number(row: dict[str, str], name: str, where: str, problems: list[Problem])
     if text:
         fact = "is no positive number" if least else "is no number from 0"
         fact = f"is above {LARGEST:g}" if LARGEST < value < math.inf else fact
-    elif any(name in FAMILIES[family].optional for family in FAMILIES):
+    elif any(name in FITTED[family].optional for family in FITTED):
         remedy = "other rows have it: write it in each, or in none"
     problems.append(Problem(where=where, key=name, value=text, fact=fact, remedy=remedy))
     return math.nan

@@ -10,7 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.collective_families import COLLECTIVES
+from planner.equations.kernels import FAMILIES
+from planner.equations.kernels.families import Family
 from planner.errors import Problem, RequestError
+
+FITTED: Mapping[str, Family] = {**FAMILIES, **COLLECTIVES}
+"""What tables hold: kernels, and collectives, which no kernel file has."""
 
 MOST_BYTES = 256 * 2**20
 """Of one table."""
@@ -24,8 +30,8 @@ class Measured:
     """Rows of one family and number format, of one file.
 
     Args:
-        family: a key of `equations.kernels.FAMILIES`.
-        format: number format, as kernel files name it.
+        family: a key of `FITTED`.
+        format: number format, as kernel files name it; of collectives the size of the groups.
         peak_format: format whose peak bounds the arithmetic.
         columns: dimensions of the family's function, one entry a row.
         measured_s: time of each row [s].

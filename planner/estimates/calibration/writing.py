@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from planner.equations.collective_families import KINDS
+from planner.estimates.calibration.fitting import Fitted
 from planner.specs.kernels import Kernel, KernelTable
 
 
@@ -25,6 +27,42 @@ def kernel_file(table: KernelTable, *, name: str, n_sms_source: str, comment: st
     for one in table.kernels.values():
         lines += ["", *_entry(one)]
     return "\n".join(lines) + "\n"
+
+
+def network_sections(fitted: Sequence[Fitted], *, source: str) -> str:
+    """Collectives as the sections of a topology file that say what was measured inside a node.
+
+    Args:
+        fitted: kernels among them are left out.
+        source: where the rows come from.
+    """
+    lines = []
+    for kind in KINDS:
+        sizes = {int(one.table.columns["n_devices"][0]): one for one in fitted if _is(one, kind)}
+        if not sizes:
+            continue
+        found = [_ordered(one) for _, one in sorted(sizes.items())]
+        names = ("short_latency", "short_bandwidth", "long_latency", "long_bandwidth")
+        lines += ["", f"[nodes.scale_up.measured.{kind}]", f"source = {json.dumps(source)}"]
+        lines.append(f"n_devices = {sorted(sizes)}")
+        for name, values in zip(names, zip(*found, strict=True), strict=True):
+            unit = "s" if name.endswith("latency") else "B/s"
+            lines.append(f"{name} = {json.dumps([f'{value:.4g} {unit}' for value in values])}")
+    return "\n".join(lines[1:]) + "\n" if lines else ""
+
+
+def _is(one: Fitted, kind: str) -> bool:
+    return one.table.family == kind
+
+
+def _ordered(one: Fitted) -> tuple[float, ...]:
+    """Latency and bandwidth of both forms, that of short messages first."""
+    forms = [
+        (one.constants[f"{form}_latency_s"], one.constants[f"{form}_bytes_per_s"])
+        for form in ("short", "long")
+    ]
+    short, long = sorted(forms)
+    return (*short, *long)
 
 
 def _entry(kernel: Kernel) -> Iterator[str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner.equations.collective_families import KINDS
 from planner.estimates.calibration.contradictions import slower_than_larger
 from planner.estimates.measuring.bench import Bench, Prepared, UntimedError
 from planner.estimates.measuring.wanted import Wanted
@@ -50,6 +51,7 @@ _GROWS: Mapping[str, tuple[str, ...]] = {
     "experts": ("tokens",),
     "sampling": ("batch",),
     "elementwise": ("n_bytes",),
+    **dict.fromkeys(KINDS, ("n_bytes",)),
 }
 """Dimensions of which more cannot take less, all others the same."""
 
@@ -104,6 +106,17 @@ class Measurements:
         """Kernels whose times spread too far, the worst first."""
         found = [one for one in self.timed if one.spread > STEADY]
         return tuple(sorted(found, key=lambda one: -one.spread))
+
+
+def joined(first: Measurements, second: Measurements) -> Measurements:
+    """Two sessions as one; clocks are those of the first."""
+    return Measurements(
+        timed=first.timed + second.timed,
+        untimed=first.untimed + second.untimed,
+        n_again=first.n_again + second.n_again,
+        warm_up_s=first.warm_up_s,
+        elapsed_s=first.elapsed_s + second.elapsed_s,
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -218,11 +231,12 @@ def _runs(prepared: Prepared) -> int:
 
 
 def _warm_up(session: _Session, kernels: Sequence[Wanted]) -> float:
-    """Run products until they take the same time half a second on; how long that took [s]."""
-    products = [one for one in kernels if one.family == "gemm"]
-    if not products:
-        return math.inf
-    middle = sorted(products, key=lambda one: one.work)[len(products) // 2]
+    """Run products until they take the same time half a second on; how long that took [s].
+
+    Where there are none, whatever else there is.
+    """
+    products = [one for one in kernels if one.family == "gemm"] or list(kernels)
+    middle = sorted(products, key=lambda one: (one.work, one.name))[len(products) // 2]
     limit_s = min(WARMEST_S, session.budget_s / 4)
     try:
         prepared = session.bench.prepare(middle)

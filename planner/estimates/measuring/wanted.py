@@ -9,7 +9,9 @@ from itertools import zip_longest
 
 import numpy as np
 
+from planner.equations.collective_families import KINDS
 from planner.equations.kernels import FAMILIES
+from planner.estimates.calibration.tables import FITTED
 from planner.estimates.serving.deployments import deployments, is_valid
 from planner.estimates.serving.networks import COLLECTIVES
 from planner.estimates.serving.operations import Operation, PassShape
@@ -27,6 +29,9 @@ PROMPTS = ((128, 0), (512, 0), (2_048, 0), (8_192, 0), (2_048, 6_144))
 COPIED_BYTES = tuple(4.0**power for power in range(6, 16))
 """Read and written by a copy, 4 KiB to 1 GiB [bytes]."""
 
+SENT_BYTES = tuple(2.0**power for power in range(10, 29, 2))
+"""Buffers that collectives are timed with, 1 KiB to 256 MiB [bytes]."""
+
 CACHE = "bf16"
 """Format of the keys and values that attention reads."""
 
@@ -40,7 +45,7 @@ class Wanted:
     """One kernel to time.
 
     Args:
-        family: a key of `equations.kernels.FAMILIES`.
+        family: a key of `calibration.tables.FITTED`.
         format: number format of its operands; of attention, that of the cache.
         dimensions: of the family's function, as a table of measured kernels names them.
     """
@@ -55,14 +60,14 @@ class Wanted:
         sizes = ", ".join(
             f"{key} {value:.15g}"
             for key, value in self.dimensions.items()
-            if not key.endswith("_bytes") or self.family == ELEMENTWISE
+            if key == "n_bytes" or not key.endswith("_bytes")
         )
         return f"{self.family} {self.format}, {sizes}"
 
     @property
     def work(self) -> tuple[float, float]:
         """The least that any program must do: FLOP, bytes."""
-        flop, traffic = FAMILIES[self.family].work(**self.dimensions)
+        flop, traffic = FITTED[self.family].work(**self.dimensions)
         return float(flop), float(traffic)
 
 
@@ -98,6 +103,26 @@ def wanted_kernels(
         kernel = Wanted(family=ELEMENTWISE, format="any", dimensions={"n_bytes": n_bytes})
         found.setdefault(kernel.name, kernel)
     return Catalogue(kernels=tuple(_in_turn(found)), others=tuple(sorted(others)))
+
+
+def wanted_collectives(n_gpus: int) -> tuple[Wanted, ...]:
+    """Collectives in groups of 2, 4, … of so many GPUs, and of all, in an order that ends anywhere.
+
+    Args:
+        n_gpus: of one node, at least two.
+    """
+    sizes = sorted({*(2**power for power in range(1, n_gpus.bit_length())), n_gpus})
+    found = [
+        Wanted(
+            family=kind,
+            format=CACHE,
+            dimensions={"n_devices": float(size), "n_bytes": n_bytes},
+        )
+        for kind in KINDS
+        for size in sizes
+        for n_bytes in SENT_BYTES
+    ]
+    return tuple(_in_turn({one.name: one for one in found}))
 
 
 def possible_degrees(model: Architecture, degrees: Sequence[int]) -> tuple[int, ...]:
