@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenPareto, WrittenSurvey
+from planner.commands.options.written import WrittenComparison, WrittenPareto
 from planner.errors import NoPlanError
 from planner.report.delivery import FOUND, Answer, answered
 from planner.report.files import STDOUT
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NOTHING_FOUND = NoPlanError.exit_code
 
 _ALL_DEFAULT = WrittenPareto()
-_NOTHING_ASKED = WrittenSurvey()
+_NOTHING_ASKED = WrittenComparison()
 _Said = Annotated[Arguments, Parameter(parse=False)]
 _Served = tuple["list[Architecture]", "list[ClusterSpec]", "tuple[str, ...]"]
 _Specs = tuple["list[ModelSpec]", "list[ClusterSpec]"]
@@ -83,18 +83,25 @@ def _files(written: WrittenPareto, curves: Sequence[Curve]) -> Iterator[tuple[st
 
 
 def compare(
-    written: Annotated[WrittenSurvey, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
+    written: Annotated[WrittenComparison, Parameter(name="*")] = _NOTHING_ASKED, *, said: _Said
 ) -> Answer:
-    """Set the best plans of several models, pools or weights formats side by side."""
+    """Set the best plans of several models, pools, formats or roles side by side."""
     from planner.commands.asking import wanted
+    from planner.commands.options.roles import read_roles
     from planner.planning.comparing import compare as find
     from planner.report.progress import SurveyLine
 
     line = SurveyLine(sys.stderr)
     try:
+        roles = read_roles(written, said, several=True)
         asked = wanted(written, said)
         comparison = find(
-            asked.models, asked.clusters, asked.runtimes, **asked.keywords, on_case=line.on_case
+            asked.models,
+            asked.clusters,
+            asked.runtimes,
+            **asked.keywords,
+            **roles,
+            on_case=line.on_case,
         )
     finally:
         line.clear()

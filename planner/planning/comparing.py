@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
-from planner.quantities import objective_of
+from planner.quantities import Quantity, objective_of
 from planner.report.words import limit_label, limit_text
-from planner.results import AnyPlan, Conflict
+from planner.results import AnyPlan, Conflict, Plan
 from planner.results.surveys import (
     Case,
     Comparison,
@@ -19,15 +20,19 @@ from planner.results.surveys import (
     Row,
 )
 from planner.running.deadlines import check, timed
-from planner.runtimes.registry import layers_of, named_runtimes, shape_of
+from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
+from planner.specs.roles import TOGETHER, Connector
 from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 from planner.specs.targets import Targets
 from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.results.placements import Placement
 
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]
@@ -53,6 +58,10 @@ def compare(
     kv_formats: Sequence[str] | None = None,
     allowed_formats: Sequence[str] | None = None,
     objective: str = "cost",
+    roles: Sequence[str] = (),
+    connector: Connector | None = None,
+    prefill_devices: int | None = None,
+    decode_devices: int | None = None,
     on_case: Callable[[Case], None] = lambda case: None,
     **choices: Any,  # noqa: ANN401
 ) -> Comparison:
@@ -68,6 +77,9 @@ def compare(
         allowed_formats: those that weights and cache may take, as far as a model is served in
             them; instead of the other two.
         objective: what every plan is best in.
+        roles: `together`, `apart`, `free`: a case for each, whose replicas serve the demand; the
+            rows then have placements.
+        connector, prefill_devices, decode_devices: as `place` has them.
         on_case: called with each case before its plan is sought.
         choices: the other arguments of `planning.plan`, the same for all.
 
@@ -80,13 +92,54 @@ def compare(
     formats = _Formats(weights_formats, kv_formats, allowed_formats)
     cases = list(_cases((models, clusters, engines), by, formats, choices))
     choices["objective"] = objective
+    of_case = OF_ENGINES if engines else OF_ONE_MODEL
+    said = {
+        "connector": connector,
+        "prefill_devices": prefill_devices,
+        "decode_devices": decode_devices,
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    if roles or said:
+        cases = [_of_role(one, name) for one in cases for name in roles or (TOGETHER,)]
+        ask = _asker(cases, choices, said)
+        return compared(cases, answers_of(cases, on_case, ask, of_case=of_case), objective)
     answers = answers_of(
-        cases,
-        on_case,
-        lambda one: plan(*one[1], **{**choices, **one[2]}),
-        of_case=OF_ENGINES if engines else OF_ONE_MODEL,
+        cases, on_case, lambda one: plan(*one[1], **{**choices, **one[2]}), of_case=of_case
     )
     return compared(cases, answers, objective)
+
+
+def _of_role(asked: AskedCase, roles: str) -> AskedCase:
+    case, served, formats = asked
+    return replace(case, roles=roles), served, formats
+
+
+def _asker(
+    cases: Sequence[AskedCase], choices: _Keywords, said: _Keywords
+) -> Callable[[AskedCase], Placement]:
+    """What finds the replicas of a case, of however many sorts, that serve the demand.
+
+    Args:
+        said: of roles apart: nothing is handed over where all replicas do both phases.
+
+    Raises:
+        RequestError: replicas cannot be asked so; all problems are listed.
+    """
+    from planner.planning.mixing import replicas_of, unasked_of_replicas  # placements are heavy
+
+    choices = {**USUAL, **choices}
+    if problems := unasked_of_replicas(choices, USUAL, ("roles", *said)):
+        raise RequestError(problems)
+    hands_over = any(one[0].roles != TOGETHER for one in cases)
+
+    def ask(one: AskedCase) -> Placement:
+        roles = one[0].roles
+        apart = {} if hands_over and roles == TOGETHER else said
+        model, cluster, engine = one[1]
+        keywords = {**choices, **one[2]}
+        return replicas_of(model, cluster, engine, keywords, roles=roles, **apart)
+
+    return ask
 
 
 OF_CASES = ("model", "cluster", "engine", "weights_formats", "kv_formats")
@@ -94,20 +147,32 @@ OF_CASES = ("model", "cluster", "engine", "weights_formats", "kv_formats")
 
 
 def compared(
-    cases: Sequence[AskedCase], answers: Sequence[tuple[AnyPlan | None, str]], objective: str
+    cases: Sequence[AskedCase],
+    answers: Sequence[_Answered],
+    objective: str,
 ) -> Comparison:
-    """The plans of cases, or why they have none, set beside the best."""
-    told = objective_of(objective).told  # what is shown: a plan may give up some for simplicity
-    values = [None if found is None else told(found.deployment) for found, _ in answers]
+    """The plans of cases, or their placements, or why they have none, set beside the best."""
+    quantity = objective_of(objective)
+    values = [None if found is None else _told(found, quantity) for found, _ in answers]
     known = [value for value in values if value is not None]
-    best = (max if objective_of(objective).is_rate else min)(known, default=None)
-    rows = tuple(
-        Row(case=case[0], plan=found, loss_fraction=_loss(value, best), reason=reason)
-        for case, (found, reason), value in zip(cases, answers, values, strict=True)
-    )
+    best = (max if quantity.is_rate else min)(known, default=None)
+    rows = []
+    for case, (found, reason), value in zip(cases, answers, values, strict=True):
+        plan, placement = (found, None) if isinstance(found, Plan) else (None, found)
+        loss = _loss(value, best)
+        rows.append(
+            Row(case=case[0], plan=plan, placement=placement, loss_fraction=loss, reason=reason)
+        )
     return Comparison(
-        objective=objective, rows=rows, best=None if best is None else values.index(best)
+        objective=objective, rows=tuple(rows), best=None if best is None else values.index(best)
     )
+
+
+def _told(found: AnyPlan | Placement, quantity: Quantity) -> float:
+    """What is shown, SI: a plan may give up some for simplicity; replicas cost their rent."""
+    if isinstance(found, Plan):
+        return quantity.told(found.deployment)
+    return found.certificate.objective
 
 
 @arguments_checked(ranges="later")
@@ -139,6 +204,8 @@ def frontiers(
         for case, (answer, reason) in zip(cases, answers, strict=True)
     )
 
+
+_Answered = tuple["AnyPlan | Placement | None", str]
 
 AskedCase = tuple[Case, tuple[Any, ...], _Keywords]
 

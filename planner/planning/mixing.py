@@ -152,7 +152,7 @@ def with_mix(
     named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
     options: SolverOptions = asked["options"]
     limit_s = min(SEARCH_S, math.inf if options.time_limit_s is None else options.time_limit_s)
-    within = asked | {"options": replace(options, time_limit_s=limit_s)}
+    within = {**asked, "options": replace(options, time_limit_s=limit_s)}
     try:
         return replace(best, mix=replicas_of(model, cluster, named, within))
     except (NoPlanError, RequestError):

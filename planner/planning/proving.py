@@ -306,10 +306,11 @@ def _comparison(says: Comparison) -> Again:
     findings: list[Finding] = []
     told: list[str] = []
     for i, row in enumerate(says.rows):
-        if row.plan is not None:
-            again = _plan(row.plan)
-            findings += [one.below(("rows", str(i), "plan")) for one in again.findings]
-            told += again.proofs
+        if row.answer is None:
+            continue
+        again, name = proved(row.answer), "plan" if row.placement is None else "placement"
+        findings += [one.below(("rows", str(i), name)) for one in again.findings]
+        told += again.proofs
     return Again(findings=tuple(findings), proofs=tuple(told))
 
 

@@ -24,6 +24,7 @@ def case_label(case: Case, cases: Sequence[Case]) -> str:
         (case.weights, {one.weights for one in cases}),
         (f"{case.kv} KV", {one.kv for one in cases}),
         (case.engine, {one.engine for one in cases}),
+        (case.roles, {one.roles for one in cases}),
     )
     told = [text for text, seen in parts if len(seen) > 1]
     return ", ".join(told) or f"{case.model} on {case.topology}"

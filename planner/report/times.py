@@ -113,7 +113,7 @@ def _found(answer: object) -> Iterator[Times]:
         yield from _of_placement(answer)
     elif isinstance(answer, Comparison):
         for row in answer.rows:
-            yield from _found(row.plan)
+            yield from _found(row.answer)
     elif isinstance(answer, Frontier):
         yield from _of_frontier(answer)
     else:

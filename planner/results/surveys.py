@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from planner.quantities import axes
 from planner.results import AnyDeployment, AnyPlan, AnyRequest
@@ -11,6 +12,9 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
+
+if TYPE_CHECKING:  # pools are read from files, which a plan by itself need not wait for
+    from planner.results.placements import Placement
 
 X_AXES = axes(delays=True)
 """What a frontier may keep short: time per output token, time to first token."""
@@ -152,6 +156,7 @@ class Case:
         weights: formats of the weights, joined by commas; empty for all that the model has.
         kv: the format of the KV cache, where each is a case of its own; else empty.
         engine: the engine that serves it; empty by the planner's own layouts.
+        roles: which roles its replicas may have; empty where nothing is said of them.
     """
 
     model: str
@@ -159,6 +164,7 @@ class Case:
     weights: str
     kv: str = ""
     engine: str = ""
+    roles: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +190,7 @@ class Row:
     Args:
         case: what was asked.
         plan: the best plan.
+        placement: in its place the best replicas, where their roles are compared.
         loss_fraction: how much worse its objective is than that of the best row.
         reason: why there is no plan.
     """
@@ -192,6 +199,12 @@ class Row:
     plan: AnyPlan | None
     loss_fraction: float | None
     reason: str
+    placement: Placement | None = None
+
+    @property
+    def answer(self) -> AnyPlan | Placement | None:
+        """What the case has, of either kind."""
+        return self.placement if self.plan is None else self.plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +212,7 @@ class Comparison:
     """Plans for the same targets, side by side.
 
     Args:
-        objective: what every plan is best in.
+        objective: what every plan is best in, or all replicas of a row together.
         rows: in the order asked.
         best: index of the row whose plan is the best; `None` where none has a plan.
     """

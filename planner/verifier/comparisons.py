@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from planner.quantities import objective_of
 from planner.results import AnyPlan
-from planner.results.surveys import Comparison, Row
+from planner.results.placements import Placement
+from planner.results.surveys import Case, Comparison, Row
+from planner.specs.placement_request import PlacementRequest
 from planner.verifier.cases import misnamed
 from planner.verifier.findings import Finding, Path, differences, with_differences
+from planner.verifier.mixes import OBJECTIVES
+from planner.verifier.placements import judge_placement
 from planner.verifier.plans import judge_plan
 from planner.verifier.runtimes.counting import counting_of
 
@@ -20,38 +24,100 @@ ALIKE = ("workload", "targets")
 def judge_comparison(says: Comparison) -> tuple[Comparison, list[Finding]]:
     """The comparison that is true of its plans, and everything in this one that is not so."""
     wrong: list[Finding] = []
-    plans: list[AnyPlan | None] = []
+    answers: list[AnyPlan | Placement | None] = []
     first = next((row.plan for row in says.rows if row.plan), None)
     for i, row in enumerate(says.rows):
         here: Path = ("rows", str(i))
+        if row.placement is not None:
+            placement, more = _placed(row, says, here)
+            answers.append(placement)
+            wrong += more
+            continue
         if row.plan is None:  # that there is none is proved
-            plans.append(None)
+            answers.append(None)
             continue
         plan, more = judge_plan(row.plan)
-        plans.append(plan)
+        answers.append(plan)
         wrong += [one.below((*here, "plan")) for one in more]
         runtime = counting_of(row.plan.request).runtime
         wrong += misnamed(row.case, row.plan.request, runtime, (*here, "case"))
         if first is not None:
             wrong += _unlike(row.plan, first, (*here, "plan", "request"))
     objective = first.request.objective if first else says.objective
-    rows, best = _ranked(says, plans, objective)
+    wrong += _of_two_kinds(answers)
+    rows, best = _ranked(says, answers, objective)
     truth = replace(says, objective=objective, rows=rows, best=best)
     return truth, with_differences(wrong, says, truth)
 
 
 def _ranked(
-    says: Comparison, plans: list[AnyPlan | None], objective: str
+    says: Comparison, answers: list[AnyPlan | Placement | None], objective: str
 ) -> tuple[tuple[Row, ...], int | None]:
     """The rows, each with what it loses of the best one; and which that is, the first of equals."""
-    values = [objective_of(objective).told(plan.deployment) if plan else None for plan in plans]
+    values = [None if one is None else _told(one, objective) for one in answers]
     known = [value for value in values if value is not None]
     best = (max if objective_of(objective).is_rate else min)(known, default=None)
     rows: list[Row] = []
-    for row, plan, value in zip(says.rows, plans, values, strict=True):
-        reason = row.reason if plan is None else ""
-        rows.append(replace(row, plan=plan, loss_fraction=_lost(value, best), reason=reason))
+    for row, one, value in zip(says.rows, answers, values, strict=True):
+        truth = replace(
+            row,
+            loss_fraction=_lost(value, best),
+            reason=row.reason if one is None else "",
+        )
+        rows.append(
+            replace(truth, placement=one)
+            if isinstance(one, Placement)
+            else replace(truth, plan=one)
+        )
     return tuple(rows), None if best is None else values.index(best)
+
+
+def _of_two_kinds(answers: Sequence[AnyPlan | Placement | None]) -> Iterator[Finding]:
+    """Plans beside placements, which are not compared with each other."""
+    if len({type(one) for one in answers if one is not None}) > 1:
+        fact = "are plans and placements, which are not compared with each other"
+        yield Finding(path=("rows",), says=len(answers), fact=fact)
+
+
+def _told(one: AnyPlan | Placement, objective: str) -> float:
+    """What a row is compared by: of replicas that serve one demand, their rent or devices."""
+    if isinstance(one, Placement):
+        return one.certificate.objective
+    return objective_of(objective).told(one.deployment)
+
+
+def _placed(row: Row, says: Comparison, here: Path) -> tuple[Placement, list[Finding]]:
+    """The placement of a row, asked what the other rows are."""
+    assert row.placement is not None
+    truth, wrong = judge_placement(row.placement)
+    found = [one.below((*here, "placement")) for one in wrong]
+    path, mine, case = (*here, "placement", "request"), row.placement.request, row.case
+    if row.plan is not None:
+        found.append(Finding(path=(*here, "plan"), says="a plan", fact="is beside a placement"))
+    if mine.objective != OBJECTIVES.get(says.objective):
+        fact = f"is not what makes the least {says.objective}"
+        found.append(Finding(path=(*path, "objective"), says=mine.objective, fact=fact))
+    found += _called_otherwise(case, mine, (*here, "case"))
+    first = next(one.placement.request for one in says.rows if one.placement is not None)
+    for name in (*ALIKE, "limits", "objective"):
+        found += differences(getattr(mine, name), getattr(first, name), (*path, name))
+    for one, other in zip(mine.models, first.models, strict=False):
+        pair = one.demand_tokens_per_s, other.demand_tokens_per_s
+        found += differences(*pair, (*path, "models", "0", "demand_tokens_per_s"))
+    return truth, found
+
+
+def _called_otherwise(case: Case, asked: PlacementRequest, path: Path) -> Iterator[Finding]:
+    """Names of a case that are not those of what was asked."""
+    names = {
+        "model": (case.model, ", ".join(one.model.name for one in asked.models)),
+        "topology": (case.topology, asked.site.name),
+        "engine": (case.engine, case.engine and ", ".join(asked.engines)),
+        "roles": (case.roles, asked.roles.name),
+    }
+    for name, (said, true) in names.items():
+        if said != true:
+            yield Finding(path=(*path, name), says=said, found=true)
 
 
 def _lost(value: float | None, best: float | None) -> float | None:

@@ -168,7 +168,7 @@ FIELDS: Mapping[type, Judged] = {
         how="that a case has no frontier is proved",
     ),
     Case: Judged(
-        chosen="model topology weights kv engine",
+        chosen="model topology weights kv engine roles",
         how="names of the request of its answer; of a case without one as they are",
     ),
     Frontier: Judged(
@@ -200,11 +200,11 @@ FIELDS: Mapping[type, Judged] = {
         how="all rows asked the same; which is best, the first of equals",
     ),
     Row: Judged(
-        counted="plan loss_fraction",
+        counted="plan placement loss_fraction",
         chosen="case",
         proved="reason",
-        how="a plan like any other, and what it loses of the best one; that a case has none is "
-        "proved",
+        how="a plan or a placement like any other, and what it loses of the best one; that a case "
+        "has none is proved",
     ),
     LimitUse: Judged(
         counted="name used limit dimension relief",

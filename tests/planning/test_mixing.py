@@ -7,13 +7,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner import Serve, SolverOptions, Targets, Workload, load_model, load_topology, place, plan
+from planner import (
+    Serve,
+    SolverOptions,
+    Targets,
+    Workload,
+    compare,
+    load_architecture,
+    load_model,
+    load_topology,
+    place,
+    plan,
+)
 from planner.cli import main
+from planner.errors import RequestError
 from planner.placing.planning import asked_of
 from planner.placing.searching import offered
 from planner.planning import mixing
 from planner.planning.proving import proved as proved_again
+from planner.report.as_json import answer_json, dumps
+from planner.report.comparison import comparison_text
 from planner.report.plans import text_of
+from planner.report.saved import read_answer
+from planner.verifier.comparisons import judge_comparison
 from planner.verifier.plans import judge_plan
 
 MODEL, POOL = load_model("llama-3.1-70b"), load_topology("h100-nvl8-x4")
@@ -167,3 +183,65 @@ def test_what_means_nothing_of_replicas_of_several_sorts_is_named_as_it_is_typed
     said = told(capsys, f"--engine vllm {words}").err
     assert all(f"`{one}" in said for one in options)
     assert ("`--roles" in said) == ("--roles" in options)
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Replicas in each choice of roles on one server."""
+    return compare(
+        [load_architecture("llama-3.1-70b")],
+        [load_topology("h100-nvl8-x1")],
+        ["vllm"],
+        roles=("together", "apart", "free"),
+        workload=Workload(n_input_tokens=1500, n_output_tokens=300),
+        targets=Targets(tpot_s=0.040, ttft_s=1.0, demand_tokens_per_s=2400.0),
+    )
+
+
+def test_roles_are_compared_by_what_place_answers_for_each(compared):
+    placed = {one.case.roles: one.placement for one in compared.rows}
+    for roles, found in placed.items():
+        again = place(
+            load_topology("h100-nvl8-x1"),
+            Serve(model=load_architecture("llama-3.1-70b"), demand_tokens_per_s=2400.0),
+            engine="vllm",
+            roles=roles,
+            workload=Workload(n_input_tokens=1500, n_output_tokens=300),
+            targets=Targets(tpot_s=0.040, ttft_s=1.0),
+        )
+        assert found.used("rent") == pytest.approx(again.used("rent"))
+    best = compared.rows[compared.best]
+    assert best.placement.used("rent") == min(one.used("rent") for one in placed.values())
+    assert compared.rows[0].loss_fraction > 0.1
+    assert not judge_comparison(compared)[1]
+
+
+def test_a_comparison_of_roles_is_read_back_and_proved(compared):
+    read = read_answer(dumps(answer_json(compared)), shown="saved").answer
+    assert not judge_comparison(read)[1]
+    assert not proved_again(read).findings
+    text = comparison_text(compared, 100)
+    assert "1 prefill + 1 decode" in text
+    assert "demand 2400 token/s" in text
+
+
+def test_an_altered_comparison_of_roles_is_found(compared):
+    first, *others = compared.rows
+    request = replace(first.placement.request, workload=WORKLOAD)
+    altered = [
+        replace(first, case=replace(first.case, roles="free")),
+        replace(first, case=replace(first.case, topology="h200-nvl8-x1")),
+        replace(first, loss_fraction=0.0),
+        replace(first, placement=replace(first.placement, request=request)),
+        replace(first, placement=replace(first.placement, replicas=first.placement.replicas[1:])),
+    ]
+    for row in altered:
+        assert judge_comparison(replace(compared, rows=(row, *others)))[1]
+    assert judge_comparison(replace(compared, best=0))[1]
+
+
+def test_roles_are_compared_of_a_demand_only():
+    with pytest.raises(RequestError, match="of replicas that serve a demand"):
+        compare(
+            [load_architecture("llama-3.1-8b")], [load_topology("h100-nvl8-x1")], roles=("free",)
+        )

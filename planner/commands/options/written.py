@@ -251,6 +251,24 @@ class WrittenSurvey(WrittenPlan):
     ] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenComparison(WrittenSurvey):
+    """Options of `plan compare`."""
+
+    roles: Annotated[
+        str | None,
+        _text(
+            _SEARCH,
+            "HOW,…",
+            "A case for each, of replicas that serve the demand: together, each does both phases; "
+            "apart, prefill or decode, and KV caches are handed over; free, the program chooses.",
+        ),
+    ] = None
+    connector: Annotated[str | None, CONNECTOR] = None
+    prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
+    decode_devices: Annotated[str | None, DECODE_DEVICES] = None
+
+
 @hiding_refused("pareto")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPareto(WrittenSurvey):
@@ -460,7 +478,7 @@ class WrittenPrediction:
 
 SURVEYS: dict[str, type] = {
     "pareto": WrittenPareto,
-    "compare": WrittenSurvey,
+    "compare": WrittenComparison,
     "audit": WrittenAudit,
     "calibrate": WrittenCalibration,
     "predict": WrittenPrediction,
