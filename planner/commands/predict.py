@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.runtimes.predicting import Machines, Speculating
     from planner.specs.architecture import Architecture
 
-USUAL_LOOKAHEAD, USUAL_ACCEPTANCE = "1", "0.8"
+USUAL_LOOKAHEAD = "1"
 _NOTHING_ASKED = WrittenPrediction()
 
 
@@ -286,16 +286,15 @@ def _speculating(
     written: WrittenPrediction, model: Architecture | None, found: Arguments
 ) -> Speculating | None:
     from planner.commands.options.counts import count
+    from planner.commands.options.engines import acceptances
     from planner.commands.options.reading import Faults
     from planner.estimates.serving.drafting import KINDS, drafter_of
     from planner.runtimes.predicting import Speculating
-    from planner.units import parse
+    from planner.specs.acceptance import PUBLISHED
 
     faults = Faults()
     n_drafted = faults.read("--lookahead", written.lookahead or USUAL_LOOKAHEAD, count)
-    acceptance = faults.read(
-        "--acceptance", written.acceptance or USUAL_ACCEPTANCE, lambda text: parse(text, "1")
-    )
+    acceptance = faults.read("--acceptance", written.acceptance, acceptances)
     if written.draft is None:
         for option, value in (
             ("--lookahead", written.lookahead),
@@ -316,15 +315,16 @@ def _speculating(
             drafter_of(model, written.draft)
         except ValueError as error:
             faults.problems.append(Problem(where="--draft", value=written.draft, fact=str(error)))
-    if acceptance is not None and acceptance >= 1.0:
+    if acceptance is not None and max(acceptance) >= 1.0:
         fact = "is a probability below 1"
         faults.problems.append(
             Problem(where="--acceptance", value=written.acceptance or "", fact=fact)
         )
     found.problems += faults.problems
-    if faults.problems or n_drafted is None or acceptance is None:
+    if faults.problems or n_drafted is None:
         return None
-    return Speculating(kind=written.draft, n_drafted=n_drafted, acceptance=acceptance)
+    rates = acceptance or PUBLISHED[written.draft].rates
+    return Speculating(kind=written.draft, n_drafted=n_drafted, acceptance=rates)
 
 
 def _check_files(written: WrittenPrediction, found: Arguments) -> None:

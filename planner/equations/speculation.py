@@ -8,6 +8,11 @@ Acceptance of a token is taken as independent of the others, with probability p.
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Sequence
+from itertools import accumulate
+
 CONVENTIONS = ("usual", "capped")
 
 
@@ -30,6 +35,28 @@ def expected_tokens(n_drafted: int, acceptance: float, *, convention: str = "usu
         raise ValueError(f"acceptance is a probability below 1, not {acceptance:g}")
     exponent = n_scored(n_drafted, convention=convention)
     return (1.0 - acceptance**exponent) / (1.0 - acceptance)
+
+
+def tokens_by_position(n_drafted: int, acceptance: Sequence[float]) -> float:
+    """The same of `usual`, where positions differ: 1 + p₁ + p₁p₂ + … + p₁⋯p_g [1].
+
+    Args:
+        n_drafted: g, tokens that the draft proposes.
+        acceptance: p₁, p₂, …, of tokens whose predecessors were accepted, each in [0, 1); the
+            last one holds for all positions beyond.
+
+    Raises:
+        ValueError: there is no acceptance, or one outside [0, 1).
+
+    Source: [Leviathan2023] §3.1, without the assumption that positions are alike.
+
+    >>> round(tokens_by_position(2, (0.5,)), 6) == round(expected_tokens(2, 0.5), 6)
+    True
+    """
+    if not acceptance or not all(0 <= rate < 1 for rate in acceptance):
+        raise ValueError(f"acceptance is of probabilities below 1, not {tuple(acceptance)}")
+    rates = [acceptance[min(place, len(acceptance) - 1)] for place in range(n_drafted)]
+    return 1.0 + math.fsum(accumulate(rates, operator.mul))
 
 
 def n_scored(n_drafted: int, *, convention: str = "usual") -> int:

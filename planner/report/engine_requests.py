@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.report.lines import percent
 from planner.report.words import amount, target_texts
 from planner.results import AnyRequest
+from planner.specs.acceptance import acceptance_text, source_of
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
 from planner.specs.spans import span_text
 
@@ -27,9 +28,11 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
     drafting = request.drafting
     drafts = ""
     if drafting:
+        source = source_of(drafting.kind, drafting.acceptance)
         drafts = (
             f"none, or {span_text(drafting.lookaheads)} tokens by {drafting.kind}, each accepted "
-            f"with probability {drafting.acceptance:g}"
+            f"with probability {acceptance_text(drafting.acceptance)} by position"
+            f"{f' ({source})' if source else ''}"
         )
     rows = [
         ("engine", " or ".join(engines)),

@@ -19,6 +19,7 @@ from planner.estimates.serving.refusals import chunk_problems
 from planner.programs.engine import KNOWN
 from planner.quantities import QUANTITIES, lacking, objective_of, refused
 from planner.runtimes.predicting import Machines
+from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import demand_problems
@@ -276,8 +277,9 @@ def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[
     elif not has_drafter(model, drafting.kind):
         fact = f"{model.name} has no layer that predicts further tokens"
         yield Problem(where="--draft", value=drafting.kind, fact=fact, remedy="write `eagle`")
-    if not 0.0 <= drafting.acceptance < 1.0:
-        value, fact = f"{drafting.acceptance:g}", "is not a probability below 1"
+    rates = drafting.acceptance
+    if not rates or not all(0.0 <= rate < 1.0 for rate in rates):
+        value, fact = acceptance_text(rates), "is not a probability below 1"
         yield Problem(where="--acceptance", value=value, fact=fact)
     if min(drafting.lookaheads, default=0) < 1:
         yield Problem(where="--lookahead", fact="is below one")
@@ -324,7 +326,7 @@ def _chunk_problems(
     widest = deployments(
         formats=request.formats, batch=min(request.batches), chunk_tokens=max(request.chunks)
     )
-    found = [list(chunk_problems(widest, engine, rounds_of(one, None, 0, 0.0))) for one in models]
+    found = [list(chunk_problems(widest, engine, rounds_of(one, None, 0, ()))) for one in models]
     return found[0] if all(found) else []
 
 
@@ -371,7 +373,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
         "--overlap": (",".join(request.overlaps), OVERLAPS[0]),
         "--draft": (drafting and drafting.kind, None),
-        "--acceptance": (drafting and f"{drafting.acceptance:.12g}", None),
+        "--acceptance": (drafting and acceptance_text(drafting.acceptance), None),
         "--lookahead": (drafting and span_text(drafting.lookaheads), None),
         "--kv": (",".join(caches), model.kv_format),
         "--batch": (batches_text(request.batches), batches_text(default_batches(targets))),

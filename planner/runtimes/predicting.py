@@ -72,12 +72,12 @@ class Speculating:
     Args:
         kind: `mtp`, `eagle` or `medusa`.
         n_drafted: tokens of a round.
-        acceptance: probability that one is accepted.
+        acceptance: probability that one is accepted, by position.
     """
 
     kind: str
     n_drafted: int
-    acceptance: float
+    acceptance: tuple[float, ...]
 
 
 @arguments_checked()
@@ -186,7 +186,7 @@ def impossible(
 def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts | None:
     """What a decode pass of a model checks and gives, as asked for."""
     if speculating is None:
-        return rounds_of(model, None, 0, 0.0)
+        return rounds_of(model, None, 0, ())
     return rounds_of(model, speculating.kind, speculating.n_drafted, speculating.acceptance)
 
 
@@ -307,7 +307,7 @@ def _request(
         n_shared_tokens=n_shared_tokens,
         drafter=speculating.kind if speculating else "",
         n_drafted=speculating.n_drafted if speculating else 0,
-        acceptance=speculating.acceptance if speculating else 0.0,
+        acceptance=speculating.acceptance if speculating else (),
         role=traffic.role,
     )
 

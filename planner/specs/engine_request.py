@@ -22,9 +22,6 @@ OVERLAPS = ("none", "two-batch")
 LOOKAHEADS = (1, 2, 3, 4)
 """Tokens drafted at once to choose from; `assumed`."""
 
-ACCEPTANCE = 0.8
-"""Probability that a drafted token is accepted, where nothing is said; `assumed` [1]."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedModel:
@@ -55,12 +52,13 @@ class AskedDrafting:
 
     Args:
         kind: `mtp`, `eagle` or `medusa`.
-        acceptance: probability that a drafted token is accepted.
+        acceptance: probability that a drafted token is accepted, by position; the last holds for
+            all further ones.
         lookaheads: tokens drafted at once to choose from.
     """
 
     kind: str
-    acceptance: float
+    acceptance: tuple[float, ...]
     lookaheads: tuple[int, ...]
 
 

@@ -44,7 +44,7 @@ class PredictionRequest:
         n_shared_tokens: first tokens that all requests have in common.
         drafter: `mtp`, `eagle` or `medusa`; empty without drafts.
         n_drafted: tokens of a round.
-        acceptance: probability that one is accepted.
+        acceptance: probability that one is accepted, by position; none without drafts.
         requests_per_s: that arrive at all ranks together; None where nothing is said of it.
         role: what the deployment does of each request.
     """
@@ -66,6 +66,6 @@ class PredictionRequest:
     n_shared_tokens: int
     drafter: str
     n_drafted: int
-    acceptance: float
+    acceptance: tuple[float, ...]
     requests_per_s: float | None = None
     role: str = TOGETHER

@@ -57,7 +57,7 @@ def _recounted(
     rank = rank_of(request.records, model, says)
     wrong = [*_undone(model, rank, request), *_unoffered(request, asked, says)]
     work, drafting = request.workload, request.drafting
-    acceptance = drafting.acceptance if drafting else 0.0
+    acceptance = drafting.acceptance if drafting else ()
     served = Served(
         engine=request.records.engine,
         hbm_bytes=request.records.cluster.device.hbm_bytes,

@@ -143,7 +143,7 @@ def _served(
         n_input_tokens=float(workload.n_input_tokens),
         n_output_tokens=float(workload.n_output_tokens),
         hit_fraction=0.0,
-        draft=draft_of(layers_of(one.model), "", 0, 0.0),
+        draft=draft_of(layers_of(one.model), "", 0, ()),
         role=says.role,
     )
 

@@ -33,7 +33,7 @@ from planner.specs.variants import Variant
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
 TRAFFIC = Traffic(n_input_tokens=2048.0, n_output_tokens=256.0)
-EAGLE = AskedDrafting(kind="eagle", acceptance=0.7, lookaheads=(3,))
+EAGLE = AskedDrafting(kind="eagle", acceptance=(0.7, 0.4), lookaheads=(3,))
 BOTH = ("none", "two-batch")
 SMALL = {"batches": (8, 128), "chunks": (4096,)}
 WIDTH = "llama-3.1-minitron-4b-width"
@@ -76,7 +76,7 @@ def by_loops(served: Architecture, pool: str, engine: str, tpot_s: float) -> flo
                 continue
             drafts = None
             if n_drafted:
-                drafts = Speculating(kind="eagle", n_drafted=n_drafted, acceptance=0.7)
+                drafts = Speculating(kind="eagle", n_drafted=n_drafted, acceptance=(0.7, 0.4))
             try:
                 found = predict(served, machines, one, TRAFFIC, speculating=drafts)
             except RequestError:
@@ -122,7 +122,7 @@ def test_a_drafter_takes_room_beside_the_model():
 
 def test_drafts_that_are_never_accepted_are_left():
     """A round with nothing accepted gives one token for a longer pass and a drafter's."""
-    nothing = replace(EAGLE, acceptance=0.0)
+    nothing = replace(EAGLE, acceptance=(0.0,))
     found = planned("qwen3-8b", "h100-nvl8-x1", "vllm", drafting=nothing, **SMALL)
     plain = planned("qwen3-8b", "h100-nvl8-x1", "vllm", **SMALL)
     assert found.deployment == plain.deployment

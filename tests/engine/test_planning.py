@@ -362,7 +362,7 @@ def test_an_engine_that_reads_prompts_alone_has_room_in_any_chunk():
 
 def test_drafts_that_leave_no_room_in_a_chunk_are_left_out():
     """Of 100 sequences with 3 drafted tokens each, a pass of 400 holds no token of a prompt."""
-    drafting = AskedDrafting(kind="eagle", acceptance=0.9, lookaheads=(3,))
+    drafting = AskedDrafting(kind="eagle", acceptance=(0.9,), lookaheads=(3,))
     asked = {"batches": (100,), "objective": "latency", "drafting": drafting}
     wide, narrow, none = (
         planned("qwen3-8b", "h100-nvl8-x1", chunks=(chunk,), **asked) for chunk in (2500, 401, 400)

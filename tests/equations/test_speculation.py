@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from planner.equations.speculation import expected_tokens, n_scored
+from planner.equations.speculation import expected_tokens, n_scored, tokens_by_position
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,23 @@ def test_an_acceptance_that_is_no_probability_below_one_is_refused(acceptance):
 def test_an_unknown_convention_is_refused_by_name():
     with pytest.raises(ValueError, match="optimistic"):
         n_scored(2, convention="optimistic")
+
+
+def test_positions_that_are_alike_yield_what_one_probability_does():
+    drawn = random.Random(3)
+    for _ in range(50):
+        n_drafted, rate = drawn.randint(0, 8), drawn.random()
+        found = tokens_by_position(n_drafted, (rate,) * drawn.randint(1, 9))
+        assert found == pytest.approx(expected_tokens(n_drafted, rate))
+
+
+def test_a_position_counts_only_where_all_before_it_were_accepted():
+    assert tokens_by_position(3, (0.9, 0.5, 0.2)) == pytest.approx(1 + 0.9 + 0.45 + 0.09)
+    assert tokens_by_position(3, (0.9, 0.5)) == pytest.approx(1 + 0.9 + 0.45 + 0.225)
+    assert tokens_by_position(1, (0.9, 0.5)) == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize("rates", [(), (1.0,), (0.5, -0.1), (0.5, 1.2)])
+def test_what_is_no_probability_below_one_is_refused(rates):
+    with pytest.raises(ValueError, match="probabilities below 1"):
+        tokens_by_position(2, rates)

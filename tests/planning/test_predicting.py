@@ -86,14 +86,14 @@ def test_drafts_are_counted_in_tokens_per_pass():
         machines("h20-nvl8-x1", "sglang"),
         deployments(formats=FP8, batch=4),
         Traffic(n_input_tokens=1024, n_output_tokens=256),
-        speculating=Speculating(kind="eagle", n_drafted=3, acceptance=0.8),
+        speculating=Speculating(kind="eagle", n_drafted=3, acceptance=(0.8, 0.5)),
     )
-    assert found.tokens_per_step == pytest.approx(1 + 0.8 + 0.64 + 0.512)
+    assert found.tokens_per_step == pytest.approx(1 + 0.8 + 0.4 + 0.2)
     assert found.tpot_s.value < found.itl_s.value
     decode = found.passes[0].total_s.value
     assert found.itl_s.value > decode  # three passes of the drafter come before it
     text = " ".join(prediction_text(found, 100).split())
-    assert "from 2.95 tokens to the next" in text
+    assert "from 2.4 tokens to the next" in text
 
 
 @pytest.mark.parametrize("one", [PREDICTION, LARGE], ids=["dense", "experts"])
@@ -206,7 +206,7 @@ def test_a_chunk_has_room_for_a_token_of_each_sequence_and_one_of_a_prompt():
 def test_a_chunk_has_room_for_what_is_drafted_too():
     """Three drafted tokens and the next one, of 64 sequences each."""
     drafts = drafts_for(
-        load_architecture("qwen3-8b"), Speculating(kind="eagle", n_drafted=3, acceptance=0.8)
+        load_architecture("qwen3-8b"), Speculating(kind="eagle", n_drafted=3, acceptance=(0.8,))
     )
     assert refused(batch=64, chunk_tokens=256, drafts=drafts) == [("--chunk", "256")]
     assert refused(batch=64, chunk_tokens=257, drafts=drafts) == []

@@ -51,7 +51,7 @@ def predicted(engine: str, model: str, *, drawn: random.Random) -> Prediction | 
     kind = drawn.choice((None, None, "eagle", "mtp"))
     if kind == "mtp" and architecture.predictors is None:
         kind = None
-    drafts = Speculating(kind=kind, n_drafted=drawn.choice((1, 3)), acceptance=0.8)
+    drafts = Speculating(kind=kind, n_drafted=drawn.choice((1, 3)), acceptance=(0.8, 0.5))
     try:
         return predict(
             architecture,

@@ -267,7 +267,7 @@ def _engine_plan() -> object:
 
 
 def _engine_mixture_plan() -> object:
-    drafting = AskedDrafting(kind="mtp", acceptance=0.7, lookaheads=(1, 2))
+    drafting = AskedDrafting(kind="mtp", acceptance=(0.7, 0.4), lookaheads=(1, 2))
     model, cluster = load_architecture("deepseek-v3"), load_cluster("h200-nvl8-x2")
     asked: dict[str, Any] = {"overlaps": OVERLAPS, "drafting": drafting, "prefer": "simplest"}
     targets = Targets(tpot_s=0.05)

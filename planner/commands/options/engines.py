@@ -12,8 +12,8 @@ from planner.commands.options.written import WrittenPlan
 from planner.errors import Problem
 from planner.estimates.serving.drafting import KINDS
 from planner.estimates.serving.operations import KNOWN_FORMATS
+from planner.specs.acceptance import PUBLISHED
 from planner.specs.engine_request import (
-    ACCEPTANCE,
     LOOKAHEADS,
     OVERLAPS,
     PREFERENCES,
@@ -59,9 +59,14 @@ def read_engine(written: WrittenPlan, found: Arguments) -> dict[str, Any]:
     return keywords
 
 
+def acceptances(text: str) -> tuple[float, ...]:
+    """Read probabilities, one for each position of a draft: `0.8`, or `0.85,0.5`."""
+    return tuple(parse(part, "1", example="0.85,0.5", allow_zero=True) for part in text.split(","))
+
+
 def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:
     """Drafts that a deployment may use; their options mean nothing without one."""
-    acceptance = faults.read("--acceptance", written.acceptance, lambda text: parse(text, "1"))
+    acceptance = faults.read("--acceptance", written.acceptance, acceptances)
     lookaheads = faults.read("--lookahead", written.lookahead, batches)
     kind = faults.read("--draft", written.draft, one_of("drafter of an engine", KINDS))
     if written.draft is None:
@@ -77,7 +82,7 @@ def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:
         return None
     return AskedDrafting(
         kind=kind or KINDS[0],
-        acceptance=ACCEPTANCE if acceptance is None else acceptance,
+        acceptance=acceptance or PUBLISHED[kind or KINDS[0]].rates,
         lookaheads=lookaheads or LOOKAHEADS,
     )
 

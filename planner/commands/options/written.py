@@ -113,7 +113,13 @@ class Written(Limits):
         ),
     ] = None
     acceptance: Annotated[
-        str | None, _text(_SEARCH, "P", "Probability that a drafted token is accepted. [0.8]")
+        str | None,
+        _text(
+            _SEARCH,
+            "P",
+            "Probability that a drafted token is accepted; of an engine by position too, like "
+            "0.85,0.5. [0.8; of an engine as published for its drafter]",
+        ),
     ] = None
     lookahead: Annotated[
         str | None, _text(_SEARCH, "TOKENS", "Tokens drafted at once to choose from. [2:5]")
@@ -463,7 +469,12 @@ class WrittenPrediction:
         None
     )
     acceptance: Annotated[
-        str | None, _text(_DEPLOYED, "P", "Probability that a drafted token is accepted. [0.8]")
+        str | None,
+        _text(
+            _DEPLOYED,
+            "P,…",
+            "Probability that a drafted token is accepted, by position. [as published]",
+        ),
     ] = None
 
     explain: Annotated[

@@ -251,7 +251,7 @@ def _drafts(model: Architecture, request: EngineRequest, role: str) -> list[Draf
     """Ways to decode: without drafts, and with each number of them, if the model can be drafted."""
     asked = request.drafting
     if asked is None or role == PREFILL or not has_drafter(model, asked.kind):
-        return [rounds_of(model, None, 0, 0.0)]
+        return [rounds_of(model, None, 0, ())]
     rounds = (drafts_of(model, asked.kind, n, asked.acceptance) for n in asked.lookaheads)
     return [None, *rounds]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.equations.speculation import expected_tokens
+from planner.equations.speculation import tokens_by_position
 from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 
@@ -54,12 +55,14 @@ def has_drafter(model: Architecture, kind: str) -> bool:
     return kind != "mtp" or model.predictors is not None
 
 
-def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float) -> Drafts:
+def drafts_of(
+    model: Architecture, kind: str, n_drafted: int, acceptance: Sequence[float]
+) -> Drafts:
     """A round of drafting and checking.
 
     Args:
         n_drafted: tokens of a round, at least one.
-        acceptance: probability that one is accepted.
+        acceptance: probability that one is accepted, by position.
 
     Raises:
         ValueError: as `drafter_of`.
@@ -68,7 +71,7 @@ def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float)
     trained = model.predictors.n_layers if kind == "mtp" and model.predictors else 1
     return Drafts(
         n_drafted=n_drafted,
-        yields=expected_tokens(n_drafted, acceptance),
+        yields=tokens_by_position(n_drafted, acceptance),
         drafter=drafter_of(model, kind),
         n_passes=n_drafted,
         n_layers=n_drafted if has_heads else trained,
@@ -79,7 +82,7 @@ def drafts_of(model: Architecture, kind: str, n_drafted: int, acceptance: float)
 
 
 def rounds_of(
-    model: Architecture, kind: str | None, n_drafted: int, acceptance: float
+    model: Architecture, kind: str | None, n_drafted: int, acceptance: Sequence[float]
 ) -> Drafts | None:
     """What one decode pass checks and gives, if it is more than a token each.
 

@@ -12,6 +12,7 @@ from planner.results import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.predictions import Launch, Prediction
 from planner.results.surveys import Comparison, Curves, Frontier
+from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.records import NodesFabric
@@ -138,7 +139,7 @@ def prediction_request(
         n_shared_tokens=0,
         drafter=best.drafter,
         n_drafted=best.n_drafted,
-        acceptance=drafting.acceptance if drafting and best.n_drafted else 0.0,
+        acceptance=drafting.acceptance if drafting and best.n_drafted else (),
         role=best.role,
     )
 
@@ -200,7 +201,7 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
     if best.n_drafted and drafting:
         options["--draft"] = best.drafter
         options["--lookahead"] = best.n_drafted
-        options["--acceptance"] = f"{drafting.acceptance:.12g}"
+        options["--acceptance"] = acceptance_text(drafting.acceptance)
     if best.role != TOGETHER:
         options["--role"] = best.role
     words = [str(word) for pair in options.items() for word in pair]

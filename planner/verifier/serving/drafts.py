@@ -29,7 +29,9 @@ class Draft:
     has_heads: bool = False
 
 
-def draft_of(model: Architecture, drafter: str, n_drafted: int, acceptance: float) -> Draft | None:
+def draft_of(
+    model: Architecture, drafter: str, n_drafted: int, acceptance: tuple[float, ...]
+) -> Draft | None:
     """A round; None where a pass gives each sequence its next token and no more.
 
     Raises:
@@ -42,18 +44,27 @@ def draft_of(model: Architecture, drafter: str, n_drafted: int, acceptance: floa
         return Draft(n_checked=n_block - 1, n_yielded=given, model=model, n_passes=0)
     if not drafter and not n_drafted:
         return None
-    if n_drafted < 1 or not 0.0 <= acceptance < 1.0:
+    if n_drafted < 1 or not acceptance or not 0.0 <= min(acceptance) <= max(acceptance) < 1.0:
         raise Refused("are drafted, which cannot be", path=("n_drafted",), says=n_drafted)
     layer, n_layers, has_heads = _layer_of(model, drafter, n_drafted)
     small = replace(model, layers=(layer,), order=(0,), predictors=None, n_other_params=0)
     return Draft(
         n_checked=n_drafted,
-        n_yielded=sum(acceptance**k for k in range(n_drafted + 1)),
+        n_yielded=_yielded(n_drafted, acceptance),
         model=small,
         n_passes=n_drafted,
         n_layers=n_layers,
         has_heads=has_heads,
     )
+
+
+def _yielded(n_drafted: int, acceptance: tuple[float, ...]) -> float:
+    """The token that is always had, and each drafted one with the odds that all up to it hold."""
+    total = odds = 1.0
+    for place in range(n_drafted):
+        odds *= acceptance[place] if place < len(acceptance) else acceptance[-1]
+        total += odds
+    return total
 
 
 def _layer_of(model: Architecture, drafter: str, n_drafted: int) -> tuple[LayerClass, int, bool]:

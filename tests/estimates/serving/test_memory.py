@@ -127,7 +127,7 @@ def test_what_fits_leaves_the_engine_its_share():
     ],
 )
 def test_a_drafter_has_as_many_parameters_as_published(name, kind, n_params):
-    drafts = drafts_of(model(name), kind, 3, 0.7)
+    drafts = drafts_of(model(name), kind, 3, (0.7,))
     held = drafter_bytes(drafts, deployments(formats=BF16), BF16)
     assert held[0] / 2 == pytest.approx(n_params, rel=0.015)
 
@@ -135,14 +135,14 @@ def test_a_drafter_has_as_many_parameters_as_published(name, kind, n_params):
 def test_medusa_holds_a_block_and_a_head_for_each_token():
     spec = model("llama-3.1-8b")
     table = deployments(formats=BF16, n_tensor=[1, 4])
-    held = drafter_bytes(drafts_of(spec, "medusa", 5, 0.7), table, BF16)
+    held = drafter_bytes(drafts_of(spec, "medusa", 5, (0.7,)), table, BF16)
     assert held.tolist() == [10 * 4096 * (4096 + 128_256), 10 * 4096 * (4096 + 128_256) / 4]
 
 
 def test_a_drafter_is_cut_over_ranks_but_not_over_stages():
     spec = model("qwen3-32b")
     table = deployments(formats=BF16, n_tensor=[1, 8, 8], n_stages=[1, 1, 4])
-    alone, cut, staged = drafter_bytes(drafts_of(spec, "eagle", 3, 0.7), table, BF16)
+    alone, cut, staged = drafter_bytes(drafts_of(spec, "eagle", 3, (0.7,)), table, BF16)
     joined = 2 * spec.d_model**2 * 2
     assert cut - joined == pytest.approx((alone - joined) / 8, rel=1e-3)
     assert staged - cut == spec.vocab_size * spec.d_model * 2 / 8  # the first stage's embedding
@@ -154,7 +154,7 @@ def test_a_drafter_with_attention_has_a_cache_of_its_own(n_stages):
     table = deployments(formats=BF16, n_stages=n_stages)
 
     def held(kind):
-        drafts = drafts_of(spec, kind, 3, 0.7) if kind else None
+        drafts = drafts_of(spec, kind, 3, (0.7,)) if kind else None
         return holding(spec, table, BF16, engine, hbm_bytes=80e9, n_tokens=4096, drafts=drafts)
 
     plain, eagle, medusa = (held(kind).sequence_bytes[0] for kind in (None, "eagle", "medusa"))
@@ -169,4 +169,4 @@ def test_what_decodes_in_blocks_holds_no_drafter():
         of="qwen3-8b", how="diffusion", quality="none", n_denoising_steps=4, n_block_tokens=32
     )
     spec = replace(model("qwen3-8b"), variant=variant)
-    assert not drafter_bytes(rounds_of(spec, None, 0, 0.0), deployments(formats=BF16), BF16).any()
+    assert not drafter_bytes(rounds_of(spec, None, 0, ()), deployments(formats=BF16), BF16).any()

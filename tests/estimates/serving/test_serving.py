@@ -84,7 +84,7 @@ def test_what_is_drafted_takes_room_of_prompts_where_decodes_ride_along(engine, 
     timer, spec = clock("h100-nvl8-x1", engine), model("qwen3-8b")
     table = deployments(formats=BF16, batch=16, chunk_tokens=1024)
     serving = Serving(model=spec, formats=BF16, engine=timer.engine, clock=timer)
-    drafts = drafts_of(spec, "eagle", 31, 0.8)
+    drafts = drafts_of(spec, "eagle", 31, (0.8,))
     times = serving_times(serving, table, replace(CHAT, n_input_tokens=1025.0), drafts=drafts)
     assert times.n_chunks[0] == n_chunks
 
@@ -170,7 +170,7 @@ def test_a_round_of_drafts_takes_no_less_than_reading_the_drafter(kind):
     timer, spec = clock("h100-nvl8-x1", "vllm"), model("llama-3.1-8b")
     table = deployments(formats=BF16)
     serving = Serving(model=spec, formats=BF16, engine=timer.engine, clock=timer)
-    drafts = drafts_of(spec, kind, 5, 0.7)
+    drafts = drafts_of(spec, kind, 5, (0.7,))
     found = serving_times(serving, table, CHAT, drafts=drafts)
     read_bytes = drafter_bytes(drafts, table, BF16)[0] * (5 if kind == "eagle" else 1)
     least_s = read_bytes / timer.device.hbm_bytes_per_s

@@ -53,7 +53,11 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
         return None
     kind = draw.choice((None, "eagle", "medusa", "mtp"))
     kind = kind if kind != "mtp" or model.predictors else None
-    asked = Speculating(kind=kind, n_drafted=draw.choice((1, 3)), acceptance=0.7) if kind else None
+    asked = (
+        Speculating(kind=kind, n_drafted=draw.choice((1, 3)), acceptance=(0.7, 0.4))
+        if kind
+        else None
+    )
     pool, engine = draw.choice(POOLS), draw.choice(ENGINES)
     hits, shared = draw.choice((0.0, 0.4)), draw.choice((0.0, 500.0))
     n_input, n_output = draw.choice((100, 3000, 20_000)), draw.choice((2, 300))
@@ -89,7 +93,7 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
         n_output_tokens=n_output,
         hit_fraction=hits,
         n_shared_tokens=shared,
-        draft=draft_of(model, kind or "", asked.n_drafted if asked else 0, 0.7),
+        draft=draft_of(model, kind or "", asked.n_drafted if asked else 0, (0.7, 0.4)),
         role=role,
     )
     held = held_by(rank, served)
