@@ -8,6 +8,7 @@ where PyTorch has one, else expert by expert.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from planner.equations.kernels import FAMILIES
@@ -195,9 +196,10 @@ class Programs:
     def _grouped(self) -> tuple[Callable[[Tensor, Tensor, Tensor], Tensor], str]:
         """Products of each expert's rows with its matrix."""
         torch = self._torch
-        grouped = getattr(torch, "_grouped_mm", None)
-        if grouped is not None and self._device != "cpu":
-            return (lambda rows, weights, until: grouped(rows, weights, offs=until)), "_grouped_mm"
+        for module, name in ((self._functions, "grouped_mm"), (torch, "_grouped_mm")):
+            grouped = getattr(module, name, None)
+            if grouped is not None:
+                return partial(_by_offsets, grouped), name
 
         def one_by_one(rows: Tensor, weights: Tensor, until: Tensor) -> Tensor:
             parts, first = [], 0
@@ -234,3 +236,9 @@ class Programs:
             return lambda: target.copy_(source)
 
         return "copy_", make
+
+
+def _by_offsets(
+    grouped: Callable[..., Tensor], rows: Tensor, weights: Tensor, until: Tensor
+) -> Tensor:
+    return grouped(rows, weights, offs=until)

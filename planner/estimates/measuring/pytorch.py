@@ -91,7 +91,7 @@ class TorchBench:
             n_copies = int(min(MOST_COPIES, COLD * self._cache_bytes // operands + 1))
             n_copies = max(1, min(n_copies, int(room // operands)))
             program, calls = self._programs.calls(kernel, n_copies)
-        except self._torch.OutOfMemoryError:
+        except _starved(self._torch):
             raise UntimedError("its operands have no room") from None
         except (RuntimeError, NotImplementedError) as error:
             raise UntimedError(_reason(error)) from None
@@ -145,7 +145,7 @@ class TorchKernel:
         try:
             with self._torch.inference_mode():
                 return self._run(n_runs)
-        except self._torch.OutOfMemoryError:
+        except _starved(self._torch):
             raise UntimedError("its results have no room") from None
         except (RuntimeError, NotImplementedError) as error:
             raise UntimedError(_reason(error)) from None
@@ -161,6 +161,12 @@ def _counted(calls: list[Call]) -> Callable[[int], float]:
         return time.perf_counter() - began_s
 
     return run_s
+
+
+def _starved(torch: Torch) -> type[Exception]:
+    """What PyTorch raises without memory; until 2.5 it had no name of its own but on GPUs."""
+    found: type[Exception] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+    return found
 
 
 def _reason(error: Exception) -> str:
