@@ -47,6 +47,7 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     Raises:
         RequestError: with the problems of words, options and files together.
     """
+    from planner.commands.options.expert_loads import with_expert_loads
     from planner.commands.options.reading import read_runtimes
     from planner.commands.options.several import names_of
     from planner.commands.options.variants import loaded, named
@@ -64,12 +65,17 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     by_layouts = all(name in LAYOUT_RUNTIMES for name in asked_of)
     load: Callable[..., Any] = load_model if by_layouts else load_architecture
     models = [found.collect(partial(load, text)) for text in texts]
+    if not by_layouts:
+        models = [with_expert_loads(one, written.expert_loads, found) for one in models]
     read = _layouts if by_layouts else _engines
     keywords = read(written, runtimes, found)
     known = [one for one in models if one]
     names = [name for one in known for name in named(written.variants, one.name, found)]
     names = list(dict.fromkeys(names))
     variants = loaded(tuple(names), load, found)
+    if not by_layouts:
+        loaded_ones = (with_expert_loads(one, written.expert_loads, found) for one in variants)
+        variants = tuple(one for one in loaded_ones if one is not None)
     keywords["variants"] = variants
     priced = found.priced(written.price, [one for one in clusters if one])
     whole = len(known) == len(models) and len(priced) == len(clusters)

@@ -23,6 +23,7 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
         RequestError: with the problems of words, options and files together.
     """
     from planner.commands.options.engines import read_engine
+    from planner.commands.options.expert_loads import with_expert_loads
     from planner.commands.options.paths import with_paths
     from planner.planning.engine_audit import audit_engine as find
     from planner.runtimes.engine_requests import machines_of
@@ -31,6 +32,7 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     found = said
     asked = read_engine(replace(written, batch=written.batch or "1"), found)
     model = found.collect(lambda: load_architecture(written.model))
+    model = with_expert_loads(model, written.expert_loads, found)
     cluster = found.collect(lambda: load_cluster(written.topology))
     for pool in found.priced(written.price, [cluster] if cluster else []):
         found.collect(partial(machines_of, pool, str(written.engine)))

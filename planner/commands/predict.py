@@ -30,6 +30,7 @@ def predict(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Evaluate a deployment as given: times, work and bounds of every operation, memory."""
+    from planner.commands.options.expert_loads import with_expert_loads
     from planner.runtimes.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
 
@@ -37,6 +38,7 @@ def predict(
     found.refuse((written.engine,))
     numbers = _numbers(written, found)
     model = found.collect(lambda: load_architecture(written.model))
+    model = with_expert_loads(model, written.expert_loads, found)
     machines = _machines(written, found)
     speculating = _speculating(written, model, found)
     _check_files(written, found)

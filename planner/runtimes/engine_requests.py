@@ -368,6 +368,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
+        "--expert-loads": (model.expert_loads, ""),
         "--weights": (",".join(weights), ",".join(usual)),
         "--variants": (",".join(one.name for one in request.variants), ""),
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),

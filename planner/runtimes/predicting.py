@@ -206,7 +206,7 @@ def _prediction(
     for name, one in (("decode", times.decode), ("prefill", times.prefill)):
         for problem in slow_kernels(one.operations, clock, during=name):
             remark(problem, once=f"{problem.where} {problem.key}")
-    lines = _lines(times, clock, engine, formats)
+    lines = _lines(times, clock, serving)
     off = {line.name: relative_error(line.total_s) for line in lines}
     decode_error, prefill_error = off.get("decode", 0.0), off.get("prefill", 0.0)
     running, tpot = float(times.n_running[0]), float(times.tpot_s[0])
@@ -260,16 +260,14 @@ def _prediction(
     )
 
 
-def _lines(
-    times: ServingTimes, clock: KernelClock, engine: EngineSpec, formats: ServedFormats
-) -> tuple[PassLine, ...]:
+def _lines(times: ServingTimes, clock: KernelClock, serving: Serving) -> tuple[PassLine, ...]:
     """The passes that it runs."""
     passes = (
-        ("decode", times.decode, engine.decode_host_s),
-        ("prefill", times.prefill, engine.prefill_host_s),
+        ("decode", times.decode, serving.decode_host_s),
+        ("prefill", times.prefill, serving.engine.prefill_host_s),
     )
     return tuple(
-        pass_line(name, timed, clock, host_s=host_s, formats=formats)
+        pass_line(name, timed, clock, host_s=host_s, formats=serving.formats)
         for name, timed, host_s in passes
         if timed.operations
     )

@@ -8,10 +8,11 @@ beside experts, heads that predict further tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from planner.specs.mixers import Mixer, Recurrence
+from planner.specs.popularity import usual_loads
 from planner.specs.provenance import Provenance
 from planner.specs.variants import Variant
 
@@ -51,6 +52,8 @@ class Experts:
         n_other_params: the router's bias, a shared expert's gate, experts' biases.
         d_latent: width that tokens are projected to before routed experts, and back from after
             them (Nemotron 3 Super); None where experts read the residual stream.
+        loads: of each expert in the order that devices hold them, in any unit; none where nobody
+            measured them.
     """
 
     n_experts: int
@@ -62,6 +65,12 @@ class Experts:
     n_active_groups: int = 1
     n_other_params: int = 0
     d_latent: int | None = None
+    loads: tuple[float, ...] = ()
+
+    @property
+    def expected_loads(self) -> tuple[tuple[float, ...], ...]:
+        """Loads of all experts in every order that counts: the measured one, or drawn ones."""
+        return (self.loads,) if self.loads else usual_loads(self.n_experts)
 
     def expert_params(self, d_model: int) -> int:
         """Parameters of one routed expert."""
@@ -140,6 +149,8 @@ class Architecture:
         is_parallel_block: attention and FFN read the same input and share a collective.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
             are started with; empty if it was never published.
+        expert_loads: how the loads of its experts were said: a file or an exponent; empty if they
+            were not.
     """
 
     name: str
@@ -164,6 +175,7 @@ class Architecture:
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
     is_parallel_block: bool = False
     repository: str = ""
+    expert_loads: str = ""
 
     def __post_init__(self) -> None:
         if not self.weights_formats:
@@ -194,6 +206,37 @@ class Architecture:
         inside = sum(c.n_layers * c.n_active_params(self.d_model) for c in self.layers)
         return inside + self.embedding_params + self.n_other_params
 
+    @property
+    def expert_counts(self) -> tuple[int, ...]:
+        """How many experts its layers have, each number once; none if it has no experts."""
+        counts = (one.ffn.n_experts for one in self._classes if isinstance(one.ffn, Experts))
+        return tuple(dict.fromkeys(counts))
+
+    @property
+    def _classes(self) -> tuple[LayerClass, ...]:
+        return (*self.layers, *((self.predictors,) if self.predictors else ()))
+
+    def with_loads(self, loads: Sequence[float], *, said: str = "") -> Architecture:
+        """The same, with tokens that go to experts so.
+
+        Args:
+            loads: of each expert of a layer, in the order that devices hold them, in any unit.
+            said: what `--expert-loads` takes for them, for commands that ask again.
+
+        Raises:
+            ValueError: no layer has as many experts.
+        """
+        if len(loads) not in self.expert_counts:
+            raise ValueError(f"no layer of {self.name} has {len(loads)} experts")
+        found = tuple(float(load) for load in loads)
+        layers = [_loaded(one, found) for one in self._classes]
+        return replace(
+            self,
+            layers=tuple(layers[: len(self.layers)]),
+            predictors=layers[-1] if self.predictors else None,
+            expert_loads=said,
+        )
+
     def cached_numbers_per_token(self) -> int:
         """Numbers that one token leaves in all caches, while all layers keep it."""
         return sum(c.n_layers * c.mixer.d_cached for c in self.layers if c.mixer is not None)
@@ -217,3 +260,10 @@ class Architecture:
             for c in self.layers
             if isinstance(c.mixer, Recurrence)
         )
+
+
+def _loaded(layer: LayerClass, loads: tuple[float, ...]) -> LayerClass:
+    ffn = layer.ffn
+    if not isinstance(ffn, Experts) or ffn.n_experts != len(loads):
+        return layer
+    return replace(layer, ffn=replace(ffn, loads=loads))

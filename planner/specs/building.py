@@ -146,6 +146,10 @@ def _linked(linked: schemas.Linked, entries: list[schemas.LinkEntry]) -> LinkedF
     )
 
 
+def _is_said(flag: schemas.Sourced[bool] | None) -> bool:
+    return flag is not None and flag.value
+
+
 def build_model(file: schemas.ModelFile) -> ModelSpec:
     shape, formats, check = file.shape, file.formats, file.check
     served = shape.n_heads_served or shape.n_heads
@@ -164,6 +168,7 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         n_ffn_matrices=shape.n_ffn_matrices.value,
         block=shape.block.value,
         tied_embeddings=shape.tied_embeddings.value,
+        norms_heads=_is_said(shape.norms_heads),
         n_context_tokens=shape.context.value if shape.context else None,
         n_params_published=check.n_params.value,
         weights_formats=tuple(formats.weights.value),

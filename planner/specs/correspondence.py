@@ -88,6 +88,7 @@ def _mixer(model: ModelSpec, *, windowed: bool) -> Mixer:
         d_value_head=model.d_head,
         span="window" if windowed else "all",
         n_span_tokens=model.window.n_tokens if model.window and windowed else None,
+        norms_heads=model.norms_heads,
     )
 
 
@@ -147,6 +148,7 @@ def model_spec_of(
         n_ffn_matrices=ffn.n_matrices,
         block="parallel" if architecture.is_parallel_block else "serial",
         tied_embeddings=architecture.tied_embeddings,
+        norms_heads=getattr(attention, "norms_heads", False),
         n_params_published=architecture.n_params_published or float(architecture.n_params),
         weights_formats=architecture.weights_formats,
         published_weights=as_published(architecture),

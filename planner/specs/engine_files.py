@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
@@ -21,6 +21,8 @@ from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
 from planner.specs.values import Bytes, Count, Fraction, SpareCount, Text, fault
 from planner.units import UnitError, parse, show
+
+_Said = TypeVar("_Said")
 
 LONGEST_S = 60.0
 """No engine spends more on anything that its file says; it is then a slip of the unit [s]."""
@@ -63,9 +65,12 @@ class EngineMemory(Section):
 
 class EngineSteps(Section):
     chunk: Sourced[Count]
-    decode_host: Sourced[SpareSeconds]
     prefill_host: Sourced[SpareSeconds]
     small_kernels: Sourced[SpareCount]
+    decode_host: Sourced[SpareSeconds] | None = None
+    layer_gap: Sourced[SpareSeconds] | None = None
+    inner_norms: Sourced[SpareSeconds] | None = None
+    fuses_quantisation: Sourced[_Switch] | None = None
     request: Sourced[SpareSeconds] | None = None
     expert_request: Sourced[SpareSeconds] | None = None
     mixes_prefill: Sourced[_Switch] | None = None
@@ -102,13 +107,16 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         workspace_bytes=memory.workspace.value,
         n_block_tokens=memory.block.value,
         n_chunk_tokens=steps.chunk.value,
-        decode_host_s=steps.decode_host.value,
         prefill_host_s=steps.prefill_host.value,
         n_small_kernels=steps.small_kernels.value,
-        request_s=steps.request.value if steps.request else 0.0,
-        expert_request_s=steps.expert_request.value if steps.expert_request else 0.0,
-        mixes_prefill=steps.mixes_prefill.value if steps.mixes_prefill else True,
-        message_share=steps.message_share.value if steps.message_share else 0.0,
+        decode_host_s=_or(steps.decode_host, 0.0),
+        layer_gap_s=_or(steps.layer_gap, 0.0),
+        inner_norms_s=_or(steps.inner_norms, 0.0),
+        fuses_quantisation=_or(steps.fuses_quantisation, False),
+        request_s=_or(steps.request, 0.0),
+        expert_request_s=_or(steps.expert_request, 0.0),
+        mixes_prefill=_or(steps.mixes_prefill, True),
+        message_share=_or(steps.message_share, 0.0),
         provenance=tuple(
             Provenance(key=f"{section}.{key}", source=getattr(part, key).source)
             for section, part in (("memory", memory), ("steps", steps))
@@ -116,6 +124,11 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
             if key != "source" and getattr(part, key) is not None
         ),
     )
+
+
+def _or(said: Sourced[_Said] | None, otherwise: _Said) -> _Said:
+    """What a file says, or what holds where it says nothing."""
+    return said.value if said else otherwise
 
 
 def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:

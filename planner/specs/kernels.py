@@ -105,8 +105,13 @@ class EngineSpec:
         workspace_bytes: buffers, graphs and the runtime inside that share, besides activations.
         n_block_tokens: tokens of one block of the paged cache.
         n_chunk_tokens: most tokens of one step where prefill is chunked into decode steps.
-        decode_host_s: time of a decode step that no kernel fills.
-        prefill_host_s: the same of a prefill step.
+        prefill_host_s: time of a prefill step that no kernel fills.
+        decode_host_s: the same of a decode step, whatever the model: 0 where the next step is
+            scheduled while the device works.
+        layer_gap_s: the same of each of its layers.
+        inner_norms_s: of each layer with norms between its projections besides, which are kernels
+            of their own; 0 where they are fused with what follows.
+        fuses_quantisation: the norm before a product quantises its input, where scales are static.
         n_small_kernels: elementwise kernels of one layer: norms, rotations, activations.
         request_s: of a request before its first pass: it is received, read, put in line.
         expert_request_s: what a request for a mixture of experts waits besides; decodes beside
@@ -124,9 +129,12 @@ class EngineSpec:
     workspace_bytes: float
     n_block_tokens: int
     n_chunk_tokens: int
-    decode_host_s: float
     prefill_host_s: float
     n_small_kernels: int
+    decode_host_s: float = 0.0
+    layer_gap_s: float = 0.0
+    inner_norms_s: float = 0.0
+    fuses_quantisation: bool = False
     request_s: float = 0.0
     expert_request_s: float = 0.0
     mixes_prefill: bool = True

@@ -19,7 +19,9 @@ ENGINES = "engines"
 
 LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
-OPTIONS_OF_ENGINES = ("--chunk", "--overlap", "--hit-rate", "--confidence", "--prefer")
+OPTIONS_OF_ENGINES = (
+    *("--chunk", "--overlap", "--hit-rate", "--expert-loads", "--confidence", "--prefer"),
+)
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
 LEAVE_OUT = "leave it out"
 

@@ -34,6 +34,7 @@ class GroupedAttention:
         n_other_params: biases, norms of queries and keys, sinks.
         shares_projection: values are made by the projection of the keys, but cached beside them:
             keys are normed and rotated, values are not (Gemma 4).
+        norms_heads: queries and keys are normed before they are rotated.
     """
 
     n_heads: int
@@ -47,6 +48,12 @@ class GroupedAttention:
     shares_values: bool = False
     n_other_params: int = 0
     shares_projection: bool = False
+    norms_heads: bool = False
+
+    @property
+    def has_inner_norms(self) -> bool:
+        """Whether anything is normed between its projections."""
+        return self.norms_heads
 
     @property
     def d_queries(self) -> int:
@@ -116,6 +123,11 @@ class LatentAttention:
     n_other_params: int = 0
 
     @property
+    def has_inner_norms(self) -> bool:
+        """Whether anything but latents is: the keys of an indexer."""
+        return self.indexer is not None and not self.indexer.is_shared
+
+    @property
     def d_head(self) -> int:
         return self.d_rope + self.d_nope
 
@@ -178,6 +190,11 @@ class Recurrence:
     n_output_rows: int
     n_other_params: int = 0
     state_bytes_per_number: float = 4.0
+
+    @property
+    def has_inner_norms(self) -> bool:
+        """What enters a state and what leaves it is normed."""
+        return True
 
     def n_params(self, d_model: int) -> int:
         return d_model * (self.n_input_columns + self.n_output_rows) + self.n_other_params

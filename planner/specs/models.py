@@ -117,6 +117,7 @@ class ModelSpec:
         variant: what it was made from, if it stands in for another model.
         n_context_tokens: most tokens of one sequence, read and written together; None where
             nothing is known to limit them.
+        norms_heads: queries and keys are normed before they are rotated.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`; empty if it
             was never published.
     """
@@ -151,6 +152,7 @@ class ModelSpec:
     variant: Variant | None = None
     n_context_tokens: int | None = None
     repository: str = ""
+    norms_heads: bool = False
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`

@@ -233,6 +233,7 @@ class Shape(Section):
     n_ffn_matrices: Sourced[FfnMatrices]
     block: Sourced[Block]
     tied_embeddings: Sourced[bool]
+    norms_heads: Sourced[bool] | None = None
     context: Sourced[Count] | None = None
 
 

@@ -105,7 +105,7 @@ def model_table(model: ModelSpec) -> Table:
         "d_head",
         "vocab_size",
     ]
-    plain += ["n_ffn_matrices", "block", "tied_embeddings"]
+    plain += ["n_ffn_matrices", "block", "tied_embeddings", "norms_heads"]
     table: Table = {
         "model": {"name": "model", "title": "model"},
         "shape": _sourced({name: getattr(model, name) for name in plain}),

@@ -145,7 +145,7 @@ def rank_of(
     return Rank(
         model=model,
         formats=says.formats,
-        kernels=Kernels(records.cluster.device, records.kernels),
+        kernels=Kernels(records.cluster.device, records.kernels, records.engine),
         links=Links(records.cluster.fabric),
         n_small_kernels=records.engine.n_small_kernels,
         n_tensor=says.n_tensor,

@@ -114,7 +114,7 @@ def _rank(
     return Rank(
         model=model,
         formats=says.formats,
-        kernels=Kernels(cluster.device, tables.kernels),
+        kernels=Kernels(cluster.device, tables.kernels, tables.engine),
         links=Links(cluster.fabric),
         n_small_kernels=tables.engine.n_small_kernels,
         n_tensor=says.n_tensor,

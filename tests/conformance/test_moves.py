@@ -84,6 +84,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--chunk": ("1024", {}),
     "--overlap": ("two-batch", {"--objective": "throughput", "--tp": "8"}),
     "--hit-rate": ("90%", {}),
+    "--expert-loads": ("0", {"--model": MIXTURE}),
     "--confidence": ("90%", {}),
     "--by": ("formats", {"--weights": "bf16,fp8"}),
     "--x": ("ttft", {}),

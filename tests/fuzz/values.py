@@ -87,6 +87,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--gap": SHARES,
     "--slack": SHARES,
     "--hit-rate": SHARES,
+    "--expert-loads": ("0", "0.8", "2.5"),
     "--confidence": SHARES,
     "--utilization": SHARES,
     "--max-quality-loss": SHARES,

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments
+from planner.estimates.serving.hosts import decode_gaps_s
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import PassShape
@@ -47,6 +48,7 @@ class Case:
 
 
 _TRACE = "deepseek-ai/profile-data"
+"""It simulates "an absolutely balanced MoE routing strategy" (its README)."""
 _AUTHORS = "InferSim's authors, SGLang"
 CASES = (
     Case(
@@ -132,9 +134,12 @@ def predicted(case: Case) -> float:
         message_share=engine.message_share,
     )
     model = load_architecture(case.model)
+    if case.source == _TRACE:
+        model = model.with_loads([1.0] * model.expert_counts[0])
     formats = case.table.formats[0]
     timed = pass_time(model, case.table, case.work, formats, clock)
-    host = engine.prefill_host_s if case.phase == "prefill" else engine.decode_host_s
+    decodes = case.phase == "decode"
+    host = decode_gaps_s(model, engine) if decodes else engine.prefill_host_s
     return case.n_tokens / (float(timed.total_s[0]) + host)
 
 

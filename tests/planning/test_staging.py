@@ -98,17 +98,18 @@ def test_local_and_global_layers_take_different_times_and_caches():
 
 @pytest.mark.parametrize("model", [LLAMA, GEMMA, DEEPSEEK])
 def test_units_add_up_to_a_whole_pass_of_the_engine(model):
-    """As `plan predict` counts it: all operations of a pass, and the host once."""
+    """As `plan predict` counts it: all operations of a pass, and what its layers take besides."""
     sizes = {"batch": 24, "n_input_tokens": 2048, "n_output_tokens": 512}
     asked = asked_of(model, "h200:tp8", engine="sglang", weights="fp8_block", **sizes)
     clock = clock_of(asked.groups[0], asked.engine)
     formats, engine = asked.formats, asked.engine
-    whole = Serving(model=model, formats=formats, engine=engine, clock=clock).pass_time(
+    serving = Serving(model=model, formats=formats, engine=engine, clock=clock)
+    whole = serving.pass_time(
         deployments(formats=formats, n_tensor=8, batch=24.0),
         PassShape(n_decoding=24.0, context=2304.0),
     )
     assert unit_table(asked).run_s.sum() == pytest.approx(
-        float(whole.total_s[0]) + engine.decode_host_s, rel=1e-12
+        float(whole.total_s[0]) + serving.decode_host_s, rel=1e-12
     )
 
 

@@ -33,7 +33,7 @@ def test_classes_of_layers_give_the_shipped_model_back(name: str) -> None:
     model = load_model(name)
     back = model_spec_of(architecture_of(model))
     shape = ("name", "n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "vocab_size",
-             "n_ffn_matrices", "block", "tied_embeddings", "moe", "mla", "window",
+             "n_ffn_matrices", "block", "tied_embeddings", "norms_heads", "moe", "mla", "window",
              "n_params_published")  # fmt: skip
     assert {key: getattr(back, key) for key in shape} == {key: getattr(model, key) for key in shape}
     assert back.n_params == model.n_params

@@ -189,7 +189,7 @@ def test_every_value_of_a_model_has_a_source_or_says_assumed(name):
     sections = [key.split(".")[0] for key in (p.key for p in model.provenance)]
     n_padded = model.n_heads_served > model.n_heads
     n_limits = model.n_context_tokens is not None
-    assert sections.count("shape") == 10 + n_padded + n_limits
+    assert sections.count("shape") == 10 + n_padded + n_limits + model.norms_heads
     assert sections.count("formats") == 5
     assert sections.count("check") == 1 + (model.moe is not None)
     assert bool(sections.count("moe")) == (model.moe is not None)

@@ -212,6 +212,14 @@ class WrittenPlan(Written):
     hit_rate: Annotated[
         str | None, _text(_SERVE, "FRACTION", "Input that an engine's prefix cache already has.")
     ] = None
+    expert_loads: Annotated[
+        str | None,
+        _text(
+            _SERVE,
+            "FILE|S",
+            "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
+        ),
+    ] = None
     confidence: Annotated[str | None, CONFIDENCE] = None
     prefer: Annotated[
         str | None,
@@ -427,6 +435,14 @@ class WrittenPrediction:
     hit_rate: Annotated[
         str, _text(_SERVE, "FRACTION", "Share of the input that the prefix cache has.")
     ] = "0"
+    expert_loads: Annotated[
+        str | None,
+        _text(
+            _SERVE,
+            "FILE|S",
+            "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
+        ),
+    ] = None
     shared: Annotated[
         str, _text(_SERVE, "TOKENS", "First tokens that all requests share in memory.")
     ] = "0"

@@ -64,12 +64,12 @@ def sigmas(confidence: float) -> float:
     return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
 
 
-def pass_error(timed: PassTime, clock: RecordingClock, host_s: float) -> FloatArray:
+def pass_error(timed: PassTime, clock: RecordingClock, host_s: FloatArray | float) -> FloatArray:
     """Relative standard deviation of a pass, host included (N,); 0 where there is no such pass."""
     shape = timed.n_microbatches.shape
     if not timed.operations:
         return np.zeros(shape)
-    families: dict[str, FloatArray] = {"host": np.full(shape, host_s * HOST_ERROR)}
+    families: dict[str, FloatArray] = {"host": np.full(shape, np.multiply(host_s, HOST_ERROR))}
     total: FloatArray = np.full(shape, host_s)
     for one in timed.operations:
         formula, error = clock.recorded[id(one.operation)]
@@ -89,7 +89,7 @@ def serving_errors(
     Args:
         yields: tokens that a decode pass gives, more than one with drafts.
     """
-    decode = pass_error(times.decode, clock, engine.decode_host_s)
+    decode = pass_error(times.decode, clock, times.decode_s - times.decode.total_s)
     prefill = pass_error(times.prefill, clock, engine.prefill_host_s)
     passed = times.itl_s / yields
     off = np.hypot(decode * passed, prefill * (times.tpot_s - passed))

@@ -21,6 +21,7 @@ from planner.estimates.serving.operations import (
     message,
     number_bytes,
 )
+from planner.estimates.serving.popularity import reached
 from planner.specs.architecture import Experts, FeedForward, Ffn
 from planner.specs.served_formats import ServedFormats
 
@@ -156,15 +157,6 @@ def _sent(
     )
 
 
-def experts_hit(n_experts: int, n_active: int, tokens: FloatArray, local: FloatArray) -> FloatArray:
-    """Experts of one device that at least one of the tokens visits, on average (N,).
-
-    local · (1 − (1 − k/E)^T): tokens choose k of E experts alike and independently.
-    """
-    missed = np.power(1.0 - n_active / n_experts, np.asarray(tokens, dtype=float))
-    return np.asarray(np.maximum(local * (1.0 - missed), np.minimum(1.0, local)))
-
-
 def received(n_active: int, tokens: FloatArray, n_expert_parallel: ArrayLike) -> FloatArray:
     """Tokens that have at least one expert on a device, on average (N,)."""
     missed = np.power(1.0 - 1.0 / np.asarray(n_expert_parallel, dtype=float), n_active)
@@ -180,8 +172,8 @@ def _fused(
 ) -> Operation:
     local = ffn.n_experts / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor
-    pairs = tokens * ffn.n_active / table.n_expert_parallel
-    hit = experts_hit(ffn.n_experts, ffn.n_active, tokens, local)
+    visits = reached(ffn, tokens, table.n_expert_parallel)
+    pairs, hit = visits.rows, visits.n_hit
     weight = number_bytes(formats.experts)
     each = ffn.n_matrices * d_model * width
     return Operation(
@@ -199,6 +191,7 @@ def _fused(
             "d_expert": width,
             "n_up": ffn.n_matrices - 1.0,
             "rows": pairs,
+            "n_hit": hit,
             # without a dispatch, a kernel walks through the rows of all experts
             "walked_rows": np.where(table.exchanges, pairs, tokens * ffn.n_active),
             "weight_bytes": weight,
@@ -218,10 +211,9 @@ def _two_products(
     *,
     reads: bool,
 ) -> Iterator[Operation]:
-    local = ffn.n_experts / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor
-    pairs = tokens * ffn.n_active / table.n_expert_parallel
-    hit = experts_hit(ffn.n_experts, ffn.n_active, tokens, local)
+    visits = reached(ffn, tokens, table.n_expert_parallel)
+    pairs, hit = visits.rows, visits.n_hit
     n_up = ffn.n_matrices - 1
     weights = formats.experts
     # short exchanges write tokens where experts read them, and add experts' outputs themselves

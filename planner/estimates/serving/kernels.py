@@ -87,12 +87,17 @@ class KernelClock:
 
     def quantises(self, number_format: str) -> bool:
         """Whether inputs need a kernel of their own; not if the product's constants have it."""
-        if number_format.endswith(STATIC) or number_format not in INPUT_BYTES:
+        name = number_format.removesuffix(STATIC)
+        if name not in INPUT_BYTES or self._is_quantised_before(number_format):
             return False
         return (
             "quant_fraction"
             not in self.table.kernel("gemm", self.kernel_format(number_format)).constants
         )
+
+    def _is_quantised_before(self, number_format: str) -> bool:
+        """Whether the norm before a product writes its input in the product's format."""
+        return self.engine.fuses_quantisation and number_format.endswith(STATIC)
 
     def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
         """Time of one run of an operation on each deployment [s]."""
@@ -154,7 +159,7 @@ class KernelClock:
             fact = f"was not measured: timed as {kernel.format}"
             remark(Problem(where=where, key=family, value=wanted, fact=fact))
         constants = dict(kernel.constants)
-        if number_format.endswith(STATIC) and "quant_fraction" in constants:
+        if self._is_quantised_before(number_format) and "quant_fraction" in constants:
             del constants["quant_fraction"]
             plain = self.table.kernel(family, "bf16").constants
             constants["floor_s"] = min(constants["floor_s"], plain["floor_s"])

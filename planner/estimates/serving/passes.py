@@ -16,6 +16,7 @@ from planner.estimates.serving.feeding import ffn_operations
 from planner.estimates.serving.mixing import AFTER_MIXING, mixer_operations
 from planner.estimates.serving.operations import (
     INPUT_BYTES,
+    STATIC,
     Operation,
     Part,
     PassShape,
@@ -81,7 +82,7 @@ def _quantisation(operations: list[Operation]) -> list[Operation]:
     """Kernels that read an input of 16 bits and write one of 8 or fewer, before each product."""
     found: dict[Part, list[Operation]] = {}
     for one in operations:
-        if one.family == "gemm" and one.format in INPUT_BYTES:
+        if one.family == "gemm" and one.format.removesuffix(STATIC) in INPUT_BYTES:
             found.setdefault(one.part, []).append(one)
     return [
         elementwise(

@@ -39,6 +39,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.hosts import decode_gaps_s
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.reading import (
     parts_of,
@@ -68,6 +69,11 @@ class Serving:
     def expert_request_s(self) -> float:
         """What a request for a mixture of experts waits besides `engine.request_s` [s]."""
         return self.engine.expert_request_s if has_experts(self.model) else 0.0
+
+    @property
+    def decode_host_s(self) -> float:
+        """Of a decode pass, beside its kernels [s]."""
+        return decode_gaps_s(self.model, self.engine)
 
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
         return pass_time(self.model, table, work, self.formats, self.clock)
@@ -130,7 +136,7 @@ def _round(
         context=traffic.mean_context,
     )
     decode = serving.pass_time(table, decoding)
-    checked = decode.total_s + serving.engine.decode_host_s
+    checked = decode.total_s + serving.decode_host_s
     itl = checked
     if drafts is not None:
         itl = checked + _drafting_s(serving, table, decoding, drafts)

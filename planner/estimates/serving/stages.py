@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
+from planner.estimates.serving.hosts import layer_gap_s
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import activation_bytes, cache_bytes, state_bytes
 from planner.estimates.serving.networks import ServingNetwork, serving_network
@@ -128,9 +129,13 @@ def _units(
     for one in timed.operations:
         if one.operation.layer == OUTSIDE:
             ends[one.operation.name != _OF_THE_EMBEDDING] += float(one.total_s[0])
-    ends[1] += engine.decode_host_s if work.phase == "decode" else engine.prefill_host_s
+    decodes = work.phase == "decode"
+    ends[1] += engine.decode_host_s if decodes else engine.prefill_host_s
     inside = [
-        sum(float(one.total_s[0]) for one in timed.operations if one.operation.layer == layer.name)
+        decodes * layer_gap_s(layer, engine)
+        + sum(
+            float(one.total_s[0]) for one in timed.operations if one.operation.layer == layer.name
+        )
         / layer.n_layers
         for layer in model.layers
     ]

@@ -196,6 +196,9 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
     }
     if request.hit_fraction:
         options["--hit-rate"] = f"{request.hit_fraction:.12g}"
+    loads = next((m.expert_loads for m in request.records.models if m.name == best.model), "")
+    if loads:
+        options["--expert-loads"] = loads
     if best.overlap != OVERLAPS[0]:
         options["--overlap"] = best.overlap
     if best.n_drafted and drafting:

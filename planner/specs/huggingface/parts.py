@@ -86,7 +86,8 @@ def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedA
         other += d_queries + 2 * d_keys
     if has_bias if traits.o_bias is None else traits.o_bias:
         other += f.count("d_model")
-    if f.flag("has_qk_norm", default=bool(traits.qk_norm)):
+    norms_heads = f.flag("has_qk_norm", default=bool(traits.qk_norm))
+    if norms_heads:
         other += d_queries + d_keys if traits.qk_norm == "whole" else 2 * d_head
     return GroupedAttention(
         n_heads=n_heads,
@@ -96,6 +97,7 @@ def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedA
         span=reach[0],
         n_span_tokens=reach[1],
         n_other_params=other,
+        norms_heads=norms_heads,
     )
 
 

@@ -225,4 +225,5 @@ def _gemma4_attention(f: Fields, reach: Reach) -> GroupedAttention:
         n_span_tokens=reach[1],
         shares_projection=shares,
         n_other_params=2 * d_head,
+        norms_heads=True,
     )

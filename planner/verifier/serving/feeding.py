@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean
 
 from planner.specs.architecture import Experts, FeedForward
 from planner.verifier.serving.kernels import (
@@ -120,6 +122,39 @@ def _nodes_hit(ffn: Experts, nodes: float) -> float:
     return nodes * (1 - missed)
 
 
+@lru_cache(maxsize=256)
+def busiest(
+    dealt: tuple[tuple[float, ...], ...], n_active: int, n_ranks: int
+) -> tuple[tuple[float, ...], ...]:
+    """Of each way to deal experts, the chances of those on the rank with most visits.
+
+    Args:
+        dealt: loads of all experts, neighbours on one rank.
+    """
+    found = []
+    for loads in dealt:
+        all_of_them = _chances(loads, n_active)
+        n_held = math.ceil(len(loads) / n_ranks)
+        ranks = [all_of_them[i : i + n_held] for i in range(0, len(loads), n_held)]
+        found.append(tuple(max(ranks, key=math.fsum)))
+    return tuple(found)
+
+
+def _chances(loads: tuple[float, ...], n_active: int) -> list[float]:
+    """Of each expert to be one of a token's: shares of the loads, those above one cut to it.
+
+    What is cut off goes to the others, until none is above one.
+    """
+    sure: set[int] = set()
+    while True:
+        rest = math.fsum(load for i, load in enumerate(loads) if i not in sure)
+        scale = (n_active - len(sure)) / rest if rest else 0.0
+        more = {i for i, load in enumerate(loads) if i not in sure and load * scale >= 1}
+        if not more:
+            return [1.0 if i in sure else load * scale for i, load in enumerate(loads)]
+        sure |= more
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dealt:
     """Routed experts, dealt to groups of devices and cut over the devices of each.
@@ -143,15 +178,23 @@ class _Dealt:
         return self.ffn.d_expert / self.rank.n_expert_tensor
 
     @property
+    def _busiest(self) -> tuple[tuple[float, ...], ...]:
+        """Chances of the experts that the device with most visits has, if these are dealt so."""
+        return busiest(self.ffn.expected_loads, self.ffn.n_active, self.rank.n_expert_parallel)
+
+    @property
     def visits(self) -> float:
-        """Tokens times the experts here that they go to."""
-        return self.n_tokens * self.ffn.n_active / self.rank.n_expert_parallel
+        """Tokens times the experts of the busiest device that they go to."""
+        return self.n_tokens * fmean(map(math.fsum, self._busiest))
 
     @property
     def hit(self) -> float:
-        """Experts here that some token goes to, if tokens choose alike and by themselves."""
-        missed = math.pow(1 - self.ffn.n_active / self.ffn.n_experts, self.n_tokens)
-        return max(self.n_own * (1 - missed), min(1.0, self.n_own))
+        """Experts of the busiest device that some token goes to; tokens choose by themselves."""
+        found = fmean(
+            math.fsum(1 - (1 - chance) ** self.n_tokens for chance in held)
+            for held in self._busiest
+        )
+        return max(found, min(1.0, self.n_own))
 
     def fused(self, number_format: str) -> Run:
         """All of it as one kernel, which walks through what nobody sent elsewhere."""
@@ -170,6 +213,7 @@ class _Dealt:
                 "d_expert": self.width,
                 "n_up": ffn.n_matrices - 1.0,
                 "rows": self.visits,
+                "n_hit": self.hit,
                 "walked_rows": walked,
                 "weight_bytes": stored_bytes(number_format),
                 "input_bytes": read_bytes(number_format),

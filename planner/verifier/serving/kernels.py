@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import arguments_of
-from planner.specs.kernels import Kernel, KernelTable
+from planner.specs.kernels import EngineSpec, Kernel, KernelTable
 from planner.specs.records import DeviceSpec
 
 STATIC = "_static"
@@ -128,10 +128,12 @@ class Kernels:
 
     Args:
         table: what was measured of it.
+        engine: that runs them.
     """
 
-    def __init__(self, device: DeviceSpec, table: KernelTable) -> None:
+    def __init__(self, device: DeviceSpec, table: KernelTable, engine: EngineSpec) -> None:
         self.device, self.table = device, table
+        self.has_quantising_norms = engine.fuses_quantisation
 
     @property
     def has_fused_experts(self) -> bool:
@@ -143,7 +145,10 @@ class Kernels:
 
     def quantises(self, number_format: str) -> bool:
         """Whether inputs of products are quantised by kernels of their own."""
-        if number_format not in READ:
+        is_static = number_format.endswith(STATIC)
+        if number_format.removesuffix(STATIC) not in READ or (
+            is_static and self.has_quantising_norms
+        ):
             return False
         return (
             "quant_fraction" not in self.table.kernel("gemm", self._called(number_format)).constants
@@ -189,7 +194,8 @@ class Kernels:
     def constants(self, run: Run) -> dict[str, float]:
         """Of the form of a run."""
         constants = dict(self.table.kernel(run.family, self._called(run.format)).constants)
-        if run.format.endswith(STATIC) and "quant_fraction" in constants:
+        is_narrow = run.format.endswith(STATIC) and self.has_quantising_norms
+        if is_narrow and "quant_fraction" in constants:
             del constants["quant_fraction"]
             plain = self.table.kernel(run.family, "bf16").constants
             constants["floor_s"] = min(constants["floor_s"], plain["floor_s"])

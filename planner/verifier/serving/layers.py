@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.specs.architecture import LayerClass
+from planner.specs.architecture import Architecture, LayerClass
+from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.stages_request import StageGroup, StagesRequest
 from planner.verifier.serving.feeding import Message, feeding_messages, feeding_runs
-from planner.verifier.serving.kernels import READ, Run, moved, product, stored_bytes
+from planner.verifier.serving.kernels import READ, STATIC, Run, moved, product, stored_bytes
 from planner.verifier.serving.links import COUNTED, ERRORS, MEASURED
 from planner.verifier.serving.mixers import kv_heads, mixing_runs
 from planner.verifier.serving.ranks import Rank, rank_of
@@ -81,12 +82,32 @@ def told(one: Message, rank: Rank) -> Spent:
 def layer_s(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
     """One layer of a class, on a group that has it to itself."""
     spent = layer_spent(layer, rank_of(group, asked), tokens_of(asked))
-    return sum(one.seconds for one in spent)
+    is_decode = asked.work.phase == "decode"
+    return sum(one.seconds for one in spent) + is_decode * unfilled_s(layer, asked.engine)
+
+
+def unfilled_s(layer: LayerClass, engine: EngineSpec) -> float:
+    """Of one layer of a decode pass, between its kernels and in norms that nobody fused."""
+    mixer, seconds = layer.mixer, engine.layer_gap_s
+    if isinstance(mixer, GroupedAttention):
+        norms = mixer.norms_heads
+    elif isinstance(mixer, LatentAttention):
+        norms = mixer.indexer is not None and not mixer.indexer.is_shared
+    else:
+        norms = mixer is not None
+    return seconds + (engine.inner_norms_s if norms else 0.0)
+
+
+def decode_beside_s(model: Architecture, engine: EngineSpec) -> float:
+    """What a decode pass takes beside its kernels."""
+    gaps = (layer.n_layers * unfilled_s(layer, engine) for layer in model.layers)
+    return engine.decode_host_s + sum(gaps)
 
 
 def _quantising(runs: list[Run]) -> Iterator[Run]:
     """What makes inputs narrow before products: one kernel each, counted by parts of a layer."""
-    narrow = [run for run in runs if run.family == "gemm" and run.format in READ]
+    products = [run for run in runs if run.family == "gemm"]
+    narrow = [run for run in products if run.format.removesuffix(STATIC) in READ]
     for part in dict.fromkeys(run.part for run in narrow):
         mine = [run.arguments for run in narrow if run.part == part]
         n_bytes = sum(one["m"] * one["k"] * (2 + one["input_bytes"]) for one in mine)

@@ -46,7 +46,7 @@ def rank_of(group: StageGroup, asked: StagesRequest) -> Rank:
     return Rank(
         model=asked.model,
         formats=asked.formats,
-        kernels=Kernels(group.cluster.device, group.kernels),
+        kernels=Kernels(group.cluster.device, group.kernels, asked.engine),
         links=Links(group.cluster.fabric),
         n_small_kernels=asked.engine.n_small_kernels,
         n_tensor=group.n_tensor,

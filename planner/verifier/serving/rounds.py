@@ -18,6 +18,7 @@ from planner.verifier.serving.held import (
     draft_bytes,
     weights_bytes,
 )
+from planner.verifier.serving.layers import decode_beside_s
 from planner.verifier.serving.passes import Pass, pass_of
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.tokens import Tokens
@@ -190,8 +191,8 @@ def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
     """Answers only, of prompts that are handed over: a pass for each token, fewer with drafts."""
     engine, decoding = served.engine, _decoding(rank, served, running)
     decode = _pass(rank, served, decoding)
-    itl = decode.seconds + engine.decode_host_s + _drafting_s(rank, served, decoding)
-    error, place_s = decode.error(engine.decode_host_s), served.n_output_tokens * itl
+    itl = decode.seconds + decode_beside_s(rank.model, engine) + _drafting_s(rank, served, decoding)
+    error, place_s = decode.error(decode_beside_s(rank.model, engine)), served.n_output_tokens * itl
     return Felt(
         tpot_s=itl / served.n_yielded,
         ttft_s=0.0,
@@ -214,12 +215,12 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
     reading, n_chunks, together = _reading(served, running)
     decode, prefill = _pass(rank, served, decoding), _pass(rank, served, reading)
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
-    itl = decode.seconds + engine.decode_host_s + _drafting_s(rank, served, decoding)
+    itl = decode.seconds + decode_beside_s(rank.model, engine) + _drafting_s(rank, served, decoding)
     grown = both.seconds - (decode.seconds if engine.mixes_prefill else 0.0)
     added = n_chunks * (grown + engine.prefill_host_s) / (together * rank.n_stages)
     between = itl / served.n_yielded
     tpot = between + (running - 1) * added / max(n_out, 1.0)
-    errors = decode.error(engine.decode_host_s), prefill.error(engine.prefill_host_s)
+    errors = decode.error(decode_beside_s(rank.model, engine)), prefill.error(engine.prefill_host_s)
     parts = {
         **_waits_s(rank, engine),
         "step": itl / 2,

@@ -122,4 +122,15 @@ class Count:
             weight_bytes=size,
             input_bytes=size,
             n_up=2.0,
+            n_hit=_visited(ffn, batch),
         )
+
+
+def _visited(ffn: Experts, n_tokens: int) -> float:
+    """Experts that some token goes to; of more than one visit by each the rest is dealt again."""
+    loads = sorted(ffn.expected_loads[0], reverse=True)
+    n_sure = 0
+    while loads[n_sure] * (ffn.n_active - n_sure) >= sum(loads[n_sure:]):
+        n_sure += 1
+    others = [one * (ffn.n_active - n_sure) / sum(loads[n_sure:]) for one in loads[n_sure:]]
+    return n_sure + sum(1.0 - (1.0 - chance) ** n_tokens for chance in others)

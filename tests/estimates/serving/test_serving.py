@@ -21,11 +21,15 @@ CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)
 
 
 def test_a_lone_request_waits_for_nobody():
-    """TPOT is its decode pass; TTFT its request, its prompt and half a decode pass."""
+    """TPOT is its decode pass and the gaps of 36 layers.
+
+    TTFT is its request, its prompt and half a decode pass.
+    """
     times = served("qwen3-8b", deployments(formats=BF16), CHAT)
     engine = clock("h100-nvl8-x1", "vllm").engine
     assert times.tpot_s[0] == times.itl_s[0]
-    assert times.itl_s[0] == times.decode.total_s[0] + engine.decode_host_s
+    layers = 36 * (engine.layer_gap_s + engine.inner_norms_s)
+    assert times.itl_s[0] == pytest.approx(times.decode.total_s[0] + layers, rel=1e-12)
     assert times.ttft_s[0] > engine.request_s + engine.prefill_host_s + times.prefill.total_s[0]
 
 

@@ -73,7 +73,7 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
     rank = Rank(
         model=model,
         formats=formats,
-        kernels=Kernels(on.device, on.kernels),
+        kernels=Kernels(on.device, on.kernels, on.engine),
         links=Links(cluster.fabric),
         n_small_kernels=on.engine.n_small_kernels,
         n_tensor=int(table.n_tensor[0]),
