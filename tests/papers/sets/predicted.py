@@ -42,6 +42,7 @@ CLUSTERS = {
 }
 
 Choice = Callable[[Served], ServedFormats]
+Clocks = Callable[[str, str], KernelClock]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +145,15 @@ def clock(gpu: str, engine: str) -> KernelClock:
     )
 
 
-def compared(rows: Iterable[Served], choice: Choice = formats) -> list[Compared]:
+def compared(
+    rows: Iterable[Served], choice: Choice = formats, clocks: Clocks = clock
+) -> list[Compared]:
     """Predictions of all rows; those that are said not to run have none, see `refused`."""
     groups: dict[tuple[object, ...], list[Served]] = defaultdict(list)
     for row in rows:
         what = (row.series.model, row.series.gpu, row.series.engine, row.series.harness)
         groups[(*what, choice(row), row.n_input, row.n_output)].append(row)
-    return [one for group in groups.values() for one in _compared(group, choice(group[0]))]
+    return [one for group in groups.values() for one in _compared(group, choice(group[0]), clocks)]
 
 
 def refused(rows: Iterable[Served], found: Iterable[Compared]) -> list[Served]:
@@ -169,9 +172,9 @@ def table_of(rows: Sequence[Served], chosen: ServedFormats) -> DeploymentTable:
     )
 
 
-def _compared(rows: list[Served], chosen: ServedFormats) -> list[Compared]:
+def _compared(rows: list[Served], chosen: ServedFormats, clocks: Clocks) -> list[Compared]:
     series, sent = rows[0].series, traffic(rows[0])
-    model, timing = architecture(series.model), clock(series.gpu, series.engine)
+    model, timing = architecture(series.model), clocks(series.gpu, series.engine)
     table = table_of(rows, chosen)
     held = holding(
         model,
