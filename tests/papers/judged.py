@@ -21,6 +21,7 @@ from tests.papers import rows
 from tests.papers.inference import CASES, error
 from tests.papers.sets.halves import judging_rows
 from tests.papers.sets.predicted import Compared, compared
+from tests.papers.sets.rooflines import steps
 from tests.papers.tables import errors
 
 FILE = Path(__file__).parents[2] / "planner" / "specs" / "judged.csv"
@@ -34,7 +35,7 @@ _SERVER = "one server, no stages, no drafts"
 
 def judged_rows() -> list[Judged]:
     """All of them, computed."""
-    return [*_of_pope(), *_of_serving(), *_of_infersim()]
+    return [*_of_pope(), *_of_rooflines(), *_of_serving(), *_of_infersim()]
 
 
 def _of_pope() -> Iterator[Judged]:
@@ -43,6 +44,16 @@ def _of_pope() -> Iterator[Judged]:
         ("a100-80gb", rows.a100_held_out(), "MT-NLG by FasterTransformer"),
     ):
         yield _judged("roofline", device, "dense", "whole batches", errors(chosen), what, POPE)
+
+
+def _of_rooflines() -> Iterator[Judged]:
+    """Decode steps of dense models on GPUs, as `plan` times them where no engine is named."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    for one in steps(judging_rows()):
+        groups[one.row.series.gpu].append(one.error)
+    what = "one server under any engine, prompts beside decodes not timed"
+    for device, found in sorted(groups.items()):
+        yield _judged("roofline", device, "dense", "TPOT", found, what, SERVING)
 
 
 def _of_serving() -> Iterator[Judged]:

@@ -36,6 +36,7 @@ def test_every_figure_is_of_a_runtime_and_a_device_that_there_are():
 
 def test_what_was_not_measured_is_not_judged():
     assert judged_on("vllm", "h200", "dense")
+    assert judged_on("roofline", "h200", "dense")
     assert judged_on("vllm", "a100-80gb", "dense") == ()
     assert judged_on("roofline", "tpu-v4", "mixture") == ()
     assert judged_on("erdil2025", "h100-sxm", "dense") == ()
