@@ -269,8 +269,8 @@ def test_the_end_of_an_interval_is_that_of_a_normal_error():
 
 def test_the_simplest_of_ties_gives_up_less_than_the_error():
     asked = {"targets": Targets(tpot_s=0.05), "objective": "latency"}
-    best = planned("llama-3.1-8b", "h100-nvl8-x1", **asked)
-    simple = planned("llama-3.1-8b", "h100-nvl8-x1", prefer="simplest", **asked)
+    best = planned("qwen3-8b", "h100-nvl8-x1", **asked)
+    simple = planned("qwen3-8b", "h100-nvl8-x1", prefer="simplest", **asked)
     assert best.n_ties > 0
     assert best.given_up_fraction == 0.0
     assert 0.0 < simple.given_up_fraction <= simple.error_fraction
