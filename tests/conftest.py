@@ -6,6 +6,7 @@ The gate draws the same examples each time, so that it judges a change and not a
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -23,3 +24,9 @@ def hears_ctrl_c() -> Iterator[None]:
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, usual)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: collections of garbage need not look through it each time."""
+    gc.collect()
+    gc.freeze()
