@@ -81,6 +81,7 @@ def _answer(written: WrittenPrediction, answer: Prediction) -> Answer:
 def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
     """Counts and fractions; what cannot be read is 1, and a problem."""
     from planner.commands.options.counts import count
+    from planner.commands.options.loops import loop_problems
     from planner.commands.options.reading import Faults
     from planner.units import parse
 
@@ -98,6 +99,8 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
         "--ep": (written.ep, count),
         "--dp": (written.dp, count),
         "--batch": (written.batch, count),
+        "--in-flight": (written.in_flight, count),
+        "--waves": (written.waves, count),
         "--input": (written.input, count),
         "--output": (written.output, count),
         "--chunk": (written.chunk, count),
@@ -111,13 +114,13 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
         faults.problems.append(
             Problem(where="--hit-rate", value=written.hit_rate, fact="is above 1", remedy=remedy)
         )
-    found.problems += faults.problems
-    usual = {"--ep": 0.0, "--chunk": 0.0}
+    found.problems += [*faults.problems, *loop_problems(written)]
+    usual = {"--ep": 0.0, "--chunk": 0.0, "--in-flight": 0.0, "--waves": 0.0}
     return {k: float(v) if v is not None else usual.get(k, 1.0) for k, v in values.items()}
 
 
 def _rate(written: WrittenPrediction, found: Arguments) -> float | None:
-    """Requests that arrive a second; a mean, which is said."""
+    """Requests that arrive a second; how they do is said."""
     from planner.commands.options.reading import Faults
     from planner.specs.ledger import remark
     from planner.units import parse, show
@@ -126,7 +129,7 @@ def _rate(written: WrittenPrediction, found: Arguments) -> float | None:
     rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
     found.problems += faults.problems
     if rate is not None:
-        fact = "arrive on average: no queue is counted"
+        fact = "arrive at random times: bursts beyond that are not counted"
         remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
     return rate
 
@@ -198,6 +201,7 @@ def _table(
     numbers: dict[str, float],
     found: Arguments,
 ) -> DeploymentTable | None:
+    from planner.commands.options.loops import batch_of
     from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
     from planner.estimates.serving.refusals import completed
@@ -240,7 +244,7 @@ def _table(
         n_data=data,
         n_stages=int(numbers["--pp"]),
         n_expert_parallel=expert,
-        batch=numbers["--batch"],
+        batch=batch_of(numbers, int(data), found.problems),
         chunk_tokens=numbers["--chunk"] or float(machines.engine.n_chunk_tokens),
         overlaps=written.overlap == "two-batch",
     )
@@ -281,6 +285,7 @@ def _traffic(written: WrittenPrediction, numbers: dict[str, float], found: Argum
         n_output_tokens=numbers["--output"],
         hit_fraction=numbers["--hit-rate"],
         role=TOGETHER if unknown else written.role,
+        n_waves=int(numbers["--waves"]),
     )
 
 

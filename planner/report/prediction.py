@@ -11,7 +11,8 @@ from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.times import times_lines
 from planner.report.words import plural
-from planner.results.predictions import Interval, Load, OperationLine, PassLine, Prediction
+from planner.results.arrivals import Load, Waves
+from planner.results.predictions import Interval, OperationLine, PassLine, Prediction
 from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.units import show
 
@@ -88,14 +89,23 @@ def _load_sections(one: Prediction, width: int) -> Iterator[str]:
         )
     else:
         assert load.tpot_s is not None
-        assert load.ttft_s is not None
         rows = (
-            ("load", f"{serves}: carried, on average; no queue is counted"),
+            ("load", f"{serves}: carried, arriving at random times"),
             ("in flight", f"{load.n_in_flight:.3g} of {places} on each rank, by Little's law"),
-            ("TTFT", f"{show(load.ttft_s, 's')} with so many in flight"),
+            ("TTFT", _arriving_words(load)),
             ("TPOT", f"{show(load.tpot_s, 's')} with so many in flight"),
         )
     yield section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
+
+
+def _arriving_words(load: Load) -> str:
+    """Mean and median of a first token, and of the mean what is waited for."""
+    mean, median, prompts, place = (
+        show(seconds or 0.0, "s")
+        for seconds in (load.ttft_s, load.ttft_median_s, load.prompts_wait_s, load.place_wait_s)
+    )
+    waits = f"{prompts} for others' prompts, {place} for a place"
+    return f"{mean} on average, half of all within {median}; waits {waits}"
 
 
 def between(times: Interval) -> str:
@@ -129,7 +139,9 @@ def _time_rows(one: Prediction) -> Iterator[tuple[str, str]]:
     reads, writes = one.role != DECODE, one.role != PREFILL
     if reads:
         before = "" if writes else ", before its cache is handed over"
-        yield "TTFT", f"{between(one.ttft_s)}, without a queue{before}"
+        yield "TTFT", f"{between(one.ttft_s)}, {_question(one)}{before}"
+    if one.waves is not None:
+        yield "", _waves_words(one.waves)
     if one.n_running < one.batch:
         fit = "fit" if one.n_running >= one.memory.largest_batch else "share passes"
         waits = f"{one.batch} are in flight, {one.n_running} {fit}"
@@ -144,6 +156,23 @@ def _time_rows(one: Prediction) -> Iterator[tuple[str, str]]:
     yield "ITL", f"{between(one.itl_s)}{bursts}, while no prompt is read"
     speeds = f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device"
     yield "tokens/s", f"{speeds}, {one.total_tokens_per_s:.5g} in total"
+
+
+def _waves_words(waves: Waves) -> str:
+    median, first = (show(seconds, "s") for seconds in (waves.median_s, waves.first_s))
+    later = f", later ones {show(waves.later_s, 's')}" if waves.n_waves > 1 else ""
+    return f"median {median}; first wave {first}{later}"
+
+
+def _question(one: Prediction) -> str:
+    """Of which requests TTFT is the mean."""
+    in_flight = one.n_running * one.degrees["data"]
+    if one.waves is not None:
+        many = plural(one.waves.n_waves, "wave")
+        return f"mean of {many} of {in_flight}, the first of which comes at once"
+    if in_flight == 1:
+        return "of one request alone"
+    return f"of requests that come as others end, {in_flight} in flight"
 
 
 def _first_sections(one: Prediction, width: int) -> Iterator[str]:
@@ -240,7 +269,7 @@ def _memory_lines(one: Prediction, width: int) -> list[str]:
     limit = memory.limit_bytes / memory.hbm_bytes
     rows.append(("the engine may take", show(memory.limit_bytes, "B"), percent(limit), ""))
     fits = (
-        f"fits: batch {memory.largest_batch} a rank at {one.n_kept_tokens} "
+        f"fits: batch {memory.largest_batch} a rank while they grow to {one.n_kept_tokens} "
         f"tokens, or {memory.longest_context} tokens at batch {one.n_running}"
     )
     return [*columns(rows, "<>><"), *wrapped(fits, width - 2)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.results.arrivals import Load, Waves
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 from planner.specs.roles import PREFILL
@@ -123,8 +123,10 @@ class MemoryLine:
 
     Args:
         drafter_bytes: weights of what proposes tokens ahead; 0 without drafts.
-        cache_bytes: of all sequences, the drafter's too.
-        largest_batch: sequences of an attention rank that fit at the longest.
+        cache_bytes: of all sequences, the drafter's too, as long as they are on average.
+        longest_cache_bytes: of all of them at their longest.
+        largest_batch: sequences of an attention rank that fit while they grow, as the engine lets
+            them begin.
         longest_context: tokens of each sequence that fit at this batch.
     """
 
@@ -133,6 +135,7 @@ class MemoryLine:
     weights_bytes: float
     drafter_bytes: float
     cache_bytes: float
+    longest_cache_bytes: float
     activation_bytes: float
     workspace_bytes: float
     largest_batch: int
@@ -159,38 +162,6 @@ class Launch:
     n_servers: int
     variables: Mapping[str, str]
     remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """What arrives at a deployment, and what it does there on average; no queue is counted.
-
-    Args:
-        requests_per_s: that arrive at all ranks together.
-        most_requests_per_s: that it serves with every place taken.
-        n_in_flight: of each attention rank, on average; None where more arrive than it serves.
-        tpot_s, ttft_s: with so many in flight; None there too.
-    """
-
-    requests_per_s: float
-    most_requests_per_s: float
-    n_in_flight: float | None
-    tpot_s: float | None
-    ttft_s: float | None
-
-    @property
-    def is_carried(self) -> bool:
-        return self.n_in_flight is not None
-
-    @property
-    def utilization_fraction(self) -> float:
-        """Of what it serves with every place taken."""
-        return self.requests_per_s / self.most_requests_per_s
-
-    @property
-    def n_needed(self) -> int:
-        """Deployments like it that carry as much."""
-        return math.ceil(self.utilization_fraction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +192,7 @@ class Prediction:
         quality: what these lose against the formats that the model is published in, in words.
         n_input_tokens, n_output_tokens, hit_fraction: the traffic.
         tokens_per_step: that a sequence gets of a pass; above one with drafts.
-        ttft_s, tpot_s: as users see them.
+        ttft_s, tpot_s: as users see them, the mean of all requests.
         itl_s: between two tokens, or with drafts two bursts of them, while no prompt is read.
         ttft_parts: what `ttft_s` is the sum of.
         queue_s: wait for a free place.
@@ -232,6 +203,7 @@ class Prediction:
         launch: how the engine is started; None of an engine that a user's file describes.
         measured_by: engines and versions whose measured kernels times are made of.
         load: what it does at the rate that arrives; None where none is said.
+        waves: first tokens by wave; None where the loop is without end.
     """
 
     request: PredictionRequest
@@ -272,6 +244,7 @@ class Prediction:
     launch: Launch | None
     measured_by: tuple[str, ...]
     load: Load | None = None
+    waves: Waves | None = None
 
     @property
     def role(self) -> str:

@@ -128,7 +128,7 @@ def _at(times: Interval, beyond: float) -> float:
 
 def _used_bytes(answer: Prediction) -> float:
     memory = answer.memory
-    held = memory.weights_bytes + memory.drafter_bytes + memory.cache_bytes
+    held = memory.weights_bytes + memory.drafter_bytes + memory.longest_cache_bytes
     return held + memory.activation_bytes + memory.workspace_bytes
 
 

@@ -25,6 +25,7 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import ServingTimes, place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.report.launch.telling import launched
+from planner.results.arrivals import Waves
 from planner.results.predictions import (
     BalanceLine,
     FirstTokenPart,
@@ -122,6 +123,7 @@ def predict(
         machines.engine,
         hbm_bytes=machines.device.hbm_bytes,
         n_tokens=traffic.n_tokens,
+        n_held_tokens=traffic.held_tokens(machines.engine.reserved_fraction),
         n_shared_tokens=n_shared_tokens,
         drafts=drafts,
     )
@@ -257,7 +259,17 @@ def _prediction(
         provenance=provenance,
         launch=launched(request),
         measured_by=machines.kernels.measured_by,
+        waves=_waves(times),
     )
+
+
+def _waves(times: ServingTimes) -> Waves | None:
+    """First tokens by wave, where there are waves; of most requests, where there are several."""
+    if not times.n_waves:
+        return None
+    first, later = float(times.first_wave_s[0]), float(times.later_waves_s[0])
+    median = first if times.n_waves == 1 else later
+    return Waves(n_waves=times.n_waves, first_s=first, later_s=later, median_s=median)
 
 
 def _lines(times: ServingTimes, clock: KernelClock, serving: Serving) -> tuple[PassLine, ...]:
@@ -307,11 +319,12 @@ def _request(
         n_drafted=speculating.n_drafted if speculating else 0,
         acceptance=speculating.acceptance if speculating else (),
         role=traffic.role,
+        n_waves=traffic.n_waves,
     )
 
 
 REST_OF = {
-    TOGETHER: "rest of a decode round",
+    TOGETHER: "rest of a pass under way",
     PREFILL: "rest of the prompts under way",
     DECODE: "",
 }
@@ -327,11 +340,11 @@ def _first_token(
     passes = f" in {n_chunks} passes" if n_chunks > 1 else ""
     words = {
         "request": ("receiving the request", "steps.request"),
-        "experts": ("further wait of a mixture", "steps.expert_request"),
-        "others": ("others' prompts before it", ""),
         "step": (REST_OF[traffic.role], ""),
+        "others": ("others' prompts before it", ""),
         "reading": (f"reading {traffic.n_new_tokens:.0f} tokens{passes}", ""),
         "decodes": ("decodes beside them", ""),
+        "wave": ("the first wave, its share of all", ""),
     }
     seconds = {name: float(part[0]) for name, part in times.ttft_parts.items()}
     return tuple(
@@ -357,14 +370,15 @@ def _formats(formats: ServedFormats) -> dict[str, str]:
 def _memory_line(
     held: Holding, table: DeploymentTable, machines: Machines, traffic: Traffic, running: float
 ) -> MemoryLine:
-    sequence = float(held.sequence_bytes[0])
+    sequence, each = float(held.sequence_bytes[0]), float(held.held_bytes[0])
     room = float(held.room_bytes[0])
     return MemoryLine(
         hbm_bytes=machines.device.hbm_bytes,
         limit_bytes=float(held.limit_bytes),
         weights_bytes=float(held.weights_bytes[0]),
         drafter_bytes=float(held.drafter_bytes[0]),
-        cache_bytes=running * sequence + float(held.shared_bytes[0]),
+        cache_bytes=running * each + float(held.shared_bytes[0]),
+        longest_cache_bytes=running * sequence + float(held.shared_bytes[0]),
         activation_bytes=float(held.activation_bytes[0]),
         workspace_bytes=held.workspace_bytes,
         largest_batch=int(held.largest_batch[0]),

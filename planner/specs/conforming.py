@@ -42,7 +42,7 @@ _MAY_BE_ZERO = frozenset(
         *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_shared"),
         *("d_rope", "d_nope", "reserve_bytes", "rates_tokens_per_s", "matrix_tokens_per_s"),
         *("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s"),
-        *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "wave_fraction"),
+        *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "n_waves"),
     )
 )
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""

@@ -19,7 +19,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
-from planner.specs.values import Bytes, Count, Fraction, SpareCount, Text, fault
+from planner.specs.values import Bytes, Count, Fraction, SpareCount, SpareFraction, Text, fault
 from planner.units import UnitError, parse, show
 
 _Said = TypeVar("_Said")
@@ -61,6 +61,7 @@ class EngineMemory(Section):
     fraction: Sourced[Fraction]
     workspace: Sourced[Bytes]
     block: Sourced[Count]
+    reserved: Sourced[SpareFraction] | None = None
 
 
 class EngineSteps(Section):
@@ -72,7 +73,8 @@ class EngineSteps(Section):
     inner_norms: Sourced[SpareSeconds] | None = None
     fuses_quantisation: Sourced[_Switch] | None = None
     request: Sourced[SpareSeconds] | None = None
-    expert_request: Sourced[SpareSeconds] | None = None
+    request_token: Sourced[SpareSeconds] | None = None
+    polled: Sourced[Count] | None = None
     mixes_prefill: Sourced[_Switch] | None = None
     message_share: Sourced[Fraction] | None = None
 
@@ -114,7 +116,9 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         inner_norms_s=_or(steps.inner_norms, 0.0),
         fuses_quantisation=_or(steps.fuses_quantisation, False),
         request_s=_or(steps.request, 0.0),
-        expert_request_s=_or(steps.expert_request, 0.0),
+        request_token_s=_or(steps.request_token, 0.0),
+        n_polled_rounds=_or(steps.polled, 1),
+        reserved_fraction=_or(memory.reserved, 1.0),
         mixes_prefill=_or(steps.mixes_prefill, True),
         message_share=_or(steps.message_share, 0.0),
         provenance=tuple(

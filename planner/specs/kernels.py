@@ -114,8 +114,11 @@ class EngineSpec:
         fuses_quantisation: the norm before a product quantises its input, where scales are static.
         n_small_kernels: elementwise kernels of one layer: norms, rotations, activations.
         request_s: of a request before its first pass: it is received, read, put in line.
-        expert_request_s: what a request for a mixture of experts waits besides; decodes beside
-            it go on meanwhile.
+        request_token_s: the same for each token of its prompt.
+        n_polled_rounds: decode rounds between two looks for new requests.
+        reserved_fraction: of the output that a request has yet to write, the share that it has
+            to find room for when it begins; the rest grows where there is room, and a request
+            that finds none begins again.
         mixes_prefill: chunks of prompts ride on decode passes; without, prompts are read alone
             and first.
         message_share: share of the multiprocessors that dispatch and combine take while prompts
@@ -136,7 +139,9 @@ class EngineSpec:
     inner_norms_s: float = 0.0
     fuses_quantisation: bool = False
     request_s: float = 0.0
-    expert_request_s: float = 0.0
+    request_token_s: float = 0.0
+    n_polled_rounds: int = 1
+    reserved_fraction: float = 1.0
     mixes_prefill: bool = True
     message_share: float = 0.0
     provenance: tuple[Provenance, ...] = ()

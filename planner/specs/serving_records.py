@@ -47,6 +47,7 @@ class PredictionRequest:
         acceptance: probability that one is accepted, by position; none without drafts.
         requests_per_s: that arrive at all ranks together; None where nothing is said of it.
         role: what the deployment does of each request.
+        n_waves: requests of each place, the first of which all begin together; 0 without end.
     """
 
     records: ServingRecords
@@ -69,3 +70,4 @@ class PredictionRequest:
     acceptance: tuple[float, ...]
     requests_per_s: float | None = None
     role: str = TOGETHER
+    n_waves: int = 0

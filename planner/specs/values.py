@@ -61,11 +61,14 @@ def _number(low: float, high: float) -> Callable[[object], float]:
     return read
 
 
-def _fraction(raw: object) -> float:
-    value = _quantity("1")(raw)
-    if value > 1:
-        raise fault("is above 1", "write `0.8` or `80%`")
-    return value
+def _share(*, allow_zero: bool) -> Callable[[object], float]:
+    def read(raw: object) -> float:
+        value = _quantity("1", allow_zero=allow_zero)(raw)
+        if value > 1:
+            raise fault("is above 1", "write `0.8` or `80%`")
+        return value
+
+    return read
 
 
 def _loss(raw: object) -> float:
@@ -146,7 +149,8 @@ FlopPerSecond = Annotated[float, BeforeValidator(_quantity("FLOP/s"))]
 TokensPerSecond = Annotated[float, BeforeValidator(_quantity("token/s"))]
 Watts = Annotated[float, BeforeValidator(_quantity("W"))]
 UsdPerHour = Annotated[float, BeforeValidator(_quantity("USD/h"))]
-Fraction = Annotated[float, BeforeValidator(_fraction)]
+Fraction = Annotated[float, BeforeValidator(_share(allow_zero=False))]
+SpareFraction = Annotated[float, BeforeValidator(_share(allow_zero=True))]
 Loss = Annotated[float, BeforeValidator(_loss)]
 Exponent = Annotated[float, BeforeValidator(_number(1, 100))]
 Number = Annotated[float, BeforeValidator(_quantity("1", example="7e9"))]

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results.predictions import FirstTokenPart, Load, MemoryLine, PassLine, Prediction
+from planner.results.arrivals import Load, Waves
+from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
 from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
@@ -17,15 +18,17 @@ from planner.verifier.pass_lines import counted_pass
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import decode_beside_s
+from planner.verifier.serving.queues import Queue, middle_s
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
 
 _FIRST = {
     "request": ("receiving the request", "steps.request"),
-    "experts": ("further wait of a mixture", "steps.expert_request"),
-    "step": ("rest of a decode round", ""),
+    "step": ("rest of a pass under way", ""),
+    "others": ("others' prompts before it", ""),
     "reading": ("reading {n_new:.0f} tokens{passes}", ""),
     "decodes": ("decodes beside them", ""),
+    "wave": ("the first wave, its share of all", ""),
 }
 """What the parts of TTFT are called, and the engine's key where one is a constant."""
 
@@ -52,6 +55,7 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
         n_shared_tokens=float(asked.n_shared_tokens),
         draft=draft,
         role=asked.role,
+        n_waves=asked.n_waves,
     )
     held = held_by(rank, served)
     if held.largest_batch < 1:
@@ -137,7 +141,19 @@ def _truth(
         provenance=provenance,
         measured_by=records.kernels.measured_by,
         load=_load(answer, rank, served, times),
+        waves=_waves(served, times),
     )
+
+
+def _waves(served: Served, times: Felt) -> Waves | None:
+    """Of one that begins together and of those that follow; most follow, where any do."""
+    if not served.n_waves:
+        return None
+    beyond = times.parts["wave"]
+    later = times.ttft_s - beyond
+    first = later + served.n_waves * beyond
+    usual = later if served.n_waves > 1 else first
+    return Waves(n_waves=served.n_waves, first_s=first, later_s=later, median_s=usual)
 
 
 def _ended(rank: Rank, times: Felt) -> float:
@@ -158,9 +174,11 @@ def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | 
     if come is None:
         return None
     most = _ended(rank, full)
-    nothing = dict.fromkeys(("n_in_flight", "tpot_s", "ttft_s"))
-    if come > most:
-        return Load(requests_per_s=come, most_requests_per_s=most, **nothing)
+    beyond = Load(
+        requests_per_s=come, most_requests_per_s=most, n_in_flight=None, tpot_s=None, ttft_s=None
+    )
+    if come >= most:
+        return beyond
 
     def at(n: int) -> Felt:
         return felt(rank, replace(served, batch=max(n, 1)), full.n_running)
@@ -176,12 +194,22 @@ def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | 
     few, many = at(upper - 1), at(upper)
     fewer = _ended(rank, few) if upper > 1 else 0.0
     share = (come - fewer) / (_ended(rank, many) - fewer)
-    return Load(
-        requests_per_s=come,
-        most_requests_per_s=most,
-        n_in_flight=upper - 1 + share,
-        tpot_s=few.tpot_s + share * (many.tpot_s - few.tpot_s),
-        ttft_s=few.ttft_s + share * (many.ttft_s - few.ttft_s),
+    found_s, blocked_s, tpot_s = (
+        getattr(few, name) + share * (getattr(many, name) - getattr(few, name))
+        for name in ("found_s", "blocked_s", "tpot_s")
+    )
+    in_flight, each = upper - 1 + share, come / rank.n_data
+    read, place = Queue.of_one(each, blocked_s), Queue.of(int(full.n_running), each, in_flight)
+    if read is None or place is None:
+        return beyond
+    return replace(
+        beyond,
+        n_in_flight=in_flight,
+        tpot_s=tpot_s,
+        ttft_s=found_s + read.mean_s + place.mean_s,
+        ttft_median_s=found_s + middle_s(read, place),
+        prompts_wait_s=read.mean_s,
+        place_wait_s=place.mean_s,
     )
 
 
@@ -189,7 +217,7 @@ def _first_token(asked: PredictionRequest, served: Served, times: Felt) -> Itera
     sources = {one.key: one.source for one in asked.records.engine.provenance}
     passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""
     for name, (words, key) in _FIRST.items():
-        if times.parts[name]:
+        if times.parts.get(name):
             if name == "step" and served.role == "prefill":
                 words = "rest of the prompts under way"
             said = words.format(n_new=served.n_new_tokens, passes=passes)
@@ -211,7 +239,8 @@ def _memory(
         limit_bytes=held.limit_bytes,
         weights_bytes=held.weights_bytes,
         drafter_bytes=held.drafter_bytes,
-        cache_bytes=running * each + held.shared_bytes,
+        cache_bytes=running * held.held_bytes + held.shared_bytes,
+        longest_cache_bytes=running * each + held.shared_bytes,
         activation_bytes=held.activation_bytes,
         workspace_bytes=held.workspace_bytes,
         largest_batch=held.largest_batch,

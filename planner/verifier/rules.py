@@ -27,6 +27,7 @@ from planner.results import (
     Rival,
     StepTime,
 )
+from planner.results.arrivals import Load, Waves
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
@@ -47,7 +48,6 @@ from planner.results.predictions import (
     FirstTokenPart,
     Interval,
     Launch,
-    Load,
     MemoryLine,
     OperationLine,
     PassLine,
@@ -420,14 +420,21 @@ FIELDS: Mapping[type, Judged] = {
         "formats quality overlap tokens_per_step ttft_s tpot_s itl_s ttft_parts queue_s "
         "user_tokens_per_s device_tokens_per_s total_tokens_per_s peak_flop_per_s "
         "hbm_bytes_per_s ridge_flop_per_byte memory passes n_assumed provenance launch "
-        "measured_by load",
+        "measured_by load waves",
         unverified="balance",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
     ),
     Load: Judged(
         asked="requests_per_s",
-        counted="most_requests_per_s n_in_flight tpot_s ttft_s",
-        how="where as many requests end as come, each there from its prompt to its last token",
+        counted="most_requests_per_s n_in_flight tpot_s ttft_s ttft_median_s prompts_wait_s "
+        "place_wait_s",
+        how="where as many requests end as come, each there from its prompt to its last token; "
+        "waits of random times before one that reads and before places",
+    ),
+    Waves: Judged(
+        asked="n_waves",
+        counted="first_s later_s median_s",
+        how="passes full of prompts one after the other, and those that come as others end",
     ),
     Interval: Judged(
         counted="value low high", how="errors of forms added up, those of one form together"
@@ -448,7 +455,8 @@ FIELDS: Mapping[type, Judged] = {
     ),
     FirstTokenPart: Judged(counted="name seconds source", how="their sum is the time"),
     MemoryLine: Judged(
-        counted="hbm_bytes limit_bytes weights_bytes drafter_bytes cache_bytes activation_bytes "
+        counted="hbm_bytes limit_bytes weights_bytes drafter_bytes cache_bytes "
+        "longest_cache_bytes activation_bytes "
         "workspace_bytes largest_batch longest_context",
         how="of a device of the fullest stage",
     ),

@@ -224,6 +224,7 @@ source = "assumed"
 fraction = 0.9
 workspace = "0.1 GiB"
 block = 512
+reserved = 0.5
 [steps]
 source = "assumed"
 chunk = 256
@@ -231,7 +232,8 @@ decode_host = "1 ms"
 prefill_host = "1 ms"
 small_kernels = 3
 request = "9 ms"
-expert_request = "9 ms"
+request_token = "1 us"
+polled = 2
 mixes_prefill = true
 message_share = 0.2
 """

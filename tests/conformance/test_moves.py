@@ -62,6 +62,8 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--output": ("512", {}),
     "--price": ("h100-sxm=$100/h", {}),
     "--rate": ("1req/s", {}),
+    "--in-flight": ("16", {}),
+    "--waves": ("3", {}),
     "--max-quality-loss": ("0.001%", {"--weights": "fp8"}),
     "--tp": ("8", {}),
     "--pp": ("8", {}),
@@ -111,6 +113,8 @@ OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
     ("predict", "--pp"): ("2", {}),
     ("predict", "--ep"): ("8", {**ROUTED, "--ep": "1"}),
     ("predict", "--dp"): ("2", {"--model": MIXTURE}),
+    ("predict", "--in-flight"): ("16", {"--batch": None}),
+    ("predict", "--waves"): ("3", {"--batch": None, "--in-flight": "16"}),
     ("predict", "--overlap"): ("two-batch", {**ROUTED, "--ep": "8"}),
     ("place", "--objective"): ("latency", {"--replicas": "1"}),
 }

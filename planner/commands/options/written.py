@@ -448,7 +448,16 @@ class WrittenPrediction:
     ] = "0"
     rate: Annotated[
         str | None,
-        _text(_SERVE, "RATE", "Requests that arrive at this deployment on average, like 4req/s."),
+        _text(
+            _SERVE, "RATE", "Requests that arrive at random times, like 4req/s; `--batch` places."
+        ),
+    ] = None
+    in_flight: Annotated[
+        str | None, _text(_SERVE, "N", "Requests in flight on all ranks together, a closed loop.")
+    ] = None
+    waves: Annotated[
+        str | None,
+        _text(_SERVE, "N", "Requests of each place, all first ones at once; default: endless."),
     ] = None
 
     tp: Annotated[str, _text(_DEPLOYED, "N", "Devices that share the heads of a rank.")] = "1"
@@ -459,7 +468,9 @@ class WrittenPrediction:
         str | None, _text(_DEPLOYED, "N", "Groups that experts are dealt to. [tp·dp if dp > 1]")
     ] = None
     pp: Annotated[str, _text(_DEPLOYED, "N", "Stages of a pipeline.")] = "1"
-    batch: Annotated[str, _text(_DEPLOYED, "N", "Requests in flight on each attention rank.")] = "1"
+    batch: Annotated[
+        str | None, _text(_DEPLOYED, "N", "Requests in flight on each attention rank. [1]")
+    ] = None
     weights: Annotated[
         str | None, _text(_DEPLOYED, "FORMAT", "Of dense weights; default: as published.")
     ] = None

@@ -34,6 +34,7 @@ class Holding:
         workspace_bytes: buffers, graphs and the runtime.
         limit_bytes: what the engine may take of the device.
         sequence_bytes: cache and states of one sequence at its longest, the drafter's too.
+        held_bytes: that one sequence has room for on average, while it grows.
         shared_bytes: blocks of a prefix that all sequences have.
     """
 
@@ -43,6 +44,7 @@ class Holding:
     workspace_bytes: float
     limit_bytes: float
     sequence_bytes: FloatArray
+    held_bytes: FloatArray
     shared_bytes: FloatArray
 
     @property
@@ -54,9 +56,9 @@ class Holding:
 
     @property
     def largest_batch(self) -> FloatArray:
-        """Sequences of an attention rank that fit, each at its longest."""
-        fits = np.floor(self.room_bytes / np.maximum(self.sequence_bytes, 1.0))
-        return np.maximum(fits, 0.0)
+        """Sequences of an attention rank that fit as they grow; none where the longest does not."""
+        fits = np.floor(self.room_bytes / np.maximum(self.held_bytes, 1.0))
+        return np.where(self.room_bytes >= self.sequence_bytes, np.maximum(fits, 1.0), 0.0)
 
 
 def holding(
@@ -67,6 +69,7 @@ def holding(
     *,
     hbm_bytes: float,
     n_tokens: ArrayLike,
+    n_held_tokens: ArrayLike | None = None,
     n_shared_tokens: ArrayLike = 0.0,
     drafts: Drafts | None = None,
 ) -> Holding:
@@ -75,29 +78,33 @@ def holding(
     Args:
         hbm_bytes: of one device.
         n_tokens: input and output of one sequence.
+        n_held_tokens: that one has room for on average; at its longest all the time if None.
         n_shared_tokens: first tokens that all sequences have in common; held once a rank.
         drafts: what proposes tokens ahead, beside the model.
     """
     shared = np.minimum(np.asarray(n_shared_tokens, dtype=float), n_tokens)
-    own = cache_bytes(model, table, formats, n_tokens, engine.n_block_tokens)
-    once = cache_bytes(model, table, formats, shared, engine.n_block_tokens)
-    states = state_bytes(model, table)
-    if drafts is not None and drafts.n_layers:
-        there = _unstaged(table)
-        own += drafts.n_layers * cache_bytes(
-            drafts.drafter, there, formats, n_tokens, engine.n_block_tokens
-        )
-        once += drafts.n_layers * cache_bytes(
-            drafts.drafter, there, formats, shared, engine.n_block_tokens
-        )
-        states += drafts.n_layers * state_bytes(drafts.drafter, there)
+    there, states = _unstaged(table), state_bytes(model, table)
+    n_drafting = drafts.n_layers if drafts is not None else 0
+    if drafts is not None and n_drafting:
+        states += n_drafting * state_bytes(drafts.drafter, there)
+
+    def cached(n: ArrayLike) -> FloatArray:
+        held = cache_bytes(model, table, formats, n, engine.n_block_tokens)
+        if drafts is None or not n_drafting:
+            return held
+        beside = cache_bytes(drafts.drafter, there, formats, n, engine.n_block_tokens)
+        return held + n_drafting * beside
+
+    longest, once = cached(n_tokens), cached(shared)
+    held = longest if n_held_tokens is None else cached(np.maximum(n_held_tokens, shared))
     return Holding(
         weights_bytes=parameter_bytes(model, table, formats),
         drafter_bytes=drafter_bytes(drafts, table, formats),
         activation_bytes=activation_bytes(model, table),
         workspace_bytes=engine.workspace_bytes,
         limit_bytes=hbm_bytes * engine.memory_fraction,
-        sequence_bytes=own - once + states,
+        sequence_bytes=longest - once + states,
+        held_bytes=held - once + states,
         shared_bytes=once,
     )
 

@@ -59,8 +59,7 @@ def prompts_that_come(traffic: Traffic, running: FloatArray, *, yields: float) -
 
     A request takes OSL / `yields` steps.
     """
-    by_turns = running * yields / traffic.n_output_tokens
-    return np.where(traffic.wave_fraction > 0.5, running, by_turns)
+    return running if traffic.n_waves == 1 else running * yields / traffic.n_output_tokens
 
 
 def has_room(

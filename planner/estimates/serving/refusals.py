@@ -76,6 +76,9 @@ def role_problems(traffic: Traffic, drafts: Drafts | None) -> Iterator[Problem]:
     if traffic.role == PREFILL and drafts is not None and drafts.kind:
         fact = "drafts nothing where no answer is written"
         yield Problem(where="--draft", value=drafts.kind, fact=fact, remedy="leave it out")
+    if traffic.role in (PREFILL, DECODE) and traffic.n_waves:
+        fact = "are of replicas that read prompts and write answers"
+        yield Problem(where="--waves", value=str(traffic.n_waves), fact=fact, remedy="leave it out")
 
 
 def unknown_role(role: str) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 A rank serves b requests at a time; as one ends, the next begins. While a request decodes for
 OSL steps, each of the others reads a prompt once, which holds it up:
 
-    TPOT = D + (1 − w/2) (b − 1) P / OSL
+    TPOT = D + h (b − 1) P / OSL
 
 D is a decode pass of b sequences. With drafts a round is one pass that checks K drafted tokens, V,
 and the drafter's passes before it; it yields y tokens at once, and nothing until the next round:
@@ -13,9 +13,9 @@ and the drafter's passes before it; it yields y tokens at once, and nothing unti
 
 ITL is what a reader sees stutter, TPOT what a whole answer takes: with drafts TPOT may be below
 ITL however often prompts hold it up. P is what one prompt adds: chunks that ride on decode passes
-add what these take longer, prompts that are read alone add all of their passes. Requests that
-come at random times find w = 0; if all begin together (w = 1), a request waits for half of the
-others before its first token, and only the other half holds it up afterwards.
+add what these take longer, prompts that are read alone add all of their passes. What a request
+waits for before its own passes, the share h that comes while it decodes, and what changes where
+all begin together, is in `arrivals`.
 
 A worker of one phase is an engine like any other that is sent half of the work: a prefill worker
 of vLLM is asked for one token (`max_tokens=1`), SGLang and TensorRT-LLM have it as a mode. So
@@ -33,15 +33,23 @@ Blocks of a prompt that wait to be fetched, and places that wait for them, are n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.arrivals import (
+    Loop,
+    first_wave_s,
+    held_up_s,
+    under_way_s,
+    waiting_passes,
+)
+from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.hosts import decode_gaps_s
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.reading import (
+    Parts,
     parts_of,
     prompts_that_come,
     room_for_prompts,
@@ -66,14 +74,14 @@ class Serving:
     clock: Clock
 
     @property
-    def expert_request_s(self) -> float:
-        """What a request for a mixture of experts waits besides `engine.request_s` [s]."""
-        return self.engine.expert_request_s if has_experts(self.model) else 0.0
-
-    @property
     def decode_host_s(self) -> float:
         """Of a decode pass, beside its kernels [s]."""
         return decode_gaps_s(self.model, self.engine)
+
+    def received_s(self, traffic: Traffic) -> float:
+        """Of a request before its first pass [s]."""
+        engine = self.engine
+        return engine.request_s + engine.request_token_s * traffic.n_input_tokens
 
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
         return pass_time(self.model, table, work, self.formats, self.clock)
@@ -170,17 +178,35 @@ def _times_together(
     if engine.mixes_prefill:
         both = serving.pass_time(table, _mixed(round_.decoding, reading))
     added = _added_s(engine, n_chunks, round_.decode, both) / (n_prompts * table.n_stages)
-    waves = traffic.wave_fraction
     steps = max(traffic.n_output_tokens, 1.0)
-    tpot = itl / round_.yields + (1.0 - waves / 2.0) * (running - 1.0) * added / steps
+    loop = Loop(
+        running=running,
+        round_s=itl,
+        added_s=added,
+        pass_s=both.total_s + engine.prefill_host_s,
+        n_passes=n_chunks,
+        n_sharing=n_prompts,
+        most_sharing=parts.most_prompts,
+        n_lanes=np.minimum(table.n_stages, running),
+        n_rounds=steps / round_.yields,
+        n_polled=engine.n_polled_rounds,
+    )
+    waiting = waiting_passes(loop)
+    tpot = (
+        itl / round_.yields
+        + (1.0 - traffic.first_fraction / 2.0) * held_up_s(loop, waiting) / steps
+    )
     first = {
-        "request": np.full(len(table), engine.request_s),
-        "experts": np.full(len(table), serving.expert_request_s),
-        "step": itl / 2.0,
+        "request": np.full(len(table), serving.received_s(traffic)),
+        "step": under_way_s(loop),
+        "others": waiting * loop.pass_s,
         "reading": alone,
         "decodes": n_chunks * (both.total_s - prefill.total_s),
-        "others": waves / 2.0 * (running - 1.0) * added,
     }
+    if traffic.n_waves:
+        later = np.asarray(sum(first.values()))
+        wave = _first_wave_s(serving, table, round_.decoding, parts, loop)
+        first["wave"] = traffic.first_fraction * np.maximum(0.0, first["request"] + wave - later)
     excess = np.maximum(table.batch / running - 1.0, 0.0)
     return ServingTimes(
         n_running=running,
@@ -194,6 +220,31 @@ def _times_together(
         decode=round_.decode,
         prefill=prefill,
         n_chunks=n_chunks,
+        n_waves=traffic.n_waves,
+        loop=loop,
+    )
+
+
+def _first_wave_s(
+    serving: Serving, table: DeploymentTable, decoding: PassShape, parts: Parts, loop: Loop
+) -> FloatArray:
+    """Until prompts are read that all come at once, on average (N,) [s].
+
+    Their prompts fill passes; where decodes ride along, half of the others do on average.
+    """
+    engine = serving.engine
+    together = np.minimum(loop.running, parts.most_prompts)
+    reading = parts.shape(together)
+    if engine.mixes_prefill:
+        begun = np.asarray(decoding.n_decoding) * loop.n_others / (2.0 * loop.running)
+        reading = _mixed(replace(decoding, n_decoding=begun), reading)
+    full = serving.pass_time(table, reading).total_s + engine.prefill_host_s
+    return first_wave_s(
+        loop.running,
+        full,
+        n_passes=parts.n_chunks,
+        n_sharing=together,
+        n_stages=table.n_stages,
     )
 
 
@@ -211,8 +262,7 @@ def _prefill_times(
     prefill = serving.pass_time(table, parts.shape(running / n_micro))
     alone = parts.n_chunks * (prefill.total_s + engine.prefill_host_s)
     first = {
-        "request": np.full(len(table), engine.request_s),
-        "experts": np.full(len(table), serving.expert_request_s),
+        "request": np.full(len(table), serving.received_s(traffic)),
         "step": alone / (2.0 * n_micro),
         "reading": alone,
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.estimates.serving.arrivals import Loop
 from planner.estimates.serving.steps import PassTime
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.roles import DECODE, PREFILL
@@ -25,12 +26,15 @@ class ServingTimes:
         added_s: what reading one prompt adds to the decodes beside it.
         itl_s: between two tokens, or bursts of drafted ones, while no prompt is read.
         tpot_s: mean over the tokens of a request; 0 where none are written.
-        ttft_parts: what `ttft_s` is the sum of: `request` and `experts`, the engine's constants;
-            `step`, half of the round that a request finds under way; `reading`, its own passes;
-            `decodes`, what decodes beside them add; `others`, prompts before it.
+        ttft_parts: what `ttft_s` is the sum of: `request`, the engine's constant; `step`, the rest
+            of what a request finds under way; `others`, prompts before it; `reading`, its own
+            passes; `decodes`, what decodes beside them add; `wave`, what the first wave of a
+            closed loop adds to the mean of all.
         queue_s: wait for a free place, where more requests are in flight than fit.
         decode, prefill: the passes; empty where there are no such.
         n_chunks: passes that one prompt takes; 0 where none is read.
+        n_waves: requests of each place of a closed loop; 0 where it is without end.
+        loop: that requests wait in; None of workers of one phase.
     """
 
     n_running: FloatArray
@@ -44,11 +48,23 @@ class ServingTimes:
     decode: PassTime
     prefill: PassTime
     n_chunks: FloatArray
+    n_waves: int = 0
+    loop: Loop | None = None
 
     @property
     def ttft_s(self) -> FloatArray:
-        """Time to first token of a request that finds no queue (N,) [s]."""
+        """Time to first token of a request that finds a place, the mean of all (N,) [s]."""
         return np.asarray(sum(self.ttft_parts.values()))
+
+    @property
+    def later_waves_s(self) -> FloatArray:
+        """Of requests after the first wave; of all where the loop is without end (N,) [s]."""
+        return self.ttft_s - self.ttft_parts.get("wave", 0.0)
+
+    @property
+    def first_wave_s(self) -> FloatArray:
+        """Of requests that begin together (N,) [s]."""
+        return self.later_waves_s + self.n_waves * self.ttft_parts.get("wave", 0.0)
 
     @property
     def user_tokens_per_s(self) -> FloatArray:

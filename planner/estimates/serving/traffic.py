@@ -16,15 +16,21 @@ class Traffic:
         n_input_tokens: ISL.
         n_output_tokens: OSL.
         hit_fraction: share of the input that the prefix cache already has.
-        wave_fraction: w: 0 where requests come at random times, 1 where all begin together.
+        n_waves: requests that each place of a closed loop serves, the first of which all begin
+            together; 0 where the loop is without end, and requests come at random times.
         role: what the deployment does of each request.
     """
 
     n_input_tokens: float
     n_output_tokens: float
     hit_fraction: float = 0.0
-    wave_fraction: float = 0.0
+    n_waves: int = 0
     role: str = TOGETHER
+
+    @property
+    def first_fraction(self) -> float:
+        """Share of all requests that begin together."""
+        return 1.0 / self.n_waves if self.n_waves else 0.0
 
     @property
     def n_new_tokens(self) -> float:
@@ -40,6 +46,14 @@ class Traffic:
         """Tokens that a request holds at its end; where it is only read, with its first."""
         n_written = 1.0 if self.role == PREFILL else self.n_output_tokens
         return self.n_input_tokens + n_written
+
+    def held_tokens(self, reserved_fraction: float) -> float:
+        """Tokens that a request has room for on average, from its prompt to its end.
+
+        Half of the output is written; of what is not, an engine reserves a share beforehand.
+        """
+        n_written = self.n_tokens - self.n_input_tokens
+        return self.n_input_tokens + n_written * (1.0 + reserved_fraction) / 2.0
 
     @property
     def mean_context(self) -> float:

@@ -158,12 +158,11 @@ def cached_bytes(
 ) -> tuple[float, float]:
     """Of one sequence by itself, and of what all sequences share; the drafter's too."""
     block = engine.n_block_tokens
-    shared = min(n_shared, n_tokens)
-    whole, once = (sequence_bytes(rank, n, block) for n in (n_tokens, shared))
+    whole, once = (sequence_bytes(rank, n, block) for n in (n_tokens, n_shared))
     states = state_bytes(rank)
     if draft is not None and draft.n_layers:
         there = replace(rank, model=draft.model, n_stages=1)
         whole += draft.n_layers * sequence_bytes(there, n_tokens, block)
-        once += draft.n_layers * sequence_bytes(there, shared, block)
+        once += draft.n_layers * sequence_bytes(there, n_shared, block)
         states += draft.n_layers * state_bytes(there)
     return whole - once + states, once

@@ -22,6 +22,7 @@ from planner.verifier.serving.layers import decode_beside_s
 from planner.verifier.serving.passes import Pass, pass_of
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.tokens import Tokens
+from planner.verifier.serving.turns import Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,7 @@ class Served:
         hit_fraction: of the input that is cached already.
         n_shared_tokens: first tokens that all requests have in common.
         role: what it does of each request.
+        n_waves: requests that each place serves, the first of them all at once; 0 without end.
     """
 
     engine: EngineSpec
@@ -46,6 +48,7 @@ class Served:
     n_shared_tokens: float = 0.0
     draft: Draft | None = None
     role: str = "together"
+    n_waves: int = 0
 
     @property
     def n_new_tokens(self) -> float:
@@ -53,9 +56,24 @@ class Served:
         return max(1.0, self.n_input_tokens * (1 - self.hit_fraction))
 
     @property
+    def received_s(self) -> float:
+        """Before its first pass, whatever of its prompt is cached."""
+        return self.engine.request_s + self.n_input_tokens * self.engine.request_token_s
+
+    @property
     def n_kept_tokens(self) -> float:
         """That a sequence has at its end; of a prompt that is only read, one more than it."""
         return self.n_input_tokens + (1 if self.role == "prefill" else self.n_output_tokens)
+
+    @property
+    def n_held_tokens(self) -> float:
+        """That it has room for, the mean from its first pass to its last.
+
+        Tokens are written one by one, and of those to come a part is kept free.
+        """
+        last = self.n_kept_tokens
+        written = (self.n_input_tokens + last) / 2
+        return written + (last - written) * self.engine.reserved_fraction
 
     @property
     def n_positions(self) -> float:
@@ -77,6 +95,7 @@ class Held:
     workspace_bytes: float
     limit_bytes: float
     sequence_bytes: float
+    held_bytes: float
     shared_bytes: float
 
     @property
@@ -87,7 +106,10 @@ class Held:
 
     @property
     def largest_batch(self) -> int:
-        return max(0, math.floor(self.room_bytes / max(self.sequence_bytes, 1.0)))
+        """That find room while they grow; each has to be able to end by itself."""
+        if self.room_bytes < self.sequence_bytes:
+            return 0
+        return max(1, math.floor(self.room_bytes / max(self.held_bytes, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +121,8 @@ class Felt:
         n_chunks: passes that a prompt takes.
         passes: decode and prefill, by name; the one of a role.
         place_s: that a request has its place at these times.
+        found_s: TTFT where requests come at random times, but for waits.
+        blocked_s: that each prompt keeps the next one waiting then.
     """
 
     tpot_s: float
@@ -113,12 +137,18 @@ class Felt:
     n_chunks: int
     passes: Mapping[str, Pass]
     place_s: float
+    found_s: float = 0.0
+    blocked_s: float = 0.0
 
 
 def held_by(rank: Rank, served: Served) -> Held:
-    """Of a deployment whose sequences are as long as they get."""
-    engine, n_tokens = served.engine, served.n_kept_tokens
-    own, once = cached_bytes(rank, served.draft, engine, n_tokens, served.n_shared_tokens)
+    """Of a deployment, its sequences as long as they get and as long as they are on average."""
+    engine = served.engine
+    shared = min(served.n_shared_tokens, served.n_kept_tokens)
+    (own, once), (mean, _) = (
+        cached_bytes(rank, served.draft, engine, n_tokens, shared)
+        for n_tokens in (served.n_kept_tokens, max(served.n_held_tokens, shared))
+    )
     return Held(
         weights_bytes=weights_bytes(rank),
         drafter_bytes=draft_bytes(served.draft, rank) if served.draft else 0.0,
@@ -126,6 +156,7 @@ def held_by(rank: Rank, served: Served) -> Held:
         workspace_bytes=engine.workspace_bytes,
         limit_bytes=served.hbm_bytes * engine.memory_fraction,
         sequence_bytes=own,
+        held_bytes=mean,
         shared_bytes=once,
     )
 
@@ -149,12 +180,6 @@ def _decoding(rank: Rank, served: Served, running: float) -> Tokens:
     )
 
 
-def _waits_s(rank: Rank, engine: EngineSpec) -> dict[str, float]:
-    """What a request waits for by constants of the engine."""
-    mixes = any(hasattr(one.ffn, "n_experts") for one in rank.model.layers)
-    return {"request": engine.request_s, "experts": engine.expert_request_s if mixes else 0.0}
-
-
 def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     """Prompts only: as many at once as share the passes of all stages, each for its own passes.
 
@@ -170,7 +195,7 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     behind = served.n_input_tokens - new + each * (n_chunks - 1) / 2
     reads = _pass(rank, served, Tokens(prompts=running / turns, read=each, past=behind))
     own_s = n_chunks * (reads.seconds + engine.prefill_host_s)
-    parts = {**_waits_s(rank, engine), "step": own_s / turns / 2, "reading": own_s, "decodes": 0.0}
+    parts = {"request": served.received_s, "step": own_s / turns / 2, "reading": own_s}
     return Felt(
         tpot_s=0.0,
         ttft_s=sum(parts.values()),
@@ -184,6 +209,7 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
         n_chunks=n_chunks,
         passes={"prefill": reads},
         place_s=own_s,
+        found_s=sum(parts.values()),
     )
 
 
@@ -202,7 +228,7 @@ def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
         ttft_error=0.0,
         decode_error=error,
         n_running=running,
-        parts=dict.fromkeys(("request", "experts", "step", "reading", "decodes"), 0.0),
+        parts={},
         n_chunks=0,
         passes={"decode": decode},
         place_s=place_s / served.n_yielded,
@@ -210,29 +236,45 @@ def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
 
 
 def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
-    engine, n_out = served.engine, served.n_output_tokens
+    engine, n_out = served.engine, max(served.n_output_tokens, 1.0)
     decoding = _decoding(rank, served, running)
-    reading, n_chunks, together = _reading(served, running)
+    reading, n_chunks, most = _reading(served, running)
     decode, prefill = _pass(rank, served, decoding), _pass(rank, served, reading)
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
     itl = decode.seconds + decode_beside_s(rank.model, engine) + _drafting_s(rank, served, decoding)
     grown = both.seconds - (decode.seconds if engine.mixes_prefill else 0.0)
-    added = n_chunks * (grown + engine.prefill_host_s) / (together * rank.n_stages)
+    added = n_chunks * (grown + engine.prefill_host_s) / (reading.prompts * rank.n_stages)
     between = itl / served.n_yielded
-    tpot = between + (running - 1) * added / max(n_out, 1.0)
     errors = decode.error(decode_beside_s(rank.model, engine)), prefill.error(engine.prefill_host_s)
+    turns = Turns(
+        running=running,
+        steps=n_out / served.n_yielded,
+        step_s=itl,
+        prompt_s=added,
+        pass_s=both.seconds + engine.prefill_host_s,
+        n_chunks=n_chunks,
+        lanes=min(rank.n_stages, running),
+    )
+    begun = 1 - 1 / (2 * served.n_waves) if served.n_waves else 1.0
+    tpot = between + begun * turns.met(most) * added / n_out
     parts = {
-        **_waits_s(rank, engine),
-        "step": itl / 2,
+        "request": served.received_s,
+        "step": turns.rest_s(reading.prompts, engine.n_polled_rounds),
+        "others": turns.queue_s(most),
         "reading": n_chunks * (prefill.seconds + engine.prefill_host_s),
         "decodes": n_chunks * (both.seconds - prefill.seconds),
     }
+    if served.n_waves:
+        sharing = min(running, most)
+        full = _full_s(rank, served, running, replace(reading, prompts=sharing))
+        wave = served.received_s + turns.together_s(full, sharing, rank.n_stages)
+        parts["wave"] = max(0.0, wave - sum(parts.values())) / served.n_waves
     ttft = sum(parts.values())
     return Felt(
         tpot_s=tpot,
         ttft_s=ttft,
         itl_s=itl,
-        queue_s=max(served.batch / running - 1, 0.0) * (max(n_out, 1.0) * tpot + added),
+        queue_s=max(served.batch / running - 1, 0.0) * (n_out * tpot + added),
         tpot_error=math.hypot(errors[0] * between, errors[1] * (tpot - between)) / tpot,
         ttft_error=errors[1],
         decode_error=errors[0],
@@ -240,8 +282,20 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
         parts=parts,
         n_chunks=int(n_chunks),
         passes={"decode": decode, "prefill": prefill},
-        place_s=stay_s(ttft, tpot, n_out),
+        place_s=stay_s(ttft, tpot, served.n_output_tokens),
+        found_s=ttft - parts["step"] - parts["others"] + turns.alone_s(engine.n_polled_rounds),
+        blocked_s=turns.blocked_s(most),
     )
+
+
+def _full_s(rank: Rank, served: Served, running: float, reading: Tokens) -> float:
+    """A pass of the first wave: full of prompts, beside half of the others where they mix."""
+    engine = served.engine
+    if engine.mixes_prefill:
+        all_ = _decoding(rank, served, running)
+        half = (running - 1) / 2 / min(rank.n_stages, running)
+        reading = replace(all_, decoding=half).beside(reading)
+    return _pass(rank, served, reading).seconds + engine.prefill_host_s
 
 
 def planned_place_s(times: Felt, served: Served, beyond: float) -> float:
@@ -276,7 +330,7 @@ def _drafting_s(rank: Rank, served: Served, decoding: Tokens) -> float:
 
 
 def _reading(served: Served, running: float) -> tuple[Tokens, float, float]:
-    """The pass that reads prompts, how many of it a prompt takes, prompts that share one.
+    """The pass that reads prompts, how many of it a prompt takes, prompts that find room in one.
 
     What rides along is counted first against the chunk. A long prompt is read in equal parts, on
     average with half of the others behind; short ones share a pass where several come in a step.
@@ -286,9 +340,8 @@ def _reading(served: Served, running: float) -> tuple[Tokens, float, float]:
     room = max(1.0, served.chunk_tokens - taken)
     n_chunks = float(math.ceil(new / room))
     each = new / n_chunks
-    together = 1.0
-    if n_chunks == 1:
-        come = running * served.n_yielded / served.n_output_tokens
-        together = min(max(come, 1.0), max(1.0, math.floor(room / each)))
+    most = max(1.0, math.floor(room / each)) if n_chunks == 1 else 1.0
+    come = running * served.n_yielded / served.n_output_tokens
+    together = min(max(running if served.n_waves == 1 else come, 1.0), most)
     past = served.n_input_tokens - new + (n_chunks - 1) / 2 * each
-    return Tokens(prompts=together, read=each, past=past), n_chunks, together
+    return Tokens(prompts=together, read=each, past=past), n_chunks, most

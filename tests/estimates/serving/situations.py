@@ -58,6 +58,7 @@ def served(
         timer.engine,
         hbm_bytes=timer.device.hbm_bytes,
         n_tokens=traffic.n_tokens,
+        n_held_tokens=traffic.held_tokens(timer.engine.reserved_fraction),
     )
     largest = held.largest_batch if is_limited else float("inf")
     return serving_times(serving, table, traffic, largest_batch=largest)

@@ -34,8 +34,8 @@ def test_a_lone_prompt_is_read_in_its_own_passes_after_half_of_one_before_it(eng
     times = served("qwen3-30b-a3b", table, asked, engine=engine)
     work = PassShape(n_prompts=np.ones(1), prompt_tokens=1500.0, past_tokens=750.0)
     alone = pass_time(spec, table, work, BF16, timer).total_s + timer.engine.prefill_host_s
-    waits = timer.engine.request_s + timer.engine.expert_request_s
-    assert times.ttft_s == pytest.approx(waits + 3 * alone)
+    received_s = timer.engine.request_s + 3000 * timer.engine.request_token_s
+    assert times.ttft_s == pytest.approx(received_s + 3 * alone)
     assert _output_tokens_per_s(table, asked, times) == pytest.approx(512 / (2 * alone))
     assert (times.tpot_s, times.itl_s, times.queue_s) == (0, 0, 0)
 
@@ -91,7 +91,7 @@ def test_stages_read_a_prompt_each():
 def test_a_replica_of_both_phases_is_no_quicker_at_either(name, engine):
     """At the same cut, batch and chunk, where a step has no more than one chunk on average.
 
-    Where more come, some wait, which the TTFT of a request that finds no queue leaves out.
+    Where more come, the wait in the closed loop is an estimate, and no bound.
     """
     batch, tensor, stages, chunk = (
         axis.ravel() for axis in np.meshgrid([1, 2, 8, 64, 256], [1, 4, 8], [1, 2], [2048, 8192])

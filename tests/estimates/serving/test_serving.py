@@ -21,48 +21,28 @@ CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)
 
 
 def test_a_lone_request_waits_for_nobody():
-    """TPOT is its decode pass and the gaps of 36 layers.
+    """TPOT is its decode pass and the gaps of 36 layers; TTFT its request and its prompt.
 
-    TTFT is its request, its prompt and half a decode pass.
+    Nothing else is under way.
     """
     times = served("qwen3-8b", deployments(formats=BF16), CHAT)
     engine = clock("h100-nvl8-x1", "vllm").engine
     assert times.tpot_s[0] == times.itl_s[0]
     layers = 36 * (engine.layer_gap_s + engine.inner_norms_s)
     assert times.itl_s[0] == pytest.approx(times.decode.total_s[0] + layers, rel=1e-12)
-    assert times.ttft_s[0] > engine.request_s + engine.prefill_host_s + times.prefill.total_s[0]
-
-
-@pytest.mark.parametrize(("name", "waits"), [("qwen3-8b", False), ("qwen3-30b-a3b", True)])
-def test_only_prompts_of_mixtures_wait_for_them_and_no_decode_does(name, waits):
-    spare = clock("h100-nvl8-x1", "sglang")
-    assert spare.engine.expert_request_s > 0.1
-    without = replace(spare, engine=replace(spare.engine, expert_request_s=0.0))
-    table = deployments(formats=BF16, n_tensor=2, batch=8)
-    there, gone = (
-        serving_times(
-            Serving(model=model(name), formats=BF16, engine=timer.engine, clock=timer), table, CHAT
-        )
-        for timer in (spare, without)
-    )
-    grown = spare.engine.expert_request_s if waits else 0.0
-    assert there.ttft_s - gone.ttft_s == pytest.approx(grown)
-    assert there.tpot_s == pytest.approx(gone.tpot_s)
+    parts = times.ttft_parts
+    assert (parts["step"], parts["others"]) == (0, 0)
+    received_s = engine.request_s + 1024 * engine.request_token_s
+    assert times.ttft_s[0] == received_s + parts["reading"][0] + parts["decodes"][0]
+    assert parts["reading"] == engine.prefill_host_s + times.prefill.total_s
 
 
 def test_others_prompts_hold_a_request_up_once_each():
-    """TPOT = D + (b − 1) P / OSL."""
+    """TPOT = D + (b − 1) P / OSL, but for prompts that come before its first token."""
     times = served("qwen3-8b", deployments(formats=BF16, batch=64), CHAT)
-    expected = times.itl_s[0] + 63 * times.added_s[0] / 512
+    waits = times.ttft_parts["others"][0] / (times.ttft_parts["decodes"] + times.prompt_s)[0]
+    expected = times.itl_s[0] + 63 * times.added_s[0] / (512 + waits)
     assert times.tpot_s[0] == pytest.approx(expected)
-
-
-def test_requests_that_begin_together_wait_first_and_are_held_up_less():
-    table = deployments(formats=BF16, n_tensor=8, batch=64)
-    random = served("qwen3-32b", table, CHAT, engine="sglang")
-    waves = served("qwen3-32b", table, replace(CHAT, wave_fraction=1.0), engine="sglang")
-    assert waves.ttft_s[0] > 10 * random.ttft_s[0]
-    assert waves.tpot_s[0] < random.tpot_s[0]
 
 
 def test_a_cached_prefix_is_not_read_again():
@@ -140,8 +120,7 @@ def test_drafted_tokens_come_in_bursts_that_wait_for_the_check_and_the_drafter()
     assert thrice.itl_s == pytest.approx(once.decode_s + 3 * drafting)
     assert once.itl_s == pytest.approx(once.decode_s + drafting)
     held_up = 15 * thrice.added_s / CHAT.n_output_tokens
-    assert thrice.tpot_s == pytest.approx(thrice.itl_s / 2.5 + held_up)
-    assert thrice.ttft_s - once.ttft_s == pytest.approx(drafting)  # half of two passes more
+    assert thrice.tpot_s == pytest.approx(thrice.itl_s / 2.5 + held_up, rel=1e-4)
     assert usual.itl_s == usual.decode_s
 
 
@@ -152,12 +131,11 @@ def test_the_parts_of_a_first_token_are_what_they_are_called(engine):
     table = deployments(formats=BF16, n_tensor=2, batch=8)
     times = served("qwen3-30b-a3b", table, CHAT, engine=engine)
     parts = {name: float(part[0]) for name, part in times.ttft_parts.items()}
-    assert parts["request"] == timer.engine.request_s
-    assert parts["experts"] == timer.engine.expert_request_s
-    assert parts["step"] == times.itl_s[0] / 2
+    assert parts["request"] == timer.engine.request_s + 1024 * timer.engine.request_token_s
+    assert parts["step"] > times.itl_s[0] / 2  # at times it is a pass that reads a prompt
     assert parts["reading"] == times.prompt_s[0]
     assert (parts["decodes"] > 0) == timer.engine.mixes_prefill
-    assert parts["others"] == 0
+    assert 0 < parts["others"] < parts["reading"] / 100
     assert times.ttft_s[0] == pytest.approx(sum(parts.values()))
 
 

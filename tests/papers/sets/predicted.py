@@ -23,10 +23,12 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.engine_files import load_engine
+from planner.specs.kernels import EngineSpec
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec
 from planner.specs.served_formats import ServedFormats
-from tests.papers.sets.rows import MEAN_LENGTH, Served
+from tests.papers.sets.rows import MEAN_LENGTH, WAVES, Served
+from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds
 
 CONFIGS = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
 
@@ -107,6 +109,8 @@ def _caches_in_fp8(row: Served) -> bool:
     series = row.series
     if series.model == "DeepSeek-V3" and series.engine == "sglang":
         return series.gpu != "h200"
+    if (series.model, series.engine) == ("MiniMax-M2.5", "vllm"):  # minimaxm2.5_*.sh at 843c625
+        return series.gpu != "h100-sxm"
     has_latents = series.model in ("DeepSeek-V3", "Kimi-K2.5", "GLM-5")
     return series.weights == "nvfp4" or (series.engine == "trtllm" and has_latents)
 
@@ -121,7 +125,11 @@ def typed_formats(row: Served) -> ServedFormats:
 def traffic(row: Served) -> Traffic:
     """What the row's harness sends."""
     share = MEAN_LENGTH.get(row.series.harness, 1.0)
-    return Traffic(n_input_tokens=share * row.n_input, n_output_tokens=share * row.n_output)
+    return Traffic(
+        n_input_tokens=share * row.n_input,
+        n_output_tokens=share * row.n_output,
+        n_waves=WAVES.get(row.series.harness, 0),
+    )
 
 
 @cache
@@ -152,7 +160,8 @@ def compared(
     groups: dict[tuple[object, ...], list[Served]] = defaultdict(list)
     for row in rows:
         what = (row.series.model, row.series.gpu, row.series.engine, row.series.harness)
-        groups[(*what, choice(row), row.n_input, row.n_output)].append(row)
+        sent = (row.n_input, row.n_output, n_polled_rounds(row), row.series.statistic)
+        groups[(*what, choice(row), *sent)].append(row)
     return [one for group in groups.values() for one in _compared(group, choice(group[0]), clocks)]
 
 
@@ -162,38 +171,42 @@ def refused(rows: Iterable[Served], found: Iterable[Compared]) -> list[Served]:
     return [row for row in rows if row.name not in names]
 
 
-def table_of(rows: Sequence[Served], chosen: ServedFormats) -> DeploymentTable:
+def table_of(rows: Sequence[Served], chosen: ServedFormats, engine: EngineSpec) -> DeploymentTable:
     return deployments(
         formats=chosen,
         n_tensor=[row.tensor for row in rows],
         n_data=[row.data for row in rows],
         n_expert_parallel=[row.expert for row in rows],
         batch=[max(1.0, row.batch) for row in rows],
+        chunk_tokens=[float(n_chunk_tokens(row, engine)) for row in rows],
     )
 
 
 def _compared(rows: list[Served], chosen: ServedFormats, clocks: Clocks) -> list[Compared]:
     series, sent = rows[0].series, traffic(rows[0])
     model, timing = architecture(series.model), clocks(series.gpu, series.engine)
-    table = table_of(rows, chosen)
+    engine = replace(timing.engine, n_polled_rounds=n_polled_rounds(rows[0]))
+    table = table_of(rows, chosen, engine)
     held = holding(
         model,
         table,
         chosen,
-        timing.engine,
+        engine,
         hbm_bytes=timing.device.hbm_bytes,
         n_tokens=sent.n_tokens,
+        n_held_tokens=sent.held_tokens(engine.reserved_fraction),
     )
     recording = RecordingClock(clock=timing)
-    serving = Serving(model=model, formats=chosen, engine=timing.engine, clock=recording)
+    serving = Serving(model=model, formats=chosen, engine=engine, clock=recording)
     times = serving_times(serving, table, sent, largest_batch=held.largest_batch)
-    tpot_off, ttft_off = serving_errors(times, recording, timing.engine)
+    tpot_off, ttft_off = serving_errors(times, recording, engine)
+    first_s = times.later_waves_s if series.statistic == "median" else times.ttft_s
     runs = is_valid(model, table) & (held.largest_batch >= 1)
     return [
         Compared(
             row=row,
             tpot_ms=1e3 * float(times.tpot_s[i]),
-            ttft_ms=1e3 * float(times.ttft_s[i] + times.queue_s[i]),
+            ttft_ms=1e3 * float(first_s[i] + times.queue_s[i]),
             n_running=float(times.n_running[i]),
             tpot_deviation=float(tpot_off[i]),
             ttft_deviation=float(ttft_off[i]),

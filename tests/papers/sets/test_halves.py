@@ -28,10 +28,6 @@ ROOT = Path(__file__).parents[3]
 FITTED_BEFORE = frozenset(
     {
         ("engines/sglang.toml", "prefill_host"),
-        ("engines/sglang.toml", "request"),
-        ("engines/sglang.toml", "expert_request"),
-        ("engines/trtllm.toml", "request"),
-        ("engines/vllm.toml", "request"),
         ("topologies/devices/b200.toml", "layer_overhead"),
         ("topologies/devices/h100-sxm.toml", "layer_overhead"),
         ("topologies/devices/h200.toml", "layer_overhead"),

@@ -14,7 +14,7 @@ from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.roles import ROLES
+from planner.specs.roles import ROLES, TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.predictions import judge_prediction
 from planner.verifier.serving.drafts import draft_of
@@ -61,8 +61,13 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
     pool, engine = draw.choice(POOLS), draw.choice(ENGINES)
     hits, shared = draw.choice((0.0, 0.4)), draw.choice((0.0, 500.0))
     n_input, n_output = draw.choice((100, 3000, 20_000)), draw.choice((2, 300))
+    n_waves = draw.choice((0, 1, 2, 10)) if role == TOGETHER else 0
     traffic = Traffic(
-        n_input_tokens=n_input, n_output_tokens=n_output, hit_fraction=hits, role=role
+        n_input_tokens=n_input,
+        n_output_tokens=n_output,
+        hit_fraction=hits,
+        role=role,
+        n_waves=n_waves,
     )
     on = machines_of(pool, engine)
     try:
@@ -95,6 +100,7 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
         n_shared_tokens=shared,
         draft=draft_of(model, kind or "", asked.n_drafted if asked else 0, (0.7, 0.4)),
         role=role,
+        n_waves=n_waves,
     )
     held = held_by(rank, served)
     return found, felt(rank, served, held.largest_batch), held
@@ -124,7 +130,7 @@ def test_times_errors_and_bytes_are_those_of_who_predicts(path, role):
         assert held.weights_bytes == pytest.approx(memory.weights_bytes, **exact)
         assert held.drafter_bytes == pytest.approx(memory.drafter_bytes, **exact)
         assert held.activation_bytes == pytest.approx(memory.activation_bytes, **exact)
-        cached = again.n_running * held.sequence_bytes + held.shared_bytes
+        cached = again.n_running * held.held_bytes + held.shared_bytes
         assert cached == pytest.approx(memory.cache_bytes, **exact)
         assert held.largest_batch == memory.largest_batch
         n_met += 1
