@@ -98,14 +98,17 @@ def _load_sections(one: Prediction, width: int) -> Iterator[str]:
     yield section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
 
 
+LEAST_WAIT_S = 1e-6
+"""Waits that are told; a shorter one is none."""
+
+
 def _arriving_words(load: Load) -> str:
     """Mean and median of a first token, and of the mean what is waited for."""
-    mean, median, prompts, place = (
-        show(seconds or 0.0, "s")
-        for seconds in (load.ttft_s, load.ttft_median_s, load.prompts_wait_s, load.place_wait_s)
-    )
-    waits = f"{prompts} for others' prompts, {place} for a place"
-    return f"{mean} on average, half of all within {median}; waits {waits}"
+    mean, median = (show(seconds or 0.0, "s") for seconds in (load.ttft_s, load.ttft_median_s))
+    waits = (("others' prompts", load.prompts_wait_s), ("a place", load.place_wait_s))
+    told = [f"{show(s, 's')} for {what}" for what, s in waits if s and s > LEAST_WAIT_S]
+    waited = f"; waits {', '.join(told)}" if told else ""
+    return f"{mean} on average, half of all within {median}{waited}"
 
 
 def between(times: Interval) -> str:
