@@ -317,6 +317,7 @@ def _values(values: object) -> str:
 def _trust(one: Prediction) -> str:
     measured = len(one.provenance) - one.n_assumed
     return (
-        f"times are in their interval two times out of three, as far as the fits' own errors say; "
+        "times are in their interval two times out of three, by errors of kernels and of whole "
+        "servers; "
         f"{plural(measured, 'constant')} measured or published, {one.n_assumed} assumed"
     )

@@ -29,6 +29,7 @@ from planner.runtimes.predicting import Machines
 from planner.runtimes.shortfall import larger_pools
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
+from planner.specs.model_errors import Quantity, kernels_share
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
@@ -204,8 +205,11 @@ class EngineCandidates:
         is_rent = objective == "cost" and self.request.targets.demand_tokens_per_s is not None
         if is_rent or objective in WITHOUT_ERROR:  # rent over a demand is rent
             return 0.0
-        times = deployment.ttft_s if objective == "ttft" else deployment.tpot_s
-        return times.high / times.value - 1.0
+        name: Quantity = "TTFT" if objective == "ttft" else "TPOT"
+        times = deployment.ttft_s if name == "TTFT" else deployment.tpot_s
+        kinds = {one.name: one.kind for one in self.request.models}
+        kind = kinds[deployment.model]
+        return kernels_share(times.high / times.value - 1.0, deployment.engine, kind, name)
 
     def with_targets(self, targets: Targets) -> EngineCandidates:
         return replace(self, request=replace(self.request, targets=targets))

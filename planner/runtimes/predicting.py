@@ -40,6 +40,7 @@ from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
+from planner.specs.model_errors import QUANTITIES, model_error
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
 from planner.specs.records import ClusterSpec, DeviceSpec
@@ -219,13 +220,15 @@ def _prediction(
     total = running * n_data * n_out / float(there_s[0])
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_off = math.hypot(decode_error * (tpot - read), prefill_error * read)
+    kind = kind_of(model)
+    tpot_model, ttft_model = (model_error(engine.name, kind, name) for name in QUANTITIES)
     ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
     provenance = _provenance(lines, machines)
     return Prediction(
         request=request,
         model=model.name,
         title=model.title,
-        model_kind=kind_of(model),
+        model_kind=kind,
         device=machines.device.name,
         engine=engine.name,
         network=machines.network_name,
@@ -241,9 +244,9 @@ def _prediction(
         hit_fraction=traffic.hit_fraction,
         overlap="two-batch" if table.overlaps[0] else "none",
         tokens_per_step=drafts.yields if drafts else 1.0,
-        ttft_s=interval(ttft, prefill_error),
-        tpot_s=interval(tpot, tpot_off / tpot if tpot else 0.0),
-        itl_s=interval(float(times.itl_s[0]), decode_error),
+        ttft_s=interval(ttft, math.hypot(prefill_error, ttft_model)),
+        tpot_s=interval(tpot, math.hypot(tpot_off / tpot, tpot_model) if tpot else 0.0),
+        itl_s=interval(float(times.itl_s[0]), math.hypot(decode_error, tpot_model)),
         ttft_parts=_first_token(times, traffic, engine),
         queue_s=float(times.queue_s[0]),
         user_tokens_per_s=1.0 / tpot if tpot else 0.0,

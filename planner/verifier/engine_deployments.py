@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import NormalDist
 
 from planner.quantities import broken_limits, further_of
 from planner.results.engines import EngineDeployment
@@ -25,7 +24,7 @@ from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, felt, held_by, stay_s
+from planner.verifier.serving.rounds import Served, deviations, felt, held_by, stay_s
 
 CHECKS = (
     "every constraint of the unscreened program holds",
@@ -77,7 +76,7 @@ def _recounted(
     if used > held.limit_bytes * (1 + TOLERANCE):
         fact = f"is less than the {used!r} that are held"
         wrong.append(Finding(path=("capacity_bytes",), says=says.capacity_bytes, fact=fact))
-    beyond = NormalDist().inv_cdf((1 + request.confidence) / 2)
+    beyond = deviations(request.confidence)
     tpot = times.tpot_s * (1 + beyond * times.tpot_error)
     n_devices = rank.n_group * rank.n_stages
     demand = request.targets.demand_tokens_per_s

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import NormalDist
 
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Recipe
@@ -27,7 +26,7 @@ from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, felt, held_by, planned_place_s
+from planner.verifier.serving.rounds import Served, deviations, felt, held_by, planned_place_s
 
 
 def counted_engine(
@@ -57,7 +56,7 @@ def counted_engine(
     rank, served = _rank(model, says, cluster, tables), _served(request, one, says, tables, cluster)
     held = held_by(rank, served)
     times = felt(rank, served, held.largest_batch)
-    beyond = NormalDist().inv_cdf((1 + request.confidence) / 2)
+    beyond = deviations(request.confidence)
     tpot, ttft = (
         value * (1 + beyond * error)
         for value, error in (

@@ -261,9 +261,11 @@ def test_an_engine_without_a_plan_stands_beside_the_choice_with_none():
         assert (best[one].deployment, best[one].objective, best[one].loss_fraction) == (None,) * 3
 
 
-def test_the_end_of_an_interval_is_that_of_a_normal_error():
+def test_one_deviation_holds_two_of_three_and_further_ones_less_than_of_a_normal_error():
+    """Quantiles of Student's t with two degrees of freedom: 1.321, 2.920 and 4.303."""
     assert sigmas(0.6827) == pytest.approx(1.0, abs=1e-3)
-    assert sigmas(0.95) == pytest.approx(1.96, abs=1e-2)
+    assert sigmas(0.9) == pytest.approx(2.920 / 1.321, abs=2e-3)
+    assert sigmas(0.95) == pytest.approx(4.303 / 1.321, abs=2e-3)
     assert sigmas(0.0) == 0.0
 
 

@@ -13,6 +13,7 @@ from planner.estimates.serving.deployments import (
     deployments,
     has_experts,
     is_valid,
+    kind_of,
 )
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
@@ -290,6 +291,7 @@ def _timed(
     recording = RecordingClock(clock=clock)
     serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
     times = serving_times(serving, table, traffic, drafts=drafts)
-    errors = serving_errors(times, recording, engine, yields=drafts.yields if drafts else 1.0)
+    yields = drafts.yields if drafts else 1.0
+    errors = serving_errors(times, recording, engine, kind=kind_of(model), yields=yields)
     first = (times.tpot_s, times.ttft_s, times.prompt_s)
     return table, (*first, *errors, fixed, moving, n_drafted)

@@ -1,14 +1,15 @@
 """How far off times may be: errors of kernels, added up over passes of every deployment.
 
-Kernels of one family err together, families apart. Source: `predicting`, which states the same
-interval for one deployment with code of its own.
+Kernels of one family err together, families apart; the model that adds them up errs besides, by
+what `specs/model_errors` says of the runtime and the kind of model. Source: `predicting`, which
+states the same interval for one deployment with code of its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 
@@ -18,10 +19,15 @@ from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.operations import Operation
 from planner.estimates.serving.steps import OUTSIDE, PassTime
 from planner.estimates.serving.times import ServingTimes
+from planner.specs.judged import ModelKind
 from planner.specs.kernels import EngineSpec
+from planner.specs.model_errors import QUANTITIES, model_error
 
 SIGMAS_OF_A_MEDIAN = 1.4826
 """Standard deviations of a normal error in one of its medians."""
+
+WITHIN_ONE_SIGMA = 0.6826894921370859
+"""Share of normal errors that are within one standard deviation."""
 
 HOST_ERROR = 0.5
 """Relative error of what hosts are said to take; `assumed` [1]."""
@@ -58,10 +64,18 @@ class RecordingClock:
 def sigmas(confidence: float) -> float:
     """Standard deviations at the upper end of the interval that holds a share of all cases.
 
-    >>> round(sigmas(0.9), 3)
-    1.645
+    Errors of servers have heavier tails than a normal law: as Student's t of two degrees of
+    freedom, scaled so that one deviation holds as many cases as a normal one, two of three.
+
+    >>> [round(sigmas(share), 2) for share in (0.6827, 0.9, 0.95)]
+    [1.0, 2.21, 3.26]
     """
-    return NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    return _quantile_of_t(confidence) / _quantile_of_t(WITHIN_ONE_SIGMA)
+
+
+def _quantile_of_t(share: float) -> float:
+    """Within which a share of cases is, of two degrees of freedom, up to a factor."""
+    return share / math.sqrt(1.0 - share**2)
 
 
 def pass_error(timed: PassTime, clock: RecordingClock, host_s: FloatArray | float) -> FloatArray:
@@ -82,13 +96,33 @@ def pass_error(timed: PassTime, clock: RecordingClock, host_s: FloatArray | floa
 
 
 def serving_errors(
-    times: ServingTimes, clock: RecordingClock, engine: EngineSpec, *, yields: float = 1.0
+    times: ServingTimes,
+    clock: RecordingClock,
+    engine: EngineSpec,
+    *,
+    kind: ModelKind,
+    yields: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Relative standard deviations of TPOT and of TTFT (N,); 0 of times that are not.
 
     Args:
+        kind: of the model.
         yields: tokens that a decode pass gives, more than one with drafts.
     """
+    tpot, ttft = kernel_errors(times, clock, engine, yields=yields)
+    whole = (
+        np.where(seconds > 0.0, np.hypot(error, model_error(engine.name, kind, name)), 0.0)
+        for name, seconds, error in zip(
+            QUANTITIES, (times.tpot_s, times.ttft_s), (tpot, ttft), strict=True
+        )
+    )
+    return next(whole), next(whole)
+
+
+def kernel_errors(
+    times: ServingTimes, clock: RecordingClock, engine: EngineSpec, *, yields: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """The part of them that kernels and hosts are to blame for (N,)."""
     decode = pass_error(times.decode, clock, times.decode_s - times.decode.total_s)
     prefill = pass_error(times.prefill, clock, engine.prefill_host_s)
     passed = times.itl_s / yields

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.specs.kernels import EngineSpec
+from planner.specs.model_errors import QUANTITIES, model_error
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     activation_bytes,
@@ -164,11 +165,21 @@ def held_by(rank: Rank, served: Served) -> Held:
 def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     """Of requests that come at random times."""
     running = max(1.0, min(served.batch, largest_batch))
-    if served.role == "prefill":
-        return _felt_reading(rank, served, running)
-    if served.role == "decode":
-        return _felt_writing(rank, served, running)
-    return _felt_together(rank, served, running)
+    of_role = {"prefill": _felt_reading, "decode": _felt_writing}
+    found = of_role.get(served.role, _felt_together)(rank, served, running)
+    kind = "mixture" if _has_experts(rank) else "dense"
+    name, tpot, ttft = served.engine.name, found.tpot_error, found.ttft_error
+    of_tpot, of_ttft = (model_error(name, kind, which) for which in QUANTITIES)
+    return replace(
+        found,
+        tpot_error=math.hypot(tpot, of_tpot) if found.tpot_s else 0.0,
+        ttft_error=math.hypot(ttft, of_ttft) if found.ttft_s else 0.0,
+        decode_error=math.hypot(found.decode_error, of_tpot) if found.itl_s else 0.0,
+    )
+
+
+def _has_experts(rank: Rank) -> bool:
+    return any(hasattr(one.ffn, "n_experts") for one in rank.model.layers)
 
 
 def _decoding(rank: Rank, served: Served, running: float) -> Tokens:
@@ -296,6 +307,15 @@ def _full_s(rank: Rank, served: Served, running: float, reading: Tokens) -> floa
         half = (running - 1) / 2 / min(rank.n_stages, running)
         reading = replace(all_, decoding=half).beside(reading)
     return _pass(rank, served, reading).seconds + engine.prefill_host_s
+
+
+def deviations(share: float) -> float:
+    """How many of them an interval is wide that holds a share of all cases.
+
+    By Student's law of two degrees of freedom; one holds erf(1/√2) of them, as a normal one does.
+    """
+    one = math.erf(math.sqrt(0.5))
+    return share / one * math.sqrt((1 - one * one) / (1 - share * share))
 
 
 def planned_place_s(times: Felt, served: Served, beyond: float) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
-from planner.estimates.serving.errors import RecordingClock, serving_errors
+from planner.estimates.serving.errors import RecordingClock, kernel_errors
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import serving_network
@@ -199,7 +199,7 @@ def _compared(rows: list[Served], chosen: ServedFormats, clocks: Clocks) -> list
     recording = RecordingClock(clock=timing)
     serving = Serving(model=model, formats=chosen, engine=engine, clock=recording)
     times = serving_times(serving, table, sent, largest_batch=held.largest_batch)
-    tpot_off, ttft_off = serving_errors(times, recording, engine)
+    tpot_off, ttft_off = kernel_errors(times, recording, engine)
     first_s = times.later_waves_s if series.statistic == "median" else times.ttft_s
     runs = is_valid(model, table) & (held.largest_batch >= 1)
     return [

@@ -4,6 +4,8 @@
     python -m tests.papers.sets ttft         times to the first token, all loads, and few in flight
     python -m tests.papers.sets saturated    throughput of TensorRT-LLM's page
     python -m tests.papers.sets halves       how many rows there are, and why others are left out
+    python -m tests.papers.sets coverage     how often intervals hold what they say
+    python -m tests.papers.sets scalars      constants that are fitted from end to end
 
 Of the calibrating half, or with `--judging` of the other: constants, forms and decisions are of
 the first, figures that are published of the second.
@@ -17,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.papers.sets import halves
+from planner.specs.model_errors import model_errors
+from tests.papers.sets import halves, intervals, scalars
 from tests.papers.sets.peer import peer_times
 from tests.papers.sets.predicted import Compared, compared, refused, typed_formats
 from tests.papers.sets.rows import Saturated, Served
@@ -172,9 +175,12 @@ def _left_out(rows: Sequence[Served], found: Sequence[Compared]) -> str:
     return "\n".join(lines)
 
 
+QUESTIONS = ("tpot", "ttft", "saturated", "halves", "coverage", "scalars")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.sets", description=__doc__)
-    asked = parser.add_argument("question", choices=("tpot", "ttft", "saturated", "halves"))
+    asked = parser.add_argument("question", choices=QUESTIONS)
     asked.help = "what to print"
     parser.add_argument("--judging", action="store_true", help="of the judging half")
     given = parser.parse_args()
@@ -185,5 +191,7 @@ def main() -> None:
         "ttft": lambda: ttft(served),
         "saturated": lambda: saturated(of_page()),
         "halves": halves.counts,
+        "coverage": lambda: intervals.coverage(compared(served), model_errors()),
+        "scalars": scalars.text,
     }
     print(answers[given.question]())

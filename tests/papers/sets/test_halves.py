@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-import tomllib
 from pathlib import Path
-
-import pytest
 
 from tests.papers.sets.halves import (
     CALIBRATING,
@@ -22,6 +19,7 @@ from tests.papers.sets.halves import (
     judging_throughputs,
 )
 from tests.papers.sets.rows import saturated, served
+from tests.papers.sets.scalars import SETS, scalars
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,8 +32,6 @@ FITTED_BEFORE = frozenset(
     }
 )
 """Constants fitted to rows of the sample before it was split: none may be added."""
-
-SETS = re.compile(r"silicon_sample|InferenceX(?!-app gpu)|perf-overview|tests/data/serving")
 
 
 def test_the_hash_decides():
@@ -103,19 +99,15 @@ def test_what_is_left_out_says_why():
     assert len(kept) == len({row.name for row in kept}) > 3000
 
 
-@pytest.mark.parametrize("folder", ["engines", "kernels", "topologies/devices"])
-def test_no_constant_is_of_the_judging_half(folder):
+def test_no_constant_is_of_the_judging_half():
     """What is fitted to the sets says of which half, and of no run that is judged."""
     found = set()
-    for path in sorted((ROOT / folder).glob("*.toml")):
-        for name, source in sources(tomllib.loads(path.read_text(encoding="utf-8"))):
-            if not SETS.search(source) or not source.startswith("fitted"):
-                continue
-            if "calibrating half" not in source:
-                found.add((f"{folder}/{path.name}", name))
-            for run in re.findall(r"[\w.-]+\|[\w-]+\|\w+\|[\w.-]+", source):
-                assert half_of_run(run) == CALIBRATING, (path, name, run)
-    assert found == {one for one in FITTED_BEFORE if one[0].startswith(f"{folder}/")}
+    for one in scalars():
+        if "calibrating half" not in one.source:
+            found.add((one.file, one.name))
+        for run in re.findall(r"[\w.-]+\|[\w-]+\|\w+\|[\w.-]+", one.source):
+            assert half_of_run(run) == CALIBRATING, (one, run)
+    assert found == FITTED_BEFORE
 
 
 def test_no_packaged_table_is_of_the_judging_half():
@@ -125,13 +117,3 @@ def test_no_packaged_table_is_of_the_judging_half():
                 source = entry.get("source") or ""
                 if SETS.search(source) and source.startswith("fitted"):
                     assert "calibrating half" in source, (path, entry)
-
-
-def sources(entries, name=""):
-    """Names of constants and where they come from."""
-    for key, value in entries.items() if isinstance(entries, dict) else ():
-        if key == "source" and isinstance(value, str):
-            yield name, value
-        yield from sources(value, key)
-    for one in entries if isinstance(entries, list) else ():
-        yield from sources(one, name)
