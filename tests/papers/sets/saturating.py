@@ -77,7 +77,9 @@ def _throughput(row: Saturated) -> Throughput | None:
     both = deployments(formats=chosen, batch=[n_running, max(1.0, n_left)], **degrees)
     serving = Serving(model=model, formats=chosen, engine=timing.engine, clock=timing)
     times = serving_times(serving, both, sent)
-    stay = place_s(sent, ttft_s=times.prompt_s, tpot_s=times.tpot_s, prompt_s=times.prompt_s)
+    # prompts of others that come before count as well: a request waits for them on its place
+    first_s = times.ttft_parts["others"] + times.prompt_s
+    stay = place_s(sent, ttft_s=first_s, tpot_s=times.tpot_s, prompt_s=times.prompt_s)
     total_s = float(np.dot(stay, [n_turns, float(n_left >= 1.0)]))
     return Throughput(
         row=row,
