@@ -1,4 +1,7 @@
-"""How measured collectives are fitted: the faster of two forms, for each size of groups."""
+"""How measured collectives are fitted: the faster of two forms, for each size of groups.
+
+Source: `docs/decisions/0007-collectives.md`.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,6 @@ def collective_s(
         n_devices: of the group, to which the constants belong [1].
         short_latency_s, long_latency_s: of an empty message in each form [s].
         short_bytes_per_s, long_bytes_per_s: of the buffer, not of a link [B/s].
-
-    Source: `docs/decisions/0007-collectives.md`.
     """
     volume = np.asarray(n_bytes, dtype=float)
     short = np.divide(volume, short_bytes_per_s) + np.asarray(short_latency_s)

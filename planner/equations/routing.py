@@ -5,6 +5,7 @@ load, none above one, Σ qᵢ = k; tokens choose independently. Of the experts t
 Σ qᵢ of T tokens' rows stay on average, and Σ (1 − (1 − qᵢ)ᵀ) experts are reached by any.
 
 Devices that share the experts wait for each other: of all of them the one with most rows counts.
+Source: `docs/decisions/0025-steps.md`.
 """
 
 from __future__ import annotations

@@ -395,8 +395,14 @@ def _reached(
         "rent": math.fsum(one.usd_per_hour for one in served),
         "devices": float(sum(one.n_devices for one in served)),
         "latency": math.fsum(recipes[one.recipe].tpot_s for one in replicas),
-        "cost": math.fsum(one.usd_per_hour / 3600.0 / one.output_tokens_per_s for one in served),
+        "cost": math.fsum(map(_usd_per_token, served)),
     }[request.objective]
+
+
+def _usd_per_token(one: Served) -> float:
+    """Of an output token; of nothing served there is none."""
+    rate = one.output_tokens_per_s
+    return one.usd_per_hour / 3600.0 / rate if rate else math.inf
 
 
 def _broken_wishes(

@@ -116,7 +116,7 @@ def test_a_topology_of_the_user_is_that_of_every_command(plan, folder, name):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_engine_of_the_user_is_that_of_every_command(plan, folder, name):
-    text = changed(shipped(Kind.ENGINE, "vllm"), ('value = "0.9 ms"', 'value = "9 ms"'))
+    text = changed(shipped(Kind.ENGINE, "vllm"), ('value = "3.5 µs"', 'value = "35 µs"'))
     differs(plan, folder, ENGINES[name], Kind.ENGINE, "vllm", text)
 
 

@@ -150,7 +150,8 @@ def predicted(asked: Asked, one: EngineDeployment) -> tuple[object, ...]:
     machines = machines_of(load_cluster(asked.topology), one.engine)
     found = predict(load_architecture(asked.model), machines, table, traffic)
     held = found.memory
-    used = held.weights_bytes + held.cache_bytes + held.activation_bytes + held.workspace_bytes
+    moved = held.activation_bytes + held.workspace_bytes
+    used = held.weights_bytes + held.longest_cache_bytes + moved
     degrees = (found.degrees[name] for name in ("tensor", "data", "pipeline", "expert"))
     times = found.tpot_s.value, found.ttft_s.value, found.total_tokens_per_s
     return (*degrees, one.formats, found.n_running, one.chunk_tokens, used, *times)
@@ -229,12 +230,15 @@ def test_chat_on_sixteen_gpus_has_one_answer(model: str, rate: int, n_gpus: int)
     placed = said("place", *asked, "--rate", f"{rate}req/s")
     predicted = said(*by_rate["command"].split()[1:])
     ((recipe,), replicas) = placed["recipes"], placed["replicas"]
-    assert (by_rate["n_tensor"], by_rate["batch"]) == (4, 65)
+    assert (by_rate["n_tensor"], by_rate["batch"]) == (4, 67)
     assert by_rate["n_replicas"] == by_demand["n_replicas"] == len(replicas) == n_gpus // 4
     assert sum(len(one["ranks"]) for one in replicas) == n_gpus
     assert of_engine(by_rate) == of_engine(by_demand) == of_engine(recipe["deployment"])
     memory = predicted["memory"]
-    held = ("weights_bytes", "drafter_bytes", "cache_bytes", "activation_bytes", "workspace_bytes")
+    held = (
+        *("weights_bytes", "drafter_bytes", "longest_cache_bytes"),
+        *("activation_bytes", "workspace_bytes"),
+    )
     assert predicted["degrees"] == {"tensor": 4, "data": 1, "pipeline": 1, "expert": 1}
     assert predicted["batch"] == predicted["n_running"] == by_rate["batch"]
     assert predicted["tpot_s"] == by_rate["tpot_s"]

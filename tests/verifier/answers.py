@@ -283,7 +283,7 @@ def _engine_variant_plan() -> object:
 
 
 def _several_engines_plan() -> object:
-    """The best is of vLLM, and the simplest of its ties of TensorRT-LLM."""
+    """The simplest of the ties of the best, which gives up some of it; the others are rivals."""
     asked: dict[str, Any] = {**SOME, "prefer": "simplest", "batches": (16, 32)}
     asked["engine"] = ("vllm", "sglang", "trtllm")
     model, cluster = load_architecture("qwen3-32b"), load_cluster("a100-nvl8-x1")

@@ -98,7 +98,8 @@ def main() -> None:
         name = f"{device}-{ENGINE}"
         comment = (
             f"Kernels of {device}: nobody measured them; runs of servers say how slow they are.\n"
-            "Written by `python -m tests.papers.sets.slowness --write`; docs/decisions/0025."
+            "Written by `python -m tests.papers.sets.slowness --write`; "
+            "docs/decisions/0025-steps.md."
         )
         text = kernel_file(
             slowed_table(device, factor), name=name, n_sms_source="", comment=comment
