@@ -27,8 +27,9 @@ from planner.commands.experts import experts
 from planner.commands.kept import Kept
 from planner.commands.measure import measure
 from planner.commands.options.arguments import STANDING, Arguments, tidy
+from planner.commands.options.offered import OUTPUTS
 from planner.commands.options.remade import option
-from planner.commands.options.written import OUTPUTS, WrittenOne
+from planner.commands.options.written import WrittenOne
 from planner.commands.placements import place
 from planner.commands.plan import plan
 from planner.commands.predict import predict

@@ -10,7 +10,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenPareto, WrittenPlan, WrittenSurvey
+from planner.commands.options.written import WrittenPlan
+from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
 from planner.errors import Problem, RequestError
 
 if TYPE_CHECKING:

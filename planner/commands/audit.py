@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import Written, WrittenAudit
+from planner.commands.options.written import Written
+from planner.commands.options.written_surveys import WrittenAudit
 from planner.errors import Problem
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenCalibration
+from planner.commands.options.written_measurements import WrittenCalibration
 from planner.errors import Problem, RequestError
 from planner.report.delivery import Answer
 from planner.report.paint import width

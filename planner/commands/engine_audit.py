@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenAudit
+from planner.commands.options.written_surveys import WrittenAudit
 from planner.errors import Problem
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenPrediction
+from planner.commands.options.written_predictions import WrittenPrediction
 from planner.errors import Problem
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width

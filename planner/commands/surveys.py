@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenComparison, WrittenPareto
+from planner.commands.options.written_surveys import WrittenComparison, WrittenPareto
 from planner.errors import NoPlanError
 from planner.report.delivery import FOUND, Answer, answered
 from planner.report.files import STDOUT

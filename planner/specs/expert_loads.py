@@ -38,7 +38,7 @@ def load_loads(
     *,
     layer: int | None = None,
     asked_by: str = "--loads",
-    layer_option: str = "--layer",
+    one_layer: str = "choose one of them: `--layer 0`",
 ) -> FloatArray:
     """The load of each expert [E], of one layer.
 
@@ -46,7 +46,7 @@ def load_loads(
         name: path of the file.
         layer: row of the file, from 0; None where it has one.
         asked_by: the option that named it, for messages.
-        layer_option: the option that chooses the row; empty without.
+        one_layer: what to do where the file has several rows and none is chosen, for messages.
 
     Raises:
         RequestError: the file cannot be read, or holds no loads; all faults are listed.
@@ -57,12 +57,10 @@ def load_loads(
     if len({len(row) for row in rows}) > 1:
         raise _wrong(asked_by, name, "has rows of different lengths")
     if layer is None and len(rows) > 1:
-        remedy = f"choose one of its {len(rows)} rows: `{layer_option} 0`"
-        remedy = remedy if layer_option else "keep the row of one layer"
-        raise _wrong(asked_by, name, "has several layers", remedy)
+        raise _wrong(asked_by, name, f"has {len(rows)} rows, of several layers", one_layer)
     if layer is not None and layer >= len(rows):
         fact = f"{name} has {len(rows)} rows, counted from 0"
-        raise _wrong(layer_option, str(layer), fact)
+        raise _wrong("--layer", str(layer), fact)
     loads = np.array(rows[layer or 0], dtype=float)
     problem = load_problem(loads, asked_by, name)
     if problem is not None:

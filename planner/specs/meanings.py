@@ -20,7 +20,12 @@ ENGINES = "engines"
 LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
 OPTIONS_OF_ENGINES = (
-    *("--chunk", "--overlap", "--hit-rate", "--expert-loads", "--confidence", "--prefer"),
+    "--chunk",
+    "--overlap",
+    "--hit-rate",
+    "--expert-loads",
+    "--confidence",
+    "--prefer",
 )
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
 LEAVE_OUT = "leave it out"

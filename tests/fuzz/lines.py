@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 
-from planner.commands.options.arguments import COMMANDS, SURVEYS
-from planner.commands.options.written import WrittenPlan, flags, valued
+from planner.commands.options.offered import COMMANDS, SURVEYS, flags, valued
+from planner.commands.options.written import WrittenPlan
 from tests.fuzz.values import HOSTILE, value
 
 Line = list[str]

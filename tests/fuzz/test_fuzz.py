@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.commands.options.arguments import COMMANDS, SURVEYS
+from planner.commands.options.offered import COMMANDS, SURVEYS
 from tests.fuzz.cases import MAKERS, SHARES, case, numbered, wrong_with
 from tests.fuzz.files import KINDS
 from tests.fuzz.judging import complaints

@@ -6,9 +6,10 @@ from dataclasses import fields
 
 import pytest
 
+from planner.commands.options.offered import flags, valued
 from planner.commands.options.reading import read
 from planner.commands.options.remade import option
-from planner.commands.options.written import FLAGS, VALUED, Written
+from planner.commands.options.written import Written
 from planner.specs.request import (
     DEFAULT_BATCHES,
     DEFAULT_WORKLOAD,
@@ -117,4 +118,4 @@ def test_one_line_and_json_exclude_each_other():
 
 
 def test_every_option_is_either_a_flag_or_takes_a_value():
-    assert {option(field.name) for field in fields(Written)} == {*FLAGS, *VALUED}
+    assert {option(field.name) for field in fields(Written)} == {*flags(Written), *valued(Written)}

@@ -11,20 +11,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from planner.commands.options.written import (
+from planner.commands.options.offered import (
+    COMMANDS,
     REPEATED,
     REPEATED_BY,
+    SURVEYS,
     WORDS,
-    WrittenOne,
     flags,
     valued,
 )
-from planner.commands.options.written import SURVEYS as OF_PLAN
-from planner.commands.options.written_experts import WrittenExperts
-from planner.commands.options.written_measurements import WrittenMeasurement
-from planner.commands.options.written_placements import WrittenPlacement, WrittenRepair
-from planner.commands.options.written_stages import WrittenLayers, WrittenStages
-from planner.commands.options.written_verifications import WrittenVerification
+from planner.commands.options.written import WrittenOne
 from planner.errors import Problem, RequestError
 from planner.quantities import limited
 from planner.specs.meanings import Refusal, misplaced, problem_of, refused_by
@@ -32,19 +28,6 @@ from planner.specs.meanings import Refusal, misplaced, problem_of, refused_by
 if TYPE_CHECKING:
     from planner.specs.placement_request import SiteSpec
 
-COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
-"""Commands that take a name, and their options, which take no value."""
-SURVEYS: dict[str, type] = {
-    **OF_PLAN,
-    "experts": WrittenExperts,
-    "measure": WrittenMeasurement,
-    "stages": WrittenStages,
-    "layers": WrittenLayers,
-    "place": WrittenPlacement,
-    "repair": WrittenRepair,
-    "verify": WrittenVerification,
-}
-"""Commands that take options, their own or those of `plan` and more."""
 STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # need nothing else
 
 _EXAMPLES = {

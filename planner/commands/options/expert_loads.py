@@ -7,6 +7,7 @@ from planner.errors import Problem
 from planner.specs.architecture import Architecture
 
 OPTION = "--expert-loads"
+ONE_LAYER = "keep the row of one layer"
 
 
 def with_expert_loads(
@@ -40,7 +41,7 @@ def with_expert_loads(
 def _of_file(model: Architecture, path: str, found: Arguments) -> Architecture:
     from planner.specs.expert_loads import load_loads
 
-    loads = found.collect(lambda: load_loads(path, asked_by=OPTION, layer_option=""))
+    loads = found.collect(lambda: load_loads(path, asked_by=OPTION, one_layer=ONE_LAYER))
     if loads is None:
         return model
     if len(loads) not in model.expert_counts:

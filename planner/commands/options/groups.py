@@ -22,6 +22,11 @@ def text(group: Group, value: str, words: str) -> Parameter:
 CONFIDENCE = text(
     TARGETS, "P", "Plan an engine against the upper end of such an interval, like 90%."
 )
+EXPERT_LOADS = text(
+    SERVE,
+    "FILE|S",
+    "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
+)
 PRICE = text(
     SERVE, "PRICE", "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file."
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from planner.commands.options.written import WrittenPrediction
+from planner.commands.options.written_predictions import WrittenPrediction
 from planner.errors import Problem
 
 

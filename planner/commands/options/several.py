@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from planner.commands.options.reading import Faults, one_of
-from planner.commands.options.written import WrittenPareto, WrittenSurvey
+from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
 from planner.errors import Problem
 from planner.results.surveys import DEFAULT_ALPHA, X_AXES, Y_AXES
 from planner.units import UnitError, parse

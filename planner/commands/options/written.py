@@ -5,29 +5,25 @@ Options stay text until all of them are read, so that one message can name every
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated
-
-from cyclopts import Parameter
 
 from planner.commands.options.groups import (
     CONFIDENCE,
     CONNECTOR,
     DECODE_DEVICES,
+    EXPERT_LOADS,
     PREFILL_DEVICES,
     PRICE,
     ROLES,
 )
-from planner.commands.options.groups import DEPLOYED as _DEPLOYED
 from planner.commands.options.groups import OUTPUT as _OUTPUT
 from planner.commands.options.groups import SEARCH as _SEARCH
 from planner.commands.options.groups import SERVE as _SERVE
 from planner.commands.options.groups import SOLVER as _SOLVER
-from planner.commands.options.groups import TABLES as _TABLES
 from planner.commands.options.groups import TARGETS as _TARGETS
 from planner.commands.options.groups import flag as _flag
 from planner.commands.options.groups import text as _text
-from planner.commands.options.remade import hiding_refused, option
 from planner.commands.options.written_limits import Limits
 from planner.quantities import objectives
 from planner.specs.defaults import (
@@ -212,14 +208,7 @@ class WrittenPlan(Written):
     hit_rate: Annotated[
         str | None, _text(_SERVE, "FRACTION", "Input that an engine's prefix cache already has.")
     ] = None
-    expert_loads: Annotated[
-        str | None,
-        _text(
-            _SERVE,
-            "FILE|S",
-            "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
-        ),
-    ] = None
+    expert_loads: Annotated[str | None, EXPERT_LOADS] = None
     confidence: Annotated[str | None, CONFIDENCE] = None
     prefer: Annotated[
         str | None,
@@ -240,293 +229,3 @@ class WrittenOne(WrittenPlan):
     connector: Annotated[str | None, CONNECTOR] = None
     prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
     decode_devices: Annotated[str | None, DECODE_DEVICES] = None
-
-
-_NAMES = "NAME|FILE,…"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenSurvey(WrittenPlan):
-    """Options of the commands that answer with several plans."""
-
-    model: Annotated[str, _text(_SERVE, _NAMES, "Models to serve; see `plan models`.")] = (
-        DEFAULT_MODEL
-    )
-    topology: Annotated[
-        str, _text(_SERVE, _NAMES, "Pools of devices to serve them on; see `plan topologies`.")
-    ] = DEFAULT_TOPOLOGY
-    by: Annotated[
-        str | None,
-        _text(
-            _SEARCH,
-            "WHAT",
-            "A case for each: weights, format of these; formats, pair with one of the KV cache.",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenComparison(WrittenSurvey):
-    """Options of `plan compare`."""
-
-    roles: Annotated[
-        str | None,
-        _text(
-            _SEARCH,
-            "HOW,…",
-            "A case for each, of replicas that serve the demand: together, each does both phases; "
-            "apart, prefill or decode, and KV caches are handed over; free, the program chooses.",
-        ),
-    ] = None
-    connector: Annotated[str | None, CONNECTOR] = None
-    prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
-    decode_devices: Annotated[str | None, DECODE_DEVICES] = None
-
-
-@hiding_refused("pareto")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPareto(WrittenSurvey):
-    """Options of `plan pareto`."""
-
-    x: Annotated[str, _text(_SEARCH, "WHAT", "What to keep short: latency or ttft.")] = "latency"
-    y: Annotated[
-        str,
-        _text(
-            _SEARCH,
-            "WHAT",
-            "What to set against it: cost, rent or throughput; of an engine device-throughput.",
-        ),
-    ] = "cost"
-    alpha: Annotated[
-        str, _text(_SEARCH, "NUMBER", "The preferred point has the largest speed^alpha / price.")
-    ] = "3"
-    all: Annotated[bool, _flag(_OUTPUT, "Print every point.")] = False
-    csv: Annotated[
-        str | None, _text(_OUTPUT, "FILE|-", "Write every point as CSV, in SI units.")
-    ] = None
-    html: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw the frontier: one page that needs nothing else.")
-    ] = None
-
-
-@hiding_refused("audit")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAudit(WrittenPlan):
-    """Options of `plan audit`: what runs, as its owner sees it."""
-
-    speed: Annotated[
-        str | None, _text(_SERVE, "RATE", "Output tokens a second that a user sees, like 70tok/s.")
-    ] = None
-    batch: Annotated[
-        str,
-        Parameter(
-            group=_SERVE,
-            metavar="N",
-            help="Sequences decoded together; or else `--utilization`.",
-            negative=(),
-            show_default=False,
-        ),
-    ] = ""
-    weights: Annotated[
-        tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its weights; default: as published.")
-    ] = ()
-    kv: Annotated[
-        tuple[str, ...], _text(_SERVE, "FORMAT", "Format of its KV cache; default: the usual one.")
-    ] = ()
-    utilization: Annotated[
-        str | None, _text(_SERVE, "FRACTION", "Model FLOP of decode over the peak, like 15%.")
-    ] = None
-    devices: Annotated[str | None, _text(_SERVE, "N", "Devices in use. [the whole pool]")] = None
-    html: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw it beside the frontier: one page, nothing else.")
-    ] = None
-
-    tp: Annotated[
-        str | None, _text(_SERVE, "N", "Devices that share the heads, of an engine. [1]")
-    ] = None
-    pp: Annotated[str | None, _text(_SERVE, "N", "Pipeline stages, of an engine. [1]")] = None
-    ep: Annotated[
-        str | None, _text(_SERVE, "N", "Groups of experts, of an engine. [tp·dp if dp > 1]")
-    ] = None
-    dp: Annotated[str | None, _text(_SERVE, "N", "Attention ranks, of an engine. [1]")] = None
-
-
-OUTPUTS = ("html", "svg", "csv", "output", "network", "plot", "keep_program")
-"""Options that name a file to write."""
-
-
-def flags(written: type) -> tuple[str, ...]:
-    """The options of a command that take no value."""
-    return tuple(option(f.name) for f in fields(written) if isinstance(f.default, bool))
-
-
-def valued(written: type) -> tuple[str, ...]:
-    """The options of a command that take a value."""
-    return tuple(option(f.name) for f in fields(written) if not isinstance(f.default, bool))
-
-
-FLAGS = frozenset(flags(Written))
-REPEATED = frozenset(
-    {"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap", "--price"}
-)
-_OF_MODELS = frozenset({"--model", "--demand", "--replicas"})
-REPEATED_BY = {"place": _OF_MODELS, "repair": _OF_MODELS}
-"""Options that only some commands take more than once."""
-VALUED = valued(Written)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenCalibration:
-    """Options of `plan calibrate`."""
-
-    table: Annotated[
-        tuple[str, ...],
-        _text(_TABLES, "FILE|FOLDER", "Tables to read; `--table` itself may be left out."),
-    ] = ()
-    device: Annotated[str | None, _text(_TABLES, "NAME|FILE", "Device that was measured.")] = None
-    engine: Annotated[
-        str | None, _text(_TABLES, "NAME", "Whose kernels they are: vllm, sglang, deepgemm, ….")
-    ] = None
-    engine_version: Annotated[str, _text(_TABLES, "TEXT", "Of the engine.")] = ""
-    sms: Annotated[
-        str | None,
-        _text(_TABLES, "N", "Multiprocessors of the device; default: as its other tables say."),
-    ] = None
-    source: Annotated[
-        str, _text(_TABLES, "TEXT", "Where the rows come from; default: the names of the files.")
-    ] = ""
-    kernels: Annotated[
-        str | None,
-        _text(_TABLES, "NAMES", "Of an engine's kernels of experts; default: all but rare ones."),
-    ] = None
-    output: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Write the constants as a kernel file.")
-    ] = None
-    network: Annotated[
-        str | None,
-        _text(_OUTPUT, "FILE", "Write collectives as sections of a topology file."),
-    ] = None
-    plot: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw predicted against measured time, as SVG.")
-    ] = None
-    refused: Annotated[bool, _flag(_OUTPUT, "Name every row that was refused.")] = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPrediction:
-    """Options of `plan predict`."""
-
-    model: Annotated[
-        str, _text(_SERVE, "NAME|FILE", "Model: see `plan models`, or a Hugging Face config.json.")
-    ] = DEFAULT_MODEL
-    device: Annotated[
-        str | None, _text(_SERVE, "NAME|FILE", "Device, in its usual servers; or else a topology.")
-    ] = None
-    topology: Annotated[
-        str | None, _text(_SERVE, "NAME|FILE", "Pool of devices; see `plan topologies`.")
-    ] = None
-    engine: Annotated[str, _text(_SERVE, "NAME|FILE", "vllm, sglang or trtllm.")] = "vllm"
-    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
-        DEFAULT_WORKLOAD.n_input_tokens
-    )
-    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = str(
-        DEFAULT_WORKLOAD.n_output_tokens
-    )
-    hit_rate: Annotated[
-        str, _text(_SERVE, "FRACTION", "Share of the input that the prefix cache has.")
-    ] = "0"
-    expert_loads: Annotated[
-        str | None,
-        _text(
-            _SERVE,
-            "FILE|S",
-            "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
-        ),
-    ] = None
-    shared: Annotated[
-        str, _text(_SERVE, "TOKENS", "First tokens that all requests share in memory.")
-    ] = "0"
-    rate: Annotated[
-        str | None,
-        _text(
-            _SERVE, "RATE", "Requests that arrive at random times, like 4req/s; `--batch` places."
-        ),
-    ] = None
-    in_flight: Annotated[
-        str | None, _text(_SERVE, "N", "Requests in flight on all ranks together, a closed loop.")
-    ] = None
-    waves: Annotated[
-        str | None,
-        _text(_SERVE, "N", "Requests of each place, all first ones at once; default: endless."),
-    ] = None
-
-    tp: Annotated[str, _text(_DEPLOYED, "N", "Devices that share the heads of a rank.")] = "1"
-    dp: Annotated[
-        str | None, _text(_DEPLOYED, "N", "Attention ranks with requests of their own. [ep/tp]")
-    ] = None
-    ep: Annotated[
-        str | None, _text(_DEPLOYED, "N", "Groups that experts are dealt to. [tp·dp if dp > 1]")
-    ] = None
-    pp: Annotated[str, _text(_DEPLOYED, "N", "Stages of a pipeline.")] = "1"
-    batch: Annotated[
-        str | None, _text(_DEPLOYED, "N", "Requests in flight on each attention rank. [1]")
-    ] = None
-    weights: Annotated[
-        str | None, _text(_DEPLOYED, "FORMAT", "Of dense weights; default: as published.")
-    ] = None
-    experts: Annotated[
-        str | None, _text(_DEPLOYED, "FORMAT", "Of routed experts; default: as `--weights`.")
-    ] = None
-    kv: Annotated[
-        str | None, _text(_DEPLOYED, "FORMAT", "Of the cache; default: as published.")
-    ] = None
-    chunk: Annotated[
-        str | None, _text(_DEPLOYED, "TOKENS", "Most tokens of a pass; default: the engine's.")
-    ] = None
-    role: Annotated[
-        str, _text(_DEPLOYED, "ROLE", "What it does of a request: together, prefill or decode.")
-    ] = "together"
-    overlap: Annotated[
-        str, _text(_DEPLOYED, "HOW", "two-batch: messages behind another micro-batch. Or none.")
-    ] = "none"
-    draft: Annotated[
-        str | None, _text(_DEPLOYED, "HOW", "Speculative decoding: mtp, eagle or medusa.")
-    ] = None
-    lookahead: Annotated[str | None, _text(_DEPLOYED, "TOKENS", "Tokens drafted at once. [1]")] = (
-        None
-    )
-    acceptance: Annotated[
-        str | None,
-        _text(
-            _DEPLOYED,
-            "P,…",
-            "Probability that a drafted token is accepted, by position. [as published]",
-        ),
-    ] = None
-
-    explain: Annotated[
-        bool, _flag(_OUTPUT, "Trace each operation to its formula, constants and source.")
-    ] = False
-    html: Annotated[
-        str | None, _text(_OUTPUT, "FILE", "Draw the roofline: one page that needs nothing else.")
-    ] = None
-    json: Annotated[bool, _flag(_OUTPUT, "Print it as JSON, in SI units.")] = False
-    quiet: Annotated[bool, _flag(_OUTPUT, "Print it in one line.")] = False
-
-
-SURVEYS: dict[str, type] = {
-    "pareto": WrittenPareto,
-    "compare": WrittenComparison,
-    "audit": WrittenAudit,
-    "calibrate": WrittenCalibration,
-    "predict": WrittenPrediction,
-}
-"""Commands that take options, their own or those of `plan` and more."""
-
-WORDS = {
-    "calibrate": "--table",
-    "layers": "--machines",
-    "repair": "--placement",
-    "verify": "--answer",
-}
-"""Options of commands whose words may stand alone."""

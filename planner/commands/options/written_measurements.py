@@ -1,4 +1,4 @@
-"""Every option of `plan measure`, as text."""
+"""Every option of `plan measure` and of `plan calibrate`, which reads its tables, as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Group
 
-from planner.commands.options.groups import OUTPUT, TABLES, text
+from planner.commands.options.groups import OUTPUT, TABLES, flag, text
 
 _KERNELS = Group("Which kernels", sort_key=1)
 
@@ -50,3 +50,40 @@ class WrittenMeasurement:
     output: Annotated[
         str | None, text(OUTPUT, "FILE", "Write the table, which `plan calibrate` reads.")
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCalibration:
+    """Options of `plan calibrate`."""
+
+    table: Annotated[
+        tuple[str, ...],
+        text(TABLES, "FILE|FOLDER", "Tables to read; `--table` itself may be left out."),
+    ] = ()
+    device: Annotated[str | None, text(TABLES, "NAME|FILE", "Device that was measured.")] = None
+    engine: Annotated[
+        str | None, text(TABLES, "NAME", "Whose kernels they are: vllm, sglang, deepgemm, ….")
+    ] = None
+    engine_version: Annotated[str, text(TABLES, "TEXT", "Of the engine.")] = ""
+    sms: Annotated[
+        str | None,
+        text(TABLES, "N", "Multiprocessors of the device; default: as its other tables say."),
+    ] = None
+    source: Annotated[
+        str, text(TABLES, "TEXT", "Where the rows come from; default: the names of the files.")
+    ] = ""
+    kernels: Annotated[
+        str | None,
+        text(TABLES, "NAMES", "Of an engine's kernels of experts; default: all but rare ones."),
+    ] = None
+    output: Annotated[str | None, text(OUTPUT, "FILE", "Write the constants as a kernel file.")] = (
+        None
+    )
+    network: Annotated[
+        str | None,
+        text(OUTPUT, "FILE", "Write collectives as sections of a topology file."),
+    ] = None
+    plot: Annotated[
+        str | None, text(OUTPUT, "FILE", "Draw predicted against measured time, as SVG.")
+    ] = None
+    refused: Annotated[bool, flag(OUTPUT, "Name every row that was refused.")] = False

@@ -93,7 +93,7 @@ class TorchBench:
             program, calls = self._programs.calls(kernel, n_copies)
         except _starved(self._torch):
             raise UntimedError("its operands have no room") from None
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:
             raise UntimedError(_reason(error)) from None
         run = self._replayed(calls) if self._is_cuda else _counted(calls)
         return TorchKernel(self._torch, program, run)
@@ -147,7 +147,7 @@ class TorchKernel:
                 return self._run(n_runs)
         except _starved(self._torch):
             raise UntimedError("its results have no room") from None
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:
             raise UntimedError(_reason(error)) from None
 
 

@@ -1,0 +1,61 @@
+"""Which options the commands have, and how often, with which values, they are written."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from planner.commands.options.remade import option
+from planner.commands.options.written_experts import WrittenExperts
+from planner.commands.options.written_measurements import WrittenCalibration, WrittenMeasurement
+from planner.commands.options.written_placements import WrittenPlacement, WrittenRepair
+from planner.commands.options.written_predictions import WrittenPrediction
+from planner.commands.options.written_stages import WrittenLayers, WrittenStages
+from planner.commands.options.written_surveys import WrittenAudit, WrittenComparison, WrittenPareto
+from planner.commands.options.written_verifications import WrittenVerification
+
+COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
+"""Commands that take a name, and their options, which take no value."""
+
+SURVEYS: dict[str, type] = {
+    "pareto": WrittenPareto,
+    "compare": WrittenComparison,
+    "audit": WrittenAudit,
+    "calibrate": WrittenCalibration,
+    "predict": WrittenPrediction,
+    "experts": WrittenExperts,
+    "measure": WrittenMeasurement,
+    "stages": WrittenStages,
+    "layers": WrittenLayers,
+    "place": WrittenPlacement,
+    "repair": WrittenRepair,
+    "verify": WrittenVerification,
+}
+"""Commands that take options, their own or those of `plan` and more."""
+
+WORDS = {
+    "calibrate": "--table",
+    "layers": "--machines",
+    "repair": "--placement",
+    "verify": "--answer",
+}
+"""Options of commands whose words may stand alone."""
+
+OUTPUTS = ("html", "svg", "csv", "output", "network", "plot", "keep_program")
+"""Options that name a file to write."""
+
+REPEATED = frozenset(
+    {"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap", "--price"}
+)
+_OF_MODELS = frozenset({"--model", "--demand", "--replicas"})
+REPEATED_BY = {"place": _OF_MODELS, "repair": _OF_MODELS}
+"""Options that only some commands take more than once."""
+
+
+def flags(written: type) -> tuple[str, ...]:
+    """The options of a command that take no value."""
+    return tuple(option(f.name) for f in fields(written) if isinstance(f.default, bool))
+
+
+def valued(written: type) -> tuple[str, ...]:
+    """The options of a command that take a value."""
+    return tuple(option(f.name) for f in fields(written) if not isinstance(f.default, bool))
