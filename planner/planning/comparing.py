@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
-from planner.quantities import Quantity, objective_of
+from planner.quantities import QUANTITIES, Quantity, objective_of
 from planner.report.words import limit_label, limit_text
-from planner.results import AnyPlan, Conflict, Plan
+from planner.results import AnyPlan, Conflict, Obstacle, Plan
 from planner.results.surveys import (
     Case,
     Comparison,
@@ -32,7 +32,7 @@ from planner.specs.targets import Targets
 from planner.units import show
 
 if TYPE_CHECKING:
-    from planner.results.placements import Placement
+    from planner.results.placements import Placement, PlacementConflict
 
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]
@@ -324,13 +324,18 @@ def _reason(error: NoPlanError | OutOfTimeError | RequestError) -> str:
         return "; ".join(f"`{problem.value}`: {problem.fact}" for problem in error.problems)
     if isinstance(error, OutOfTimeError):
         return f"no plan within {show(error.time_limit_s, 's')}"
-    conflict = error.conflict
-    assert isinstance(conflict, Conflict)
-    return "; ".join(
-        f"{limit_label(one.name)} {limit_text(one.name, one.asked, one.dimension)} "
-        f"is out of reach: {show(one.reachable, one.dimension)}"
-        for one in conflict.obstacles
-    )
+    conflict = cast("Conflict | PlacementConflict", error.conflict)
+    return "; ".join(map(_beyond_reach, conflict.obstacles)) or str(conflict)
+
+
+def _beyond_reach(one: Obstacle) -> str:
+    """A limit, and what could be had of it; of replicas that no pool holds, why."""
+    what, _, model = one.name.partition(" ")
+    if what not in QUANTITIES:
+        return one.reason
+    limit = f"{limit_label(what)} {limit_text(what, one.asked, one.dimension)}"
+    of = f" of {model}" if model else ""
+    return f"{limit}{of} is out of reach: {show(one.reachable, one.dimension)}"
 
 
 def _loss(value: float | None, best: float | None) -> float | None:

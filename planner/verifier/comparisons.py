@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from planner.quantities import objective_of
-from planner.results import AnyPlan
+from planner.results import AnyPlan, AnyRequest
 from planner.results.placements import Placement
 from planner.results.surveys import Case, Comparison, Row
 from planner.specs.placement_request import PlacementRequest
@@ -17,7 +17,7 @@ from planner.verifier.placements import judge_placement
 from planner.verifier.plans import judge_plan
 from planner.verifier.runtimes.counting import counting_of
 
-ALIKE = ("workload", "targets")
+ALIKE = ("workload", "targets", "hit_fraction", "confidence")
 """What all rows are asked alike."""
 
 
@@ -99,8 +99,7 @@ def _placed(row: Row, says: Comparison, here: Path) -> tuple[Placement, list[Fin
         found.append(Finding(path=(*path, "objective"), says=mine.objective, fact=fact))
     found += _called_otherwise(case, mine, (*here, "case"))
     first = next(one.placement.request for one in says.rows if one.placement is not None)
-    for name in (*ALIKE, "limits", "objective"):
-        found += differences(getattr(mine, name), getattr(first, name), (*path, name))
+    found += _asked_otherwise(mine, first, (*ALIKE, "limits", "objective"), path)
     for one, other in zip(mine.models, first.models, strict=False):
         pair = one.demand_tokens_per_s, other.demand_tokens_per_s
         found += differences(*pair, (*path, "models", "0", "demand_tokens_per_s"))
@@ -114,6 +113,8 @@ def _called_otherwise(case: Case, asked: PlacementRequest, path: Path) -> Iterat
         "topology": (case.topology, asked.site.name),
         "engine": (case.engine, case.engine and ", ".join(asked.engines)),
         "roles": (case.roles, asked.roles.name),
+        "weights": (case.weights, ",".join(asked.models[0].weights_formats or ())),
+        "kv": (case.kv, case.kv and ",".join(asked.models[0].kv_formats or ())),
     }
     for name, (said, true) in names.items():
         if said != true:
@@ -131,7 +132,17 @@ def _unlike(plan: AnyPlan, first: AnyPlan, path: Path) -> Iterator[Finding]:
     mine, other = plan.request, first.request
     if mine.objective != other.objective:
         yield Finding(path=(*path, "objective"), says=mine.objective, found=other.objective)
+    yield from _asked_otherwise(mine, other, ALIKE, path)
+
+
+def _asked_otherwise(
+    mine: AnyRequest | PlacementRequest,
+    other: AnyRequest | PlacementRequest,
+    names: Sequence[str],
+    path: Path,
+) -> Iterator[Finding]:
+    """Fields that both requests have and that differ."""
     both = {field.name for field in fields(mine)} & {field.name for field in fields(other)}
-    for name in ALIKE:
+    for name in names:
         if name in both:
             yield from differences(getattr(mine, name), getattr(other, name), (*path, name))

@@ -240,6 +240,66 @@ def test_an_altered_comparison_of_roles_is_found(compared):
     assert judge_comparison(replace(compared, best=0))[1]
 
 
+@pytest.fixture(scope="module")
+def in_formats():
+    """Replicas apart in two formats of weights, and of the cache."""
+    return compare(
+        [load_architecture("llama-3.1-8b")],
+        [load_topology("h100-nvl8-x1")],
+        ["vllm"],
+        by="formats",
+        weights_formats=("bf16", "fp8"),
+        kv_formats=("bf16",),
+        batches=(1, 8, 32),
+        roles=("apart",),
+        workload=WORKLOAD,
+        targets=Targets(demand_tokens_per_s=500.0),
+    )
+
+
+def test_rows_of_replicas_are_of_the_formats_that_their_cases_say(in_formats):
+    assert [(one.case.weights, one.case.kv) for one in in_formats.rows] == [
+        ("bf16", "bf16"),
+        ("fp8", "bf16"),
+    ]
+    assert not judge_comparison(in_formats)[1]
+    first, second = in_formats.rows
+    for field, value in (("weights", "fp8"), ("weights", ""), ("kv", "fp8")):
+        row = replace(first, case=replace(first.case, **{field: value}))
+        wrong = judge_comparison(replace(in_formats, rows=(row, second)))[1]
+        assert [one.path for one in wrong] == [("rows", "0", "case", field)]
+
+
+def test_rows_of_replicas_are_asked_alike_how_sure_they_are(in_formats):
+    first, second = in_formats.rows
+    request = replace(second.placement.request, confidence=0.5)
+    row = replace(second, placement=replace(second.placement, request=request))
+    wrong = judge_comparison(replace(in_formats, rows=(first, row)))[1]
+    path = ("rows", "1", "placement", "request", "confidence")
+    assert path in [one.path for one in wrong]
+
+
+def test_a_row_without_replicas_says_what_is_out_of_reach():
+    """Of limits how much there is; of replicas that no pool holds, why."""
+
+    def reasons(tpot_s, demand):
+        found = compare(
+            [load_architecture("llama-3.1-8b")],
+            [load_topology("h100-nvl8-x1")],
+            ["vllm"],
+            batches=(1, 8),
+            roles=("together", "apart"),
+            workload=WORKLOAD,
+            targets=Targets(tpot_s=tpot_s, demand_tokens_per_s=demand),
+        )
+        return [one.reason for one in found.rows]
+
+    for reason in reasons(0.040, 2e5):
+        assert reason.startswith("demand ≥ 200000 token/s of llama-3.1-8b is out of reach: ")
+    for reason in reasons(1e-6, 500.0):
+        assert "no layout of one replica meets the targets" in reason
+
+
 def test_roles_are_compared_of_a_demand_only():
     with pytest.raises(RequestError, match="of replicas that serve a demand"):
         compare(
