@@ -1,8 +1,12 @@
-"""Load serving engines from TOML files; every fault of a file at once."""
+"""Load serving engines from TOML files; every fault of a file at once.
+
+What holds under every engine is in one file, and stands where an engine's own does not speak of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
@@ -14,7 +18,7 @@ from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
 from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
-from planner.specs.places import Kind
+from planner.specs.places import Kind, common_to_engines, shown_path
 from planner.specs.provenance import Provenance
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
@@ -79,6 +83,17 @@ class EngineSteps(Section):
     message_share: Sourced[Fraction] | None = None
 
 
+class CommonSteps(Section):
+    layer_gap: Sourced[SpareSeconds]
+    inner_norms: Sourced[SpareSeconds]
+    request: Sourced[SpareSeconds]
+    request_token: Sourced[SpareSeconds]
+
+
+class CommonFile(Strict):
+    steps: CommonSteps
+
+
 class EngineFile(Strict):
     engine: EngineHead
     memory: EngineMemory
@@ -100,7 +115,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
     if file is None or problems:
         raise SpecError(problems)
-    memory, steps = file.memory, file.steps
+    memory, steps = file.memory, _completed(file.steps)
     return EngineSpec(
         name=file.engine.name,
         title=file.engine.title,
@@ -128,6 +143,26 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
             if key != "source" and getattr(part, key) is not None
         ),
     )
+
+
+def _completed(steps: EngineSteps) -> EngineSteps:
+    """With what every engine has, where the file says nothing of it."""
+    common = _common().steps
+    known = {key: getattr(common, key) for key in type(common).model_fields if key != "source"}
+    return steps.model_copy(
+        update={key: one for key, one in known.items() if getattr(steps, key) is None}
+    )
+
+
+@cache
+def _common() -> CommonFile:
+    path = common_to_engines()
+    shown = shown_path(path)
+    table, unread = read_table(path, shown)
+    file, faults = validate(CommonFile, table, shown) if table else (None, [])
+    if file is None or unread or faults:
+        raise SpecError([*unread, *faults])
+    return file
 
 
 def _or(said: Sourced[_Said] | None, otherwise: _Said) -> _Said:

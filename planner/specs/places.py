@@ -88,6 +88,11 @@ def shipped_file(name: str) -> Path | None:
     return path if shipped_as(path) == name and exists(path) else None
 
 
+def common_to_engines() -> Path:
+    """The file of what holds under every engine whose own file does not say otherwise."""
+    return _shipped_root() / Kind.ENGINE.folder / "common" / "steps.toml"
+
+
 def shown_path(path: Path) -> str:
     """The path, relative to the working folder if it is below it."""
     try:

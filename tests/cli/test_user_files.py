@@ -116,7 +116,8 @@ def test_a_topology_of_the_user_is_that_of_every_command(plan, folder, name):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_engine_of_the_user_is_that_of_every_command(plan, folder, name):
-    text = changed(shipped(Kind.ENGINE, "vllm"), ('value = "3.5 µs"', 'value = "35 µs"'))
+    gap = '[steps]\nlayer_gap = { value = "35 µs", source = "ours" }'
+    text = changed(shipped(Kind.ENGINE, "vllm"), ("[steps]", gap))
     differs(plan, folder, ENGINES[name], Kind.ENGINE, "vllm", text)
 
 

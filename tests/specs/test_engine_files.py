@@ -1,5 +1,6 @@
 """Engine files: read, checked with all faults at once, every value with its source."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,26 @@ def test_an_engine_with_faults_tells_them_all(tmp_path):
         load_engine(str(path))
     keys = {problem.key for problem in caught.value.problems}
     assert keys == {"memory.fraction", "steps.prefill_host"}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_holds_under_every_engine_is_said_once(name):
+    """Its values and sources are those of one file, unless an engine's own says otherwise."""
+    common = tomllib.loads((ROOT / "engines/common/steps.toml").read_text(encoding="utf-8"))
+    own = tomllib.loads((ROOT / f"engines/{name}.toml").read_text(encoding="utf-8"))
+    sources = {one.key: one.source for one in load_engine(name).provenance}
+    for key, one in common["steps"].items():
+        said = own["steps"].get(key, one)
+        assert said["value"] != one["value"] or said is one, f"{key} is said twice"
+        assert sources[f"steps.{key}"] == said["source"]
+
+
+def test_an_engine_of_the_user_has_what_every_engine_has_but_for_what_it_says(tmp_path):
+    text = (ROOT / "engines/vllm.toml").read_text(encoding="utf-8")
+    own = '[steps]\nrequest = { value = "9 ms", source = "our log" }'
+    path = tmp_path / "vllm.toml"
+    path.write_text(text.replace("[steps]", own), encoding="utf-8")
+    engine, shipped = load_engine(str(path)), load_engine("vllm")
+    assert engine.request_s == 0.009
+    assert "our log" in {one.source for one in engine.provenance}
+    assert engine.layer_gap_s == shipped.layer_gap_s > 0

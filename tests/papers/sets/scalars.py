@@ -19,7 +19,7 @@ from tests.papers.sets.halves import (
 
 ROOT = Path(__file__).parents[3]
 
-FOLDERS = ("engines", "kernels", "topologies", "topologies/devices", "models")
+FOLDERS = ("engines", "engines/common", "kernels", "topologies", "topologies/devices", "models")
 
 SETS = re.compile(r"silicon_sample|InferenceX(?!-app gpu)|perf-overview|tests/data/serving")
 """How a source names one of the three sets; prices that InferenceX-app collects are none."""
