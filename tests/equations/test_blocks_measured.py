@@ -33,8 +33,11 @@ _device = cache(load_device)
 _table = cache(kernel_table)
 
 
-def _ratios() -> Iterator[tuple[str, float]]:
-    """Family, and predicted time over measured time, of each row."""
+Ratio = tuple[str, dict[str, float], float]
+
+
+def _ratios() -> Iterator[Ratio]:
+    """Family, dimensions, and predicted time over measured time of each row."""
     with ROWS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             device = _device(row["device"])
@@ -46,13 +49,18 @@ def _ratios() -> Iterator[tuple[str, float]]:
             columns = {name: float(value) for name, value in pairs}
             kernel = _table(row["device"], row["engine"]).kernel(row["family"], row["format"])
             seconds = FAMILIES[row["family"]].seconds(columns, rates, kernel.constants)
-            yield row["family"], float(seconds) / float(row["measured_s"])
+            yield row["family"], columns, float(seconds) / float(row["measured_s"])
 
 
 @pytest.fixture(scope="module")
-def ratios() -> dict[str, np.ndarray]:
+def rows() -> list[Ratio]:
+    return list(_ratios())
+
+
+@pytest.fixture(scope="module")
+def ratios(rows: list[Ratio]) -> dict[str, np.ndarray]:
     found: dict[str, list[float]] = {}
-    for family, ratio in _ratios():
+    for family, _, ratio in rows:
         found.setdefault(family, []).append(ratio)
     return {family: np.array(values) for family, values in found.items()}
 
@@ -68,3 +76,16 @@ def test_measured_rows_are_described(family: str, ratios: dict[str, np.ndarray])
 def test_forms_lean_to_neither_side(ratios: dict[str, np.ndarray]) -> None:
     logs = np.log(np.concatenate(list(ratios.values())))
     assert abs(np.median(logs)) < 0.05
+
+
+def test_few_tokens_pay_for_the_experts_that_they_do_not_hit(rows: list[Ratio]) -> None:
+    """TensorRT-LLM's fp8 by blocks on Hopper: half of its time at one token."""
+    few = [
+        (columns["n_experts_local"] - columns["n_hit"], ratio)
+        for family, columns, ratio in rows
+        if family == "experts" and columns["tokens"] <= 4 and columns["weight_bytes"] == 1.0
+    ]
+    idle, ratio = np.array(few).T
+    assert len(few) >= 16
+    assert np.abs(ratio - 1.0).mean() < 0.1
+    assert abs(np.mean(ratio[idle > 96] - 1.0)) < 0.08

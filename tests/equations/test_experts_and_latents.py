@@ -76,6 +76,15 @@ def test_experts_take_what_the_caller_knows_of_the_routing() -> None:
     assert saved == pytest.approx(expected)
 
 
+def test_experts_that_no_token_hits_are_looked_at() -> None:
+    few = {"rows": 2.0, "walked_rows": 4.0}
+    looks = {**EXPERTS, "idle_expert_s": 5e-4}
+    for n_hit, idle in ((1.0, 3.0), (4.0, 0.0)):
+        plain = fused_experts_s(2, **LAYER, **few, n_hit=n_hit, **RATES, **EXPERTS)
+        looking = fused_experts_s(2, **LAYER, **few, n_hit=n_hit, **RATES, **looks)
+        assert looking - plain == pytest.approx(idle * 5e-4)
+
+
 def test_without_a_gate_there_is_one_product_less() -> None:
     gated, _ = fused_experts_work(1, **LAYER)
     plain, _ = fused_experts_work(1, **LAYER, n_up=1.0)

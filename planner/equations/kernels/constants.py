@@ -37,6 +37,7 @@ RANGES: Mapping[str, Range] = {
     "sequence_s": Range(0.0, 1e-4),
     "sequence_head_s": Range(0.0, 1e-5),
     "column_s": Range(0.0, 1e-6),
+    "idle_expert_s": Range(0.0, 1e-5),
     "select_s": Range(0.0, 1e-6),
     # Tiles count what a program pays for elsewhere too, and a cache of 8 bits may be met in 8
     # bits where the peak is that of 16: a share of the peak may pass one.

@@ -1,13 +1,14 @@
 """Time of an engine's fused kernel of experts: sort, both products, activation, and summing.
 
-    t = floor + routing v / (v + 256) + (cᵖ + wᵖ)^(1/p) + x + s (d + f)
+    t = floor + routing v / (v + 256) + (cᵖ + wᵖ)^(1/p) + x + s (d + f) + g (L − hit)
 
 v are the rows that the kernel walks through: every token once for each of its experts, wherever
 those live, unless a dispatch has left only the rows that stay here. c is the arithmetic on the
 rows of experts held here, each expert's rows filled up to whole tiles; w reads the weights of
 the experts that any token hits; x moves activations, of rows that stay and of rows that are
 walked through; s (d + f) is the walk of one tile along both products, which no parallelism
-shortens. Expert columns are lengthened by a constant for the price of narrow slices.
+shortens. Expert columns are lengthened by a constant for the price of narrow slices. A kernel that
+looks at the experts held here one by one spends g on each that no token hits: L of them are held.
 
 The weights read, and with them the time of a decode step, follow from how many distinct experts
 are hit: `expected_experts_hit` says it for even routing.
@@ -57,6 +58,7 @@ def fused_experts_s(
     rows: ArrayLike | None = None,
     walked_rows: ArrayLike | None = None,
     n_hit: ArrayLike | None = None,
+    idle_expert_s: ArrayLike = 0.0,
 ) -> FloatArray:
     """Time of all experts of one layer on one device [s].
 
@@ -85,6 +87,7 @@ def fused_experts_s(
         rows: that stay here; None spreads them evenly [1].
         walked_rows: that the kernel walks through; None walks through all [1].
         n_hit: distinct experts of this device that are hit; None for even routing [1].
+        idle_expert_s: of each expert held here that no token hits [s].
 
     Raises:
         ValueError: the exponent is below one.
@@ -118,6 +121,7 @@ def fused_experts_s(
         + smooth_roofline_s(compute, memory, exponent=exponent)
         + moved / np.asarray(hbm_bytes_per_s)
         + np.multiply(column_s, model + columns)
+        + np.multiply(idle_expert_s, np.subtract(n_experts_local, hit))
     )
 
 

@@ -23,6 +23,18 @@ _PARAMETERS = (
 )
 _FORMS = {"smooth": SMOOTH, "tiles": (*SMOOTH, "prologue_k", "narrow_n")}
 _FORMATS = ("weight_bytes", "input_bytes")
+_FUSED = (
+    "floor_s",
+    "routing_s",
+    "compute_fraction",
+    "memory_fraction",
+    "row_traffic",
+    "walk_traffic",
+    "column_s",
+    "narrow_columns",
+    "tile_rows",
+    "exponent",
+)
 
 
 def _grouped(name: str, title: str) -> Family:
@@ -77,27 +89,15 @@ PRODUCTS = (
             Parameter(name="routing_s", start=1e-5, low=0.0, high=2e-4),
             Parameter(name="compute_fraction", start=0.5, low=0.02, high=1.0),
             MEMORY,
-            Parameter(name="row_traffic", start=1.0, low=0.0, high=10.0),
+            Parameter(name="row_traffic", start=1.0, low=0.0, high=60.0),
             Parameter(name="walk_traffic", start=1.0, low=0.0, high=10.0),
             Parameter(name="column_s", start=1e-9, low=0.0, high=1e-7),
             Parameter(name="narrow_columns", start=20.0, low=0.0, high=256.0),
             Parameter(name="tile_rows", start=64.0, low=8.0, high=256.0),
             Parameter(name="exponent", start=2.0, low=1.0, high=10.0),
+            Parameter(name="idle_expert_s", start=1e-8, low=0.0, high=1e-6),
         ),
-        forms={
-            "fused": (
-                "floor_s",
-                "routing_s",
-                "compute_fraction",
-                "memory_fraction",
-                "row_traffic",
-                "walk_traffic",
-                "column_s",
-                "narrow_columns",
-                "tile_rows",
-                "exponent",
-            )
-        },
+        forms={"fused": _FUSED, "looking": (*_FUSED, "idle_expert_s")},
         shape=("n_experts", "n_experts_local", "n_active", "d_model", "d_expert"),
     ),
 )
