@@ -96,13 +96,13 @@ class Conforming:
         value = _unboxed(value)
         if hint is Any or hint is _Anything:
             return value
-        if get_origin(hint) in (Union, types.UnionType):
+        kind = _kind(hint)
+        if kind in (Union, types.UnionType):
             return self._any_of(value, get_args(hint), spot)
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             return self._record(value, hint, spot)
         if not _looks_like(value, hint):
             return self._wrong(value, f"is no {_called(hint)}", spot, _remedy(hint, spot))
-        kind = get_origin(hint) or hint
         if kind in (int, float):
             return self._number(value, kind, spot)
         if _is_mapping(kind):
@@ -225,7 +225,7 @@ def _unboxed(value: Any) -> Any:  # noqa: ANN401
 
 def _looks_like(value: object, hint: Any) -> bool:  # noqa: ANN401
     """Whether a value is of the kind of a hint, whatever is inside."""
-    kind = get_origin(hint) or hint
+    kind = _kind(hint)
     if kind in (Union, types.UnionType):
         return any(_looks_like(value, one) for one in get_args(hint))
     if kind is Any or kind is _Anything:
@@ -253,14 +253,23 @@ def _is_readable_list(value: object) -> bool:
     return iter(value) is not value
 
 
+@cache  # a few hints, held against thousands of values
+def _kind(hint: Any) -> Any:  # noqa: ANN401
+    """The type of a hint, whatever is inside."""
+    return get_origin(hint) or hint
+
+
+@cache
 def _is_array(kind: object) -> bool:
     return getattr(kind, "__name__", "") == "ndarray"
 
 
+@cache
 def _is_mapping(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Mapping)
 
 
+@cache
 def _is_list(kind: object) -> bool:
     is_iterable = isinstance(kind, type) and issubclass(kind, Iterable)
     return is_iterable and not _is_mapping(kind) and kind is not str and not _is_array(kind)
@@ -273,7 +282,7 @@ _EXAMPLES = {int: "[1, 2, 4]", float: "[0.5, 1.0]", str: '["bf16"]'}
 
 def _called(hint: Any) -> str:  # noqa: ANN401
     """What a hint asks for, in words."""
-    kind, inside = get_origin(hint) or hint, get_args(hint)
+    kind, inside = _kind(hint), get_args(hint)
     if _is_mapping(kind):
         return "mapping"
     if _is_array(kind):

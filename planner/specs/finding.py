@@ -76,10 +76,19 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
         if not exists(Path(name)):
             raise _no_such_file(kind, name)
         return Found(path=Path(name), shown=name)
-    found = _first(kind, name, folders(kind), asked_by=asked_by)
+    found = find_named(kind, name, asked_by=asked_by)
     if found is None:
         raise _unknown(kind, name, asked_by=asked_by)
     return found
+
+
+def find_named(kind: Kind, name: str, *, asked_by: str) -> Found | None:
+    """The file that a name stands for; None where there is none, which may be no fault.
+
+    Raises:
+        SpecError: a value of its pattern is not allowed.
+    """
+    return _first(kind, name, folders(kind), asked_by=asked_by)
 
 
 def _first(kind: Kind, name: str, within: tuple[Path, ...], *, asked_by: str) -> Found | None:

@@ -25,7 +25,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
 from planner.specs.fabric_schemas import FabricFile, Group
 from planner.specs.faults import validate
-from planner.specs.finding import Found, find
+from planner.specs.finding import Found, find, find_named
 from planner.specs.ledger import remark
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
 from planner.specs.places import Kind, exists, folders, is_path, shipped_as, shown_path
@@ -168,12 +168,7 @@ def _fabric_file(name_or_path: str) -> Found | None:
         path = folder / f"{name_or_path}.toml"
         if exists(path) and _has_groups(path):
             return Found(path=path, shown=shown_path(path), name=name_or_path)
-    try:
-        return find(Kind.FABRIC, name_or_path, asked_by="--topology")
-    except SpecError as error:
-        if any("cannot be" in problem.fact for problem in error.problems):
-            raise  # the name fits a pattern of fabrics, its values do not
-        return None
+    return find_named(Kind.FABRIC, name_or_path, asked_by="--topology")
 
 
 def _has_groups(path: Path) -> bool:

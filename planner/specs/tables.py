@@ -38,6 +38,11 @@ def read_table(
         text = read_text(path, use=use)
     except UnreadError as error:
         return {}, (error.problem(shown),)
+    return table_of(text, shown)
+
+
+def table_of(text: str, shown: str) -> tuple[Table, tuple[Problem, ...]]:
+    """The table that a text is, or an empty one and what is wrong."""
     try:
         table = toml_of(text)
     except tomllib.TOMLDecodeError as error:

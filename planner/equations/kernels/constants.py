@@ -6,7 +6,8 @@ found to have, wider than what a fit searches: outside of it a file holds a slip
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from inspect import Parameter as Argument
 from inspect import signature
 from typing import NamedTuple, get_args, get_type_hints
@@ -104,14 +105,15 @@ def required_of(family: Family) -> frozenset[str]:
     once did not.
     """
     fitted = frozenset.intersection(*(frozenset(form) for form in family.forms.values()))
-    return (constants_of(family) & (_needed(family) | fitted)) - frozenset(family.spare)
+    return (constants_of(family) & (_needed(family.function) | fitted)) - frozenset(family.spare)
 
 
-def _needed(family: Family) -> frozenset[str]:
-    """Arguments of the function that have no usual value."""
-    taken = signature(family.function).parameters
+@cache  # a table has dozens of kernels, and hints are slow to read
+def _needed(function: Callable[..., object]) -> frozenset[str]:
+    """Arguments of a function that have no usual value."""
+    taken = signature(function).parameters
     names = {name for name, one in taken.items() if one.default is Argument.empty}
-    hints = get_type_hints(family.function)
+    hints = get_type_hints(function)
     for name, one in taken.items():
         if one.kind is Argument.VAR_KEYWORD:
             names.discard(name)

@@ -8,6 +8,8 @@ missing or that no kernel has, beside what `specs.schemas` checks of any file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from planner.equations.kernels import FAMILIES
@@ -19,11 +21,12 @@ from planner.specs.engine_files import misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import Fit, Kernel, KernelTable
-from planner.specs.ledger import remark
+from planner.specs.ledger import Use, remark
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, files, shipped_as, shown_path
 from planner.specs.provenance import Provenance
-from planner.specs.tables import read_table, value_at
+from planner.specs.tables import table_of, value_at
+from planner.specs.texts import UnreadError, read_text
 from planner.specs.values import did_you_mean
 
 ASSUMED = "assumed"
@@ -125,12 +128,12 @@ def files_of_device(device: str) -> Iterator[Path]:
     for path in files(Kind.KERNELS):
         if shipped_as(path) and not path.stem.startswith(f"{device}-"):
             continue
-        table, unread = read_table(path, shown_path(path))
-        if unread and path.stem.startswith(device):
-            raise SpecError(unread)
-        for problem in unread:
+        table = _read(_found(path))
+        if table.unread and path.stem.startswith(device):
+            raise SpecError(table.unread)
+        for problem in table.unread:
             remark(Problem(where=problem.where, fact=f"is left out: it {problem.fact}"))
-        named = value_at(table, "table", "device")
+        named = table.device
         if isinstance(named, str) and named == device:
             yield path
         elif not shipped_as(path) and isinstance(named, str) and path.stem != ASSUMED:
@@ -189,14 +192,65 @@ def _lacking(families: list[str]) -> Iterator[Problem]:
 
 
 def _table(found: Found) -> KernelTable:
-    table, unread = read_table(found.path, found.shown, use=found.use(Kind.KERNELS))
-    file, faults = validate(KernelFile, table, found.shown) if table else (None, [])
-    problems = [*unread, *faults, *misnamed(found, name_of(table, "table"), "table")]
-    problems += kernel_problems(table, found.shown)
-    if file is None or problems:
+    """The table of a file.
+
+    Raises:
+        SpecError: it has faults; all are listed.
+    """
+    read = _read(found, use=found.use(Kind.KERNELS))
+    problems = [*read.unread, *read.faults, *misnamed(found, read.name, "table")]
+    problems += read.kernel_faults
+    if read.file is None or read.table is None or problems:
         raise SpecError(problems)
     if not shipped_as(found.path):
-        _remark_unused(file, found.shown)
+        _remark_unused(read.file, found.shown)
+    return read.table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What a file says, as far as it says it.
+
+    Args:
+        name, device: that it gives itself, whatever they are.
+        unread: why it is no TOML.
+        faults, kernel_faults: of its shape, and of its kernels.
+        file, table: None where its shape is wrong.
+    """
+
+    name: str = ""
+    device: object = None
+    unread: tuple[Problem, ...] = ()
+    faults: tuple[Problem, ...] = ()
+    kernel_faults: tuple[Problem, ...] = ()
+    file: KernelFile | None = None
+    table: KernelTable | None = None
+
+
+def _read(found: Found, *, use: Use | None = None) -> _Read:
+    try:
+        text = read_text(found.path, use=use)
+    except UnreadError as error:
+        return _Read(unread=(error.problem(found.shown),))
+    return _read_of(text, found.shown)
+
+
+@lru_cache(maxsize=256)  # a device has several tables, and each is wanted more than once
+def _read_of(text: str, shown: str) -> _Read:
+    table, unread = table_of(text, shown)
+    file, faults = validate(KernelFile, table, shown) if table else (None, [])
+    return _Read(
+        name=name_of(table, "table"),
+        device=value_at(table, "table", "device"),
+        unread=unread,
+        faults=tuple(faults),
+        kernel_faults=tuple(kernel_problems(table, shown)),
+        file=file,
+        table=None if file is None or faults else _table_of(file),
+    )
+
+
+def _table_of(file: KernelFile) -> KernelTable:
     head = file.table
     kernels = {
         (one.family, one.format): Kernel(
