@@ -119,15 +119,25 @@ def _usual_runtimes(
 def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:
     """Arguments of plans of layouts."""
     from planner.commands.options.drafts import drafted
-    from planner.commands.options.reading import read, read_allowed, read_drafting, read_memory
+    from planner.commands.options.reading import (
+        Faults,
+        read,
+        read_allowed,
+        read_confidence,
+        read_drafting,
+        read_memory,
+    )
     from planner.commands.options.several import read_axes
 
+    faults = Faults()
     asked, problems = read(written)
     drafting, draft_problems = read_drafting(written)
     allowed, format_problems = read_allowed(written)
     memory, memory_problems = read_memory(written)
-    found.problems += [*problems, *draft_problems, *format_problems, *memory_problems]
     keywords = {**asked.keywords(), "allowed_formats": allowed, "memory": memory}
+    keywords["confidence"] = read_confidence(written.confidence, faults)
+    found.problems += [*problems, *draft_problems, *format_problems, *memory_problems]
+    found.problems += faults.problems
     keywords["speculation"] = drafted(drafting, found)
     if isinstance(written, WrittenSurvey):
         axes, axis_problems = read_axes(written)

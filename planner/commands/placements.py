@@ -114,7 +114,7 @@ def read_placement(
     """
     from planner.commands.options.by_name import by_name
     from planner.commands.options.counts import count
-    from planner.commands.options.reading import Faults, below_one, one_of, read, read_limit
+    from planner.commands.options.reading import Faults, one_of, read, read_confidence, read_limit
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
@@ -158,7 +158,7 @@ def read_placement(
         "batches": asked.batches if written.batch else None,
         "most_devices": faults.read("--replica-devices", written.replica_devices, count),
         "aligned": written.align,
-        "confidence": faults.read("--confidence", written.confidence, below_one("90%")) or 0.0,
+        "confidence": read_confidence(written.confidence, faults),
         "options": asked.options,
     }
     found.problems += [*problems, *faults.problems]

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.margins import NONE, Margins
 from planner.estimates.networks import network_table
 from planner.estimates.phases import (
     NumberFormats,
@@ -97,6 +98,7 @@ class CandidateTable:
         drafts: the draft's layouts, `None` without one.
         n_too_large: arms left out because their weights alone do not fit.
         asked: layouts that phases must have.
+        margins: planned over predicted time of passes.
     """
 
     model: ModelSpec
@@ -113,6 +115,7 @@ class CandidateTable:
     drafts: DraftTable | None
     n_too_large: int
     asked: Layouts = ANY_LAYOUTS
+    margins: Margins = NONE
     remembered: dict[int, Block] = field(default_factory=dict)
 
     @property
@@ -170,11 +173,11 @@ class CandidateTable:
         if self.drafts is not None:
             target = layouts.mesh, self.arm_formats[arms]
             decodes += self.drafts.decodes(target, decode)
-        return Block(
-            arms=arms,
-            prefill=phase("prefill", work["prefill"], self.prefill_batches),
-            decodes=tuple(decodes),
-        )
+        prefill = phase("prefill", work["prefill"], self.prefill_batches)
+        if self.margins != NONE:
+            prefill = prefill.lengthened(self.margins.prefill)
+            decodes = [one.lengthened(self.margins.decode) for one in decodes]
+        return Block(arms=arms, prefill=prefill, decodes=tuple(decodes))
 
     @cached_property
     def _named(self) -> dict[str, BoolArray]:
@@ -243,6 +246,7 @@ def candidate_table(
     degrees: Degrees = FREE,
     layouts_asked: Layouts = ANY_LAYOUTS,
     speculation: Speculation | None = None,
+    margins: Margins = NONE,
 ) -> CandidateTable:
     """Every layout in every format, to be evaluated at every batch of both phases.
 
@@ -256,6 +260,7 @@ def candidate_table(
         degrees: only layouts that divide the model so.
         layouts_asked: only these of each phase.
         speculation: a draft model that decode may use; none without it.
+        margins: planned over predicted time of passes.
     """
     layouts = all_layouts(machine.meshes, microbatches=MICROBATCHES, moe=model.moe)
     kept = have_degrees(model, layouts, machine.meshes, degrees)
@@ -287,6 +292,7 @@ def candidate_table(
         drafts=drafts,
         n_too_large=int(np.count_nonzero(weight_bytes > most)),
         asked=layouts_asked,
+        margins=margins,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.estimates.candidates import CandidateTable, candidate_table
+from planner.estimates.margins import margins_of
 from planner.estimates.phases import format_pairs
 from planner.estimates.steps import Machine
 from planner.specs.request import Request
@@ -32,4 +33,5 @@ def table_of(
         degrees=request.targets.degrees,
         layouts_asked=request.targets.layouts,
         speculation=request.speculation,
+        margins=margins_of(request),
     )

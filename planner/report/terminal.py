@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from math import prod
 
+from planner.estimates.margins import margins_of
 from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.mixes import mix_head, mix_lines
@@ -45,6 +46,7 @@ _REQUEST: Rows = (
     ("batches", "decode {batches}, prefill {prefill_batches}"),
     ("weights", "{formats}"),
     ("KV cache", "{kv_formats}"),
+    ("planned", "{planned}"),
     ("solver", "{solver}"),
 )
 _DEPLOYMENT: Rows = (
@@ -144,8 +146,20 @@ def _request_values(request: Request) -> dict[str, object]:
         "prefill_batches": span_text(request.prefill_batches),
         "formats": " or ".join(request.weights_formats),
         "kv_formats": " or ".join(request.kv_formats) if len(request.kv_formats) > 1 else "",
+        "planned": _planned_text(request),
         "solver": _solver_text(request.options),
     }
+
+
+def _planned_text(request: Request) -> str:
+    """What passes are planned to take, where that is not what is predicted."""
+    if not request.confidence:
+        return ""
+    times, share = margins_of(request), percent(request.confidence)
+    return (
+        f"the upper end of what holds in {share} of cases: prefill {times.prefill:.3g} times, "
+        f"decode {times.decode:.3g} times what is predicted"
+    )
 
 
 def _prefill_words(request: Request) -> str:

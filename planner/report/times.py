@@ -171,11 +171,9 @@ def _of_placement(answer: Placement) -> Iterator[Times]:
 
 
 def _kind(model: AnyModel) -> ModelKind:
-    if isinstance(model, Architecture):
-        is_mixture = any(isinstance(layer.ffn, Experts) for layer in model.layers)
-    else:
-        is_mixture = bool(model.moe)
-    return "mixture" if is_mixture else "dense"
+    if not isinstance(model, Architecture):
+        return model.kind
+    return "mixture" if any(isinstance(one.ffn, Experts) for one in model.layers) else "dense"
 
 
 def _of_roofline(device: str, kind: ModelKind, *, why: str = "") -> Times:

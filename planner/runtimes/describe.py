@@ -37,7 +37,8 @@ def describe(
         arm = int(arms[slot])
         formats = table.formats[int(table.arm_formats[arm])]
         layout = table.arms.take(np.array([arm]))
-        return Point(machine, model, layout, formats, int(batches[slot]), phase)
+        margin = table.margins.of("prefill" if slot == PREFILL else "decode")
+        return Point(machine, model, layout, formats, int(batches[slot]), phase, margin)
 
     prefill = point(PREFILL, work["prefill"])
     draft = chosen_draft(table, posed, request, columns[DECODE])
@@ -153,12 +154,13 @@ def chosen_draft(
             drafts.formats[formats],
             int(posed.batch[column]),
             work,
+            table.margins.decode,
         ),
     )
 
 
 class Point:
-    """One layout of a model at one batch: its geometry and its pass."""
+    """One layout of a model at one batch: its geometry and its pass, with a margin."""
 
     def __init__(
         self,
@@ -168,9 +170,10 @@ class Point:
         formats: NumberFormats,
         batch: int,
         work: Pass,
+        margin: float,
     ) -> None:
         self.machine, self.model, self.layout = machine, model, layout
-        self.formats, self.batch, self.work = formats, batch, work
+        self.formats, self.batch, self.work, self.margin = formats, batch, work, margin
         self.shape: Geometry = geometry(layout, machine.meshes)
         self.width = np.array([[FORMAT_BYTES[formats.weights]]])
         self.cached = np.array([[FORMAT_BYTES[formats.kv]]])
@@ -190,7 +193,7 @@ class Point:
             peak_flop_per_s=np.array([peak_of(self.machine.device, self.formats.weights)]),
         )
         parts = ("compute_s", "weights_s", "attention_s", "network_s", "overhead_s")
-        return StepTime(**{part: scalar(getattr(times, part)) for part in parts})
+        return StepTime(**{part: self.margin * scalar(getattr(times, part)) for part in parts})
 
     def _batches(self) -> FloatArray:
         return np.array([[float(self.batch)]])

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.equations.tails import sigmas
 from planner.errors import SolverError
 from planner.estimates.serving.choices import EngineChoices, traffic_of
-from planner.estimates.serving.errors import sigmas
 from planner.quantities import further_of
 from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment

@@ -38,7 +38,8 @@ def describe_phase(table: CandidateTable, request: Request, choice: ChosenPhase)
     formats = table.formats[int(table.arm_formats[choice.arm])]
     layout = table.arms.take(np.array([choice.arm]))
     work, machine = passes(request.workload)[choice.role], table.machine
-    point = Point(machine, request.model, layout, formats, choice.batch, work)
+    margin = table.margins.of(choice.role)
+    point = Point(machine, request.model, layout, formats, choice.batch, work, margin)
     mesh = mesh_of(machine, int(layout.mesh[0]))
     return PhaseDeployment(
         role=choice.role,

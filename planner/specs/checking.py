@@ -11,6 +11,7 @@ from planner.errors import Problem
 from planner.quantities import lacking, limited, objective_of
 from planner.specs.contexts import context_problems
 from planner.specs.ledger import remark
+from planner.specs.model_errors import why_unmeasured
 from planner.specs.quality import quality_problems
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import (
@@ -57,6 +58,7 @@ def request_problems(request: Request) -> list[Problem]:
         *_price_problems(request.cluster),
         *_context_problems(request),
         *_decoding_problems(request),
+        *_confidence_problems(request),
     ]
     wrong_formats = list(_format_problems(request))
     if wrong_formats:
@@ -95,6 +97,14 @@ def _format_problems(request: Request) -> Iterator[Problem]:
         alone, sixteen = ", ".join(device.formats), model.activation_format
         fact = f"`{device.name}` multiplies {alone} alone, and activations are in {sixteen}"
         yield Problem(where="--topology", value=request.cluster.name, fact=fact)
+
+
+def _confidence_problems(request: Request) -> Iterator[Problem]:
+    """An interval of times of which nobody measured how far off they are."""
+    fact = why_unmeasured(request.cluster.device)
+    if request.confidence and fact:
+        value, remedy = f"{request.confidence:g}", "leave it out, or name an engine"
+        yield Problem(where="--confidence", value=value, fact=fact, remedy=remedy)
 
 
 def _degree_problems(request: Request) -> Iterator[Problem]:

@@ -53,6 +53,7 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--objective": (request.objective, "cost"),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
         "--layout": (targets.layouts.text, ""),
+        "--confidence": (f"{request.confidence:.12g}", "0"),
         **_speculation_options(request.speculation),
     }
     said = {name: str(value) for name, (value, default) in options.items() if value != default}

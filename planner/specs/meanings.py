@@ -24,9 +24,9 @@ OPTIONS_OF_ENGINES = (
     "--overlap",
     "--hit-rate",
     "--expert-loads",
-    "--confidence",
     "--prefer",
 )
+CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
 LEAVE_OUT = "leave it out"
 
@@ -156,7 +156,7 @@ REFUSALS = (
     Refusal(
         options=(
             *("--batch", "--layout", "--prefill", "--prefill-batch", "--memory", "--speculation"),
-            *(*DEGREES, *OPTIONS_OF_ENGINES, *OF_DRAFTS),
+            *(*DEGREES, *OPTIONS_OF_ENGINES, CONFIDENCE, *OF_DRAFTS),
         ),
         families=(TABLE,),
         fact="means nothing to a table: each row says how it runs, its times and its batch",
@@ -173,6 +173,12 @@ REFUSALS = (
         families=LAYOUTS,
         fact="means nothing without a serving engine",
         remedy="name one: `--engine vllm`",
+    ),
+    Refusal(
+        options=(CONFIDENCE,),
+        families=(ERDIL2025.name,),
+        fact="has no interval: nobody measured anything beside the reference model",
+        remedy="write `--engine roofline`, or name an engine",
     ),
     Refusal(
         options=("--memory",),

@@ -14,21 +14,27 @@ from importlib.resources import files
 from typing import Literal
 
 from planner.specs.judged import ModelKind
+from planner.specs.records import DeviceSpec
+from planner.specs.runtimes import ROOFLINE
 
 Quantity = Literal["TPOT", "TTFT"]
 
 QUANTITIES: tuple[Quantity, ...] = ("TPOT", "TTFT")
 
 ANY = "any"
-"""Whose figures a runtime has that was measured on too little."""
+"""Whose figures a runtime, or a device, has that was measured on too little."""
+
+ATTAINABLE = ("attainable.compute_fraction", "attainable.hbm_fraction")
+"""What a roofline takes of a device beside its datasheet; overheads are its layers'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelError:
-    """Of one runtime, kind of model and quantity.
+    """Of one runtime, device, kind of model and quantity.
 
     Args:
         runtime: its name, or `any`.
+        device: its name, or `any` of those that the runtime was measured on.
         kind: `dense`, or `mixture` of experts.
         quantity: `TPOT` or `TTFT`.
         deviation_fraction: relative standard deviation, to be added to that of kernels in
@@ -39,6 +45,7 @@ class ModelError:
     """
 
     runtime: str
+    device: str
     kind: ModelKind
     quantity: Quantity
     deviation_fraction: float
@@ -57,10 +64,32 @@ def model_errors() -> tuple[ModelError, ...]:
 @cache
 def model_error(runtime: str, kind: ModelKind, quantity: Quantity) -> float:
     """Relative standard deviation of a runtime's times beyond its kernels' [1]."""
-    of = {
-        one.runtime: one for one in model_errors() if (one.kind, one.quantity) == (kind, quantity)
-    }
-    return (of.get(runtime) or of[ANY]).deviation_fraction
+    of = _of(kind, quantity)
+    return (of.get((runtime, ANY)) or of[ANY, ANY]).deviation_fraction
+
+
+def roofline_error(device: DeviceSpec, kind: ModelKind, quantity: Quantity) -> float | None:
+    """The same of one roofline a layer, which no error of kernels comes on top of [1].
+
+    None on devices of which nobody says what they attain: whatever is measured on others says
+    nothing of them.
+    """
+    if why_unmeasured(device):
+        return None
+    of = _of(kind, quantity)
+    return (of.get((ROOFLINE.name, device.name)) or of[ROOFLINE.name, ANY]).deviation_fraction
+
+
+def why_unmeasured(device: DeviceSpec) -> str:
+    """Why no error of a roofline is known of a device; empty where one is."""
+    guessed = [one for one in device.provenance if one.key in ATTAINABLE and one.is_assumed]
+    return f"nobody measured what {device.name} attains" if len(guessed) == len(ATTAINABLE) else ""
+
+
+def _of(kind: ModelKind, quantity: Quantity) -> dict[tuple[str, str], ModelError]:
+    """By runtime and device."""
+    some = (one for one in model_errors() if (one.kind, one.quantity) == (kind, quantity))
+    return {(one.runtime, one.device): one for one in some}
 
 
 def kernels_share(error: float, runtime: str, kind: ModelKind, quantity: Quantity) -> float:
@@ -72,6 +101,7 @@ def _model_error(row: dict[str, str]) -> ModelError:
     kind: ModelKind = "mixture" if row["kind"] == "mixture" else "dense"
     return ModelError(
         runtime=row["runtime"],
+        device=row["device"],
         kind=kind,
         quantity="TTFT" if row["quantity"] == "TTFT" else "TPOT",
         deviation_fraction=float(row["deviation_fraction"]),

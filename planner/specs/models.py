@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 from planner.specs.variants import Variant
 
@@ -159,6 +160,11 @@ class ModelSpec:
             object.__setattr__(self, "kv_formats", (self.kv_format, *self.kv_formats))
         if not self.published_weights:
             object.__setattr__(self, "published_weights", self.weights_formats[:1])
+
+    @property
+    def kind(self) -> ModelKind:
+        """`dense`, or `mixture` of experts."""
+        return "mixture" if self.moe else "dense"
 
     @property
     def n_params(self) -> int:

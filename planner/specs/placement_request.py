@@ -134,6 +134,7 @@ def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) ->
         prefill=None,
         objective="latency" if asked.objective == "latency" else "throughput",
         options=asked.options,
+        confidence=asked.confidence,
     )
 
 

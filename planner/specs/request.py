@@ -81,6 +81,8 @@ class Request:
         kv_formats: formats that the KV cache may take; the published one where left out.
         speculation: a draft model that decode may use.
         variants: models that may be served in the model's place.
+        confidence: share of cases that the interval holds whose upper end is planned against;
+            0 plans against what is predicted.
     """
 
     model: ModelSpec
@@ -96,6 +98,7 @@ class Request:
     kv_formats: tuple[str, ...] = ()
     speculation: Speculation | None = None
     variants: tuple[ModelSpec, ...] = ()
+    confidence: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.kv_formats:
@@ -146,6 +149,7 @@ def make_request(
     objective: str,
     options: SolverOptions,
     speculation: Speculation | None = None,
+    confidence: float = 0.0,
 ) -> Request:
     """A request with its defaults filled in.
 
@@ -172,6 +176,7 @@ def make_request(
         objective=objective,
         options=options,
         speculation=speculation,
+        confidence=confidence,
     )
     heed(request_problems(request))
     return request

@@ -27,6 +27,7 @@ from planner.verifier.phases import (
     Way,
     counted,
     phase_plan,
+    planned_over_predicted,
     resting,
     unoffered,
     with_mfu,
@@ -157,8 +158,9 @@ def _phases(request: Request, chosen: Deployment, rests: Resting) -> _Both:
             attention=phase.attention,
             gathered_axes=phase.gathered_axes,
         )
-        with refused_in("decode" if phase is chosen.decode else "prefill"):
-            passes.append(counted(rests, way, tokens))
+        name = "decode" if phase is chosen.decode else "prefill"
+        with refused_in(name):
+            passes.append(counted(rests, way, tokens, planned_over_predicted(request, name)))
     return _Both(prefill=passes[0], decode=passes[1], draft=draft)
 
 
@@ -201,7 +203,7 @@ def _drafted(
     n_scored = plan.n_drafted + (asked.convention == "usual")
     n_yielded = sum(asked.acceptance**n for n in range(n_scored))
     return Drafted(
-        pass_=counted(rests, way, tokens),
+        pass_=counted(rests, way, tokens, planned_over_predicted(request, "decode")),
         n_scored=n_scored,
         n_yielded=n_yielded,
         speculation=asked,

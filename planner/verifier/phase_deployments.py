@@ -32,6 +32,7 @@ from planner.verifier.phases import (
     Way,
     counted,
     phase_plan,
+    planned_over_predicted,
     resting,
     unoffered,
     with_mfu,
@@ -70,7 +71,8 @@ def counted_phase(
         gathered_axes=says.phase.gathered_axes,
     )
     with refused_in("phase"):
-        pass_ = counted(rests, way, tokens_of(request.workload)[says.role])
+        tokens, planned = tokens_of(request.workload), planned_over_predicted(request, says.role)
+        pass_ = counted(rests, way, tokens[says.role], planned)
     device, workload = request.cluster.device, request.workload
     found = PhaseDeployment(
         role=says.role,

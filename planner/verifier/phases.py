@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil
 
 from planner.results import Division, PhasePlan, StepTime
+from planner.specs.judged import ModelKind
+from planner.specs.model_errors import Quantity, roofline_error
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
+from planner.specs.request import Request
+from planner.specs.roles import PREFILL
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.heads import cached_heads
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout
+from planner.verifier.serving.rounds import deviations
 
 OVER_BATCH = "batch"
 MOST_PARTS, PARTS_PER_STAGE = 64, 4
@@ -141,8 +146,11 @@ def resting(
     )
 
 
-def counted(rests: Resting, way: Way, tokens: Tokens) -> Counted:
+def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> Counted:
     """A pass, counted in plain scalar arithmetic.
+
+    Args:
+        planned: its planned time over what is predicted, see `planned_over_predicted`.
 
     Raises:
         Refused: the phase cannot use the weights so.
@@ -170,13 +178,16 @@ def counted(rests: Resting, way: Way, tokens: Tokens) -> Counted:
         layout=Layout(model=model, mesh=mesh, **shared),  # type: ignore[arg-type]
         way=way,
         tokens=tokens,
-        time=step_time(
-            model,
-            cluster.device,
-            cluster.fabric,
-            mesh,
-            n_context_tokens=tokens.n_context,
-            **work,  # type: ignore[arg-type]
+        time=_lengthened(
+            step_time(
+                model,
+                cluster.device,
+                cluster.fabric,
+                mesh,
+                n_context_tokens=tokens.n_context,
+                **work,  # type: ignore[arg-type]
+            ),
+            planned,
         ),
         held=held_bytes(
             model,
@@ -186,6 +197,27 @@ def counted(rests: Resting, way: Way, tokens: Tokens) -> Counted:
             **work,  # type: ignore[arg-type]
         ),
     )
+
+
+def planned_over_predicted(request: Request, phase: str) -> float:
+    """Of a pass: 1, or the end of the interval that holds the share that is asked for.
+
+    Raises:
+        Refused: an interval is asked for, and none is known.
+    """
+    if not request.confidence:
+        return 1.0
+    quantity: Quantity = "TTFT" if phase == PREFILL else "TPOT"
+    kind: ModelKind = "dense" if request.model.moe is None else "mixture"
+    error = roofline_error(request.cluster.device, kind, quantity)
+    if error is None:
+        raise Refused("has no interval, as nothing was measured", says=request.confidence)
+    return 1.0 + deviations(request.confidence) * error
+
+
+def _lengthened(time: ScalarTime, factor: float) -> ScalarTime:
+    """Every part of a pass so many times as long."""
+    return ScalarTime(**{one.name: factor * getattr(time, one.name) for one in fields(time)})
 
 
 def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, str]]:

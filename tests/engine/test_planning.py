@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from planner.cli import main
+from planner.equations.tails import sigmas
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, faults, is_valid
-from planner.estimates.serving.errors import sigmas
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic

@@ -47,13 +47,14 @@ def _of_pope() -> Iterator[Judged]:
 
 
 def _of_rooflines() -> Iterator[Judged]:
-    """Decode steps of dense models on GPUs, as `plan` times them where no engine is named."""
-    groups: dict[str, list[float]] = defaultdict(list)
+    """Decode steps on GPUs, as `plan` times them where no engine is named."""
+    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for one in steps(judging_rows()):
-        groups[one.row.series.gpu].append(one.error)
+        kind = "dense" if one.row.series.is_dense else "mixture"
+        groups[one.row.series.gpu, kind].append(one.error)
     what = "one server under any engine, prompts beside decodes not timed"
-    for device, found in sorted(groups.items()):
-        yield _judged("roofline", device, "dense", "TPOT", found, what, SERVING)
+    for (device, kind), found in sorted(groups.items()):
+        yield _judged("roofline", device, kind, "TPOT", found, what, SERVING)
 
 
 def _of_serving() -> Iterator[Judged]:

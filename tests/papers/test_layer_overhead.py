@@ -13,15 +13,14 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 import pytest
 
 from planner.estimates.networks import network_table
-from planner.estimates.steps import Machine, peak_of, step_times
-from planner.layouts.geometry import Pass, geometry
-from planner.layouts.table import OVER_HEADS, LayoutTable
+from planner.estimates.steps import Machine
+from planner.layouts.geometry import Pass
 from planner.specs.reading import load_cluster, load_model
 from planner.topology.meshes import mesh_table
+from tests.papers.one_pass import pass_s
 
 ROWS = Path(__file__).parents[1] / "data" / "tpot.csv"
 MODEL = "llama-3.1-70b"
@@ -48,28 +47,14 @@ def _rest(row: dict[str, str], device: str, convention: str) -> Rest:
     machine, model = _machine(device, convention), load_model(MODEL)
     n_tensor, n_input = int(row["tensor_parallel"]), int(row["n_input_tokens"])
     n_output = int(row["n_output_tokens"])
-    layouts = LayoutTable(
-        mesh=np.array([machine.meshes.label.index(f"TP {n_tensor}")]),
-        stored=np.array([0]),
-        gathered=np.array([0]),
-        attention=np.array([OVER_HEADS]),
-        n_microbatches=np.array([1]),
+    work = Pass(
+        n_new_tokens=1.0,
+        n_context_tokens=n_input + n_output / 2,
+        n_cached_tokens=n_input + n_output,
     )
-    times = step_times(
-        model,
-        machine,
-        layouts,
-        geometry(layouts, machine.meshes),
-        work=Pass(
-            n_new_tokens=1.0,
-            n_context_tokens=n_input + n_output / 2,
-            n_cached_tokens=n_input + n_output,
-        ),
-        n_sequences=np.array([float(row["batch"])]),
-        weights_formats=np.array(1.0),
-        peak_flop_per_s=np.array(peak_of(machine.device, "fp8")),
-    )
-    left_s = float(row["tpot_ms"]) / 1e3 - float(np.squeeze(times.total_s))
+    batch = [float(row["batch"])]
+    (told_s,) = pass_s(model, machine, n_tensor, work, batch, weight_bytes=1.0, multiplied="fp8")
+    left_s = float(row["tpot_ms"]) / 1e3 - told_s
     return Rest(tensor_parallel=n_tensor, overhead_s=left_s / model.n_layers)
 
 

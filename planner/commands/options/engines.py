@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.counts import batches
-from planner.commands.options.reading import Faults, below_one, one_of, read
+from planner.commands.options.reading import Faults, below_one, one_of, read, read_confidence
 from planner.commands.options.written import WrittenPlan
 from planner.errors import Problem
 from planner.estimates.serving.drafting import KINDS
@@ -48,7 +48,7 @@ def read_engine(written: WrittenPlan, found: Arguments) -> dict[str, Any]:
         "chunks": faults.read("--chunk", written.chunk, batches),
         "hit_fraction": faults.read("--hit-rate", written.hit_rate, below_one("90%")) or 0.0,
         "objective": asked.objective,
-        "confidence": faults.read("--confidence", written.confidence, below_one("90%")) or 0.0,
+        "confidence": read_confidence(written.confidence, faults),
         "prefer": faults.read("--prefer", written.prefer, one_of("preference", PREFERENCES))
         or PREFERENCES[0],
         "options": asked.options,

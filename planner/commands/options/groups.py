@@ -20,7 +20,7 @@ def text(group: Group, value: str, words: str) -> Parameter:
 
 
 CONFIDENCE = text(
-    TARGETS, "P", "Plan an engine against the upper end of such an interval, like 90%."
+    TARGETS, "P", "Plan against the upper end of an interval that holds so many cases, like 90%."
 )
 EXPERT_LOADS = text(
     SERVE,

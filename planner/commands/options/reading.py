@@ -271,6 +271,11 @@ def below_one(example: str) -> Callable[[str], float]:
     return reader
 
 
+def read_confidence(text: str | None, faults: Faults) -> float:
+    """Share of cases that an interval holds; 0 where none is asked for."""
+    return faults.read("--confidence", text, below_one("90%")) or 0.0
+
+
 _gap = below_one("1%")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.tails import sigmas
 from planner.estimates.serving.deployments import (
     DeploymentTable,
     deployments,
@@ -16,7 +17,7 @@ from planner.estimates.serving.deployments import (
     kind_of,
 )
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
-from planner.estimates.serving.errors import RecordingClock, serving_errors, sigmas
+from planner.estimates.serving.errors import RecordingClock, serving_errors
 from planner.estimates.serving.grids import blocks, joined
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding

@@ -7,7 +7,6 @@ states the same interval for one deployment with code of its own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -25,9 +24,6 @@ from planner.specs.model_errors import QUANTITIES, model_error
 
 SIGMAS_OF_A_MEDIAN = 1.4826
 """Standard deviations of a normal error in one of its medians."""
-
-WITHIN_ONE_SIGMA = 0.6826894921370859
-"""Share of normal errors that are within one standard deviation."""
 
 HOST_ERROR = 0.5
 """Relative error of what hosts are said to take; `assumed` [1]."""
@@ -59,23 +55,6 @@ class RecordingClock:
         timing = self.clock.timing(operation, among)
         self.recorded[id(operation)] = (timing.formula, timing.error)
         return timing.seconds
-
-
-def sigmas(confidence: float) -> float:
-    """Standard deviations at the upper end of the interval that holds a share of all cases.
-
-    Errors of servers have heavier tails than a normal law: as Student's t of two degrees of
-    freedom, scaled so that one deviation holds as many cases as a normal one, two of three.
-
-    >>> [round(sigmas(share), 2) for share in (0.6827, 0.9, 0.95)]
-    [1.0, 2.21, 3.26]
-    """
-    return _quantile_of_t(confidence) / _quantile_of_t(WITHIN_ONE_SIGMA)
-
-
-def _quantile_of_t(share: float) -> float:
-    """Within which a share of cases is, of two degrees of freedom, up to a factor."""
-    return share / math.sqrt(1.0 - share**2)
 
 
 def pass_error(timed: PassTime, clock: RecordingClock, host_s: FloatArray | float) -> FloatArray:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.estimates.serving.errors import sigmas
-from planner.specs.model_errors import ANY, kernels_share, model_error, model_errors
-from tests.papers.sets import intervals
+from planner.equations.tails import sigmas
+from planner.specs.model_errors import (
+    ANY,
+    kernels_share,
+    model_error,
+    model_errors,
+    roofline_error,
+    why_unmeasured,
+)
+from planner.specs.reading import load_device
+from planner.specs.runtimes import ROOFLINE
+from tests.papers.sets import intervals, rooflines
 from tests.papers.sets.halves import calibration_rows
 from tests.papers.sets.intervals import SHARES, Missed, deviation
 from tests.papers.sets.predicted import compared
@@ -20,8 +29,11 @@ def found():
 
 def test_the_table_is_that_of_the_calibrating_half(found):
     """To accept a change: `python -m tests.papers.sets.intervals --write`."""
-    assert intervals.as_csv(intervals.table(found)) == intervals.FILE.read_text(encoding="utf-8")
-    assert all("calibrating half" in one.source for one in model_errors())
+    of_rooflines = rooflines.model_errors(rooflines.steps(calibration_rows()))
+    text = intervals.as_csv([*intervals.table(found), *of_rooflines])
+    assert text == intervals.FILE.read_text(encoding="utf-8")
+    others = {one.source for one in model_errors() if "calibrating half" not in one.source}
+    assert others == {rooflines.POPE}
 
 
 def test_what_is_beyond_kernels_is_found_again():
@@ -44,7 +56,7 @@ def test_a_runtime_that_was_measured_on_too_little_has_the_error_of_all():
                 if (one.runtime, one.kind, one.quantity) == (ANY, kind, quantity)
             )
             assert model_error("an engine of mine", kind, quantity) == whole.deviation_fraction
-    named = [one for one in model_errors() if one.runtime != ANY]
+    named = [one for one in model_errors() if one.runtime not in (ANY, ROOFLINE.name)]
     assert all(one.n_groups >= intervals.LEAST_GROUPS for one in named)
 
 
@@ -61,3 +73,29 @@ def test_wider_intervals_hold_more(found):
     assert sigmas(0.95) > sigmas(0.9)
     for said, holds in zip(SHARES, shares, strict=True):
         assert holds == pytest.approx(said, abs=0.1)
+
+
+def test_a_roofline_has_intervals_where_somebody_measured_what_a_device_attains():
+    """Those of GPUs hold of any such device, TPU v4 has its own."""
+    wide = {
+        (one.device, one.kind, one.quantity): one.deviation_fraction
+        for one in model_errors()
+        if one.runtime == ROOFLINE.name
+    }
+    for name, known in (("tpu-v4", "tpu-v4"), ("h100-sxm", ANY), ("l40s", ANY)):
+        found = roofline_error(load_device(name), "dense", "TPOT")
+        assert found == wide[known, "dense", "TPOT"]
+    assert wide["tpu-v4", "dense", "TPOT"] < wide[ANY, "dense", "TPOT"]
+    for name in ("tpu-v5e", "trainium2", "gaudi3", "mi300x"):
+        assert roofline_error(load_device(name), "dense", "TPOT") is None
+        assert name in why_unmeasured(load_device(name))
+
+
+def test_intervals_of_a_roofline_hold_of_models_that_they_were_not_made_of():
+    """PaLM 540B makes those of TPU v4; MT-NLG and PaLM 62B judge them."""
+    off = rooflines.errors([r for r in rooflines.pope.tpu_held_out() if r.model != rooflines.PALM])
+    held = rooflines.missed(off).held(
+        roofline_error(load_device("tpu-v4"), "dense", "TPOT") or 0.0, 0.9
+    )
+    assert len(off) == 31
+    assert held == pytest.approx(0.9, abs=0.05)
