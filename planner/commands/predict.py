@@ -53,6 +53,8 @@ def predict(
     assert model is not None
     assert machines is not None
     assert table is not None
+    if rate is not None:
+        _say_how_they_arrive(rate)
     answer = evaluate(
         model,
         machines,
@@ -82,16 +84,12 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
     """Counts and fractions; what cannot be read is 1, and a problem."""
     from planner.commands.options.counts import count
     from planner.commands.options.loops import loop_problems
-    from planner.commands.options.reading import Faults
-    from planner.units import parse
+    from planner.commands.options.reading import Faults, below_one
 
     faults = Faults()
 
     def spare(text: str) -> float:
         return float(count(text, least=0))
-
-    def share(text: str) -> float:
-        return parse(text, "1", allow_zero=True)
 
     reads: dict[str, tuple[str | None, Any]] = {
         "--tp": (written.tp, count),
@@ -105,33 +103,31 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
         "--output": (written.output, count),
         "--chunk": (written.chunk, count),
         "--shared": (written.shared, spare),
-        "--hit-rate": (written.hit_rate, share),
+        "--hit-rate": (written.hit_rate, below_one("90%")),
     }
     values = {option: faults.read(option, text, read) for option, (text, read) in reads.items()}
-    hits = values["--hit-rate"]
-    if hits is not None and hits > 1.0:
-        remedy = "write a share of the input, like 30%"
-        faults.problems.append(
-            Problem(where="--hit-rate", value=written.hit_rate, fact="is above 1", remedy=remedy)
-        )
     found.problems += [*faults.problems, *loop_problems(written)]
     usual = {"--ep": 0.0, "--chunk": 0.0, "--in-flight": 0.0, "--waves": 0.0}
     return {k: float(v) if v is not None else usual.get(k, 1.0) for k, v in values.items()}
 
 
 def _rate(written: WrittenPrediction, found: Arguments) -> float | None:
-    """Requests that arrive a second; how they do is said."""
+    """Requests that arrive a second."""
     from planner.commands.options.reading import Faults
-    from planner.specs.ledger import remark
-    from planner.units import parse, show
+    from planner.units import parse
 
     faults = Faults()
     rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
     found.problems += faults.problems
-    if rate is not None:
-        fact = "arrive at random times: bursts beyond that are not counted"
-        remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
     return rate
+
+
+def _say_how_they_arrive(rate: float) -> None:
+    from planner.specs.ledger import remark
+    from planner.units import show
+
+    fact = "arrive at random times: bursts beyond that are not counted"
+    remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
 def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:

@@ -318,7 +318,7 @@ def _wish_faults(one: Serve, objective: str) -> list[Problem]:
     if objective == "cost" and (replicas != 1 or demand is not None):
         fact, remedy = (
             "the least cost per token is that of one replica",
-            "ask for one, or for `rent`",
+            "write `--replicas 1`, or `--objective rent`",
         )
         problems.append(Problem(where=name, fact=fact, remedy=remedy))
     if objective in ("rent", "devices", "latency") and demand is None and replicas is None:

@@ -28,6 +28,7 @@ _DIMENSIONS = (
     ("bytes_per_s", "B/s"),
     ("flop_per_s", "FLOP/s"),
     ("tokens_per_s", "token/s"),
+    ("requests_per_s", "request/s"),
     ("usd_per_hour", "USD/h"),
     ("usd_per_token", "USD/token"),
     ("_bytes", "B"),

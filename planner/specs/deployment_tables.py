@@ -127,11 +127,12 @@ def load_table(name: str, *, asked_by: str = "--engine") -> DeploymentTable:
     Raises:
         SpecError: the file cannot be read, or says what cannot be; problems are listed by line.
     """
-    file = table_file(name)
+    file, remedy = table_file(name), "write `table:` and the path of a CSV file"
+    if not file.strip():
+        raise SpecError([Problem(where=asked_by, value=name, fact="names no file", remedy=remedy)])
     try:
         lines = _lines(read_text(file, most_bytes=MOST_BYTES, use=Use(kind="deployments")))
     except UnreadError as error:
-        remedy = "write `table:` and the path of a CSV file"
         problem = Problem(where=asked_by, value=name, fact=error.fact, remedy=remedy)
         raise SpecError([problem]) from None
     header = lines.pop(next(iter(lines)), []) if lines else []

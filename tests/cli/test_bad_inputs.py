@@ -129,6 +129,13 @@ def test_an_option_that_cannot_be_read_is_named(plan, line, words):
 
 
 PREDICT = "predict --model qwen3-8b --device h100-sxm --engine vllm --batch 8"
+BAD_LOOPS = [
+    ("--hit-rate 100%", ["`--hit-rate 100%`", "is not below 1"]),
+    ("--waves 3", ["`--waves 3`", "means nothing without `--in-flight`"]),
+    ("--rate 1req/s --waves 3", ["`--waves 3`", "means nothing without `--in-flight`"]),
+    ("--rate 1e13req/s", ["`--rate 1e13req/s`", "is beyond anything real"]),
+    ("--in-flight 8", ["`--in-flight 8`", "says what `--batch` says"]),
+]
 BAD_DRAFTS = [
     ("--draft eagle --acceptance 1", ["`--acceptance 1`", "is a probability below 1"]),
     ("--draft eagle --acceptance 120%", ["`--acceptance 120%`", "is a probability below 1"]),
@@ -141,6 +148,16 @@ BAD_DRAFTS = [
         ["for 3 reasons", "no such drafter", "is a probability below 1", "`--lookahead two`"],
     ),
 ]
+
+
+@pytest.mark.parametrize(("line", "words"), BAD_LOOPS, ids=[line for line, _ in BAD_LOOPS])
+def test_loops_and_arrivals_that_cannot_be_are_named_and_nothing_else_is_said(plan, line, words):
+    assert_is_a_message(plan(f"{PREDICT} {line}"), *words)
+
+
+@pytest.mark.parametrize("rate", ["1e-6", "1e12"])
+def test_any_rate_that_can_be_read_is_carried_or_not(plan, rate):
+    assert plan(f"{PREDICT} --rate {rate}req/s").code == 0
 
 
 @pytest.mark.parametrize(("line", "words"), BAD_DRAFTS, ids=[line for line, _ in BAD_DRAFTS])

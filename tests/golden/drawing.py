@@ -433,7 +433,7 @@ BY_HAND: dict[str, tuple[Words, ...]] = {
         "--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --demand 9tok/s",
         "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x4 --demand 9tok/s",
         "--engine erdil2025 --model llama-3-70b --topology tpu-v4-2x2x2",
-        "--model llama-3.1-8b --topology h100-nvl8-x1 --confidence 90%",
+        "--engine erdil2025 --model llama-3-8b --topology h100-nvl8-x1 --confidence 90%",
         "--model llama-3.1-8b --topology h100-nvl8-x1 --hit-rate 10%",
         "--model llama-3-70b --topology h100-nvl8-x4 --draft mixtral-8x7b",
         "audit --model llama-3-70b --topology h100-nvl8-x1 --speed 20tok/s --tp 4 --batch 8",

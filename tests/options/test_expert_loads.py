@@ -33,6 +33,10 @@ def test_a_file_of_equal_loads_is_the_exponent_of_none(tmp_path):
         ((*MIXTURE[:2], "--expert-loads", "none.csv"), "no such file"),
         ((*MIXTURE[:2], "--expert-loads", "few.csv"), "has 2 loads for 128 experts"),
         ((*MIXTURE[:2], "--expert-loads", "rows.csv"), "keep the row of one layer"),
+        *(
+            ((*MIXTURE[:2], "--expert-loads", text), "write one from 0 to 10, or the path")
+            for text in ("nan", "inf", "-1", "1e6", "")
+        ),
     ],
 )
 def test_what_is_wrong_is_said_by_the_option(words, fact, tmp_path, monkeypatch):
@@ -44,6 +48,11 @@ def test_what_is_wrong_is_said_by_the_option(words, fact, tmp_path, monkeypatch)
         assert code == 2
         assert "--expert-loads" in err
         assert fact in " ".join(err.split())
+
+
+def test_the_steeper_a_law_the_fewer_experts_are_read():
+    """Those that are visited less than once in 10¹² times are never visited."""
+    assert tpot("--expert-loads", "10") < tpot("--expert-loads", "2") < tpot("--expert-loads", "0")
 
 
 def test_commands_that_ask_again_say_the_loads():

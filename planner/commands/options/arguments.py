@@ -107,7 +107,9 @@ class Arguments:
             RequestError: with all problems.
         """
         if self.problems:
-            raise RequestError(list(dict.fromkeys(self.problems)), hint="\n".join(self.hints))
+            raise RequestError(
+                list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))
+            )
 
 
 def tidy(argv: list[str]) -> Arguments:

@@ -9,6 +9,12 @@ from planner.specs.architecture import Architecture
 OPTION = "--expert-loads"
 ONE_LAYER = "keep the row of one layer"
 
+LARGEST_EXPONENT = 10.0
+"""Of a power law: beyond it the busiest expert has 999 of 1,000 visits [1]."""
+
+LEAST_SHARE = 1e-12
+"""Of all visits, below which an expert is never visited [1]."""
+
 
 def with_expert_loads(
     model: Architecture | None, said: str | None, found: Arguments
@@ -18,7 +24,7 @@ def with_expert_loads(
     Args:
         said: path of a file as `plan experts` reads it, or the exponent of a power law.
     """
-    from planner.units import UnitError, parse
+    from planner.specs.expert_loads import zipf_loads
 
     if model is None or said is None:
         return model
@@ -27,15 +33,41 @@ def with_expert_loads(
         fact, remedy = f"{model.name} has no experts", "leave it out"
         found.problems.append(Problem(where=OPTION, value=said, fact=fact, remedy=remedy))
         return model
+    if said.strip() and not _is_number(said):
+        return _of_file(model, said, found)
+    exponent = _exponent(said, found)
+    for n_experts in counts if exponent is not None else ():
+        assert exponent is not None
+        loads = zipf_loads(n_experts, exponent)
+        loads[loads < LEAST_SHARE] = 0.0
+        model = model.with_loads(loads.tolist(), said=said)
+    return model
+
+
+def _is_number(said: str) -> bool:
+    """Whether a word is a number, if only one that no law has; a file may be called otherwise."""
+    try:
+        float(said)
+    except ValueError:
+        return False
+    return True
+
+
+def _exponent(said: str, found: Arguments) -> float | None:
+    """The exponent of a power law; None, and why, of what is none."""
+    from planner.units import UnitError, parse
+
+    fact = "is no exponent of a power law" if said.strip() else "is empty"
     try:
         exponent = parse(said, "1", allow_zero=True)
+        if exponent <= LARGEST_EXPONENT:
+            return exponent
+        fact = "leaves one expert with all visits"
     except UnitError:
-        return _of_file(model, said, found)
-    from planner.specs.expert_loads import zipf_loads
-
-    for n_experts in counts:
-        model = model.with_loads(zipf_loads(n_experts, exponent).tolist(), said=said)
-    return model
+        pass
+    remedy = f"write one from 0 to {LARGEST_EXPONENT:g}, or the path of a file"
+    found.problems.append(Problem(where=OPTION, value=said, fact=fact, remedy=remedy))
+    return None
 
 
 def _of_file(model: Architecture, path: str, found: Arguments) -> Architecture:
