@@ -110,7 +110,6 @@ def clock_of(machines: Machines) -> KernelClock:
         table=machines.kernels,
         engine=machines.engine,
         network=machines.network,
-        message_share=machines.engine.message_share,
     )
 
 

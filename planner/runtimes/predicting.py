@@ -115,7 +115,6 @@ def predict(
         table=machines.kernels,
         engine=machines.engine,
         network=machines.network,
-        message_share=machines.engine.message_share,
     )
     held = holding(
         model,

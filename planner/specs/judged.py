@@ -5,11 +5,11 @@ The figures are in `judged.csv`, which `python -m tests.papers.judged` makes of 
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
+
+from planner.specs.packaged_rows import packaged_rows
 
 ModelKind = Literal["dense", "mixture"]
 
@@ -43,26 +43,10 @@ class Judged:
 @cache
 def judgements() -> tuple[Judged, ...]:
     """All of them, in the order of the file."""
-    text = files("planner.specs").joinpath("judged.csv").read_text(encoding="utf-8")
-    return tuple(_judged(row) for row in csv.DictReader(text.splitlines()))
+    return packaged_rows("judged.csv", Judged)
 
 
 def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[Judged, ...]:
     """What a runtime was judged on; empty where nothing was measured on the device."""
     wanted = (runtime, device, kind)
     return tuple(one for one in judgements() if (one.runtime, one.device, one.kind) == wanted)
-
-
-def _judged(row: dict[str, str]) -> Judged:
-    kind: ModelKind = "mixture" if row["kind"] == "mixture" else "dense"
-    return Judged(
-        runtime=row["runtime"],
-        device=row["device"],
-        kind=kind,
-        quantity=row["quantity"],
-        n_rows=int(row["n_rows"]),
-        mean_error_fraction=float(row["mean_error_fraction"]),
-        bias_fraction=float(row["bias_fraction"]),
-        rows=row["rows"],
-        source=row["source"],
-    )

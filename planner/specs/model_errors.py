@@ -6,14 +6,13 @@ of measurements that constants may be fitted to; how often intervals hold is cou
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 from planner.specs.judged import ModelKind
+from planner.specs.packaged_rows import packaged_rows
 from planner.specs.records import DeviceSpec
 from planner.specs.runtimes import ROOFLINE
 
@@ -57,8 +56,7 @@ class ModelError:
 @cache
 def model_errors() -> tuple[ModelError, ...]:
     """All of them, in the order of the file."""
-    text = files("planner.specs").joinpath("model_errors.csv").read_text(encoding="utf-8")
-    return tuple(_model_error(row) for row in csv.DictReader(text.splitlines()))
+    return packaged_rows("model_errors.csv", ModelError)
 
 
 @cache
@@ -95,17 +93,3 @@ def _of(kind: ModelKind, quantity: Quantity) -> dict[tuple[str, str], ModelError
 def kernels_share(error: float, runtime: str, kind: ModelKind, quantity: Quantity) -> float:
     """What is left of a time's error without its model's, which deployments have in common [1]."""
     return math.sqrt(max(0.0, error**2 - model_error(runtime, kind, quantity) ** 2))
-
-
-def _model_error(row: dict[str, str]) -> ModelError:
-    kind: ModelKind = "mixture" if row["kind"] == "mixture" else "dense"
-    return ModelError(
-        runtime=row["runtime"],
-        device=row["device"],
-        kind=kind,
-        quantity="TTFT" if row["quantity"] == "TTFT" else "TPOT",
-        deviation_fraction=float(row["deviation_fraction"]),
-        n_rows=int(row["n_rows"]),
-        n_groups=int(row["n_groups"]),
-        source=row["source"],
-    )

@@ -131,7 +131,6 @@ def predicted(case: Case) -> float:
         table=kernel_table(cluster.device.name, engine.name),
         engine=engine,
         network=serving_network(cluster.fabric),
-        message_share=engine.message_share,
     )
     model = load_architecture(case.model)
     if case.source == _TRACE:

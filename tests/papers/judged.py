@@ -7,11 +7,8 @@ python -m tests.papers.judged --write    writes planner/specs/judged.csv
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, fields
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +16,7 @@ import numpy as np
 from planner.specs.judged import Judged
 from tests.papers import rows
 from tests.papers.inference import CASES, error
+from tests.papers.records import as_csv
 from tests.papers.sets.halves import judging_rows
 from tests.papers.sets.predicted import Compared, compared
 from tests.papers.sets.rooflines import steps
@@ -103,18 +101,10 @@ def _judged(
     )
 
 
-def as_csv(found: Iterable[Judged]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Judged))
-    writer.writerows(astuple(one) for one in found)
-    return text.getvalue()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.judged", description=__doc__)
     parser.add_argument("--write", action="store_true")
-    text = as_csv(judged_rows())
+    text = as_csv(Judged, judged_rows())
     if parser.parse_args().write:
         FILE.write_text(text, encoding="utf-8")
     print(text, end="")

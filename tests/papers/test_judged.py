@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.judged import judged_on, judgements
+from planner.specs.judged import Judged, judged_on, judgements
 from planner.specs.reading import load_device
 from planner.specs.runtimes import RUNTIMES
-from tests.papers.judged import FILE, as_csv, judged_rows
+from tests.papers.judged import FILE, judged_rows
+from tests.papers.records import as_csv
 
 TOLERANCE = 6e-4  # figures are kept to four digits after the point
 
@@ -19,7 +20,7 @@ def test_the_figures_are_those_of_the_rows():
     for one, other in zip(found, kept, strict=True):
         assert one.mean_error_fraction == pytest.approx(other.mean_error_fraction, abs=TOLERANCE)
         assert one.bias_fraction == pytest.approx(other.bias_fraction, abs=TOLERANCE)
-    assert as_csv(kept) == FILE.read_text(encoding="utf-8")
+    assert as_csv(Judged, kept) == FILE.read_text(encoding="utf-8")
 
 
 def name(one):

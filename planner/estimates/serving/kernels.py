@@ -63,17 +63,12 @@ class Timing:
 
 @dataclass(frozen=True)
 class KernelClock:
-    """A device under an engine, and its network.
-
-    Args:
-        message_share: share of the multiprocessors that messages take while prompts are read.
-    """
+    """A device under an engine, and its network."""
 
     device: DeviceSpec
     table: KernelTable
     engine: EngineSpec
     network: ServingNetwork
-    message_share: float = 0.0
 
     @cached_property
     def families(self) -> Collection[str]:
@@ -84,6 +79,11 @@ class KernelClock:
     @property
     def n_small_kernels(self) -> int:
         return self.engine.n_small_kernels
+
+    @property
+    def message_share(self) -> float:
+        """Share of the multiprocessors that messages take while prompts are read [1]."""
+        return self.engine.message_share
 
     def quantises(self, number_format: str) -> bool:
         """Whether inputs need a kernel of their own; not if the product's constants have it."""

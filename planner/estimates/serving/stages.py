@@ -40,7 +40,6 @@ def clock_of(group: StageGroup, engine: EngineSpec) -> KernelClock:
         table=group.kernels,
         engine=engine,
         network=serving_network(group.cluster.fabric),
-        message_share=engine.message_share,
     )
 
 

@@ -34,7 +34,6 @@ def clock(topology: str, engine: str) -> KernelClock:
         table=kernel_table(cluster.device.name, engine),
         engine=spec,
         network=serving_network(cluster.fabric),
-        message_share=spec.message_share,
     )
 
 

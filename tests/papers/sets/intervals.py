@@ -15,16 +15,15 @@ all. TTFT is of rows whose harness says how it sends requests: who asks for an i
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from planner.equations.tails import sigmas
 from planner.specs.model_errors import ANY, QUANTITIES, ModelError, Quantity
+from tests.papers.records import as_csv
 from tests.papers.sets.halves import calibration_rows, judging_rows
 from tests.papers.sets.predicted import Compared, compared
 
@@ -175,14 +174,6 @@ def coverage(found: Sequence[Compared], rows: Sequence[ModelError]) -> str:
     return "\n".join(lines)
 
 
-def as_csv(rows: Sequence[ModelError]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(ModelError))
-    writer.writerows(astuple(one) for one in rows)
-    return text.getvalue()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.sets.intervals")
     parser.add_argument("--write", action="store_true")
@@ -192,7 +183,7 @@ def main() -> None:
     asked = parser.parse_args()
     found = compared(calibration_rows())
     rows = table(found)
-    text = as_csv([*rows, *rooflines.model_errors(rooflines.steps(calibration_rows()))])
+    text = as_csv(ModelError, [*rows, *rooflines.model_errors(rooflines.steps(calibration_rows()))])
     if asked.write:
         FILE.write_text(text, encoding="utf-8")
     print(text)

@@ -13,20 +13,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
 from planner.estimates.serving.errors import RecordingClock, kernel_errors
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
-from planner.specs.engine_files import load_engine
 from planner.specs.kernels import EngineSpec
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec
 from planner.specs.served_formats import ServedFormats
+from tests.estimates.serving import situations
 from tests.papers.sets.rows import MEAN_LENGTH, WAVES, Served
 from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds
 
@@ -144,13 +142,7 @@ def cluster(gpu: str) -> ClusterSpec:
 
 @cache
 def clock(gpu: str, engine: str) -> KernelClock:
-    there, spec = cluster(gpu), load_engine(engine)
-    return KernelClock(
-        device=there.device,
-        table=kernel_table(there.device.name, engine),
-        engine=spec,
-        network=serving_network(there.fabric),
-    )
+    return situations.clock(CLUSTERS[gpu], engine)
 
 
 def compared(

@@ -8,6 +8,7 @@ import pytest
 from planner.equations.tails import sigmas
 from planner.specs.model_errors import (
     ANY,
+    ModelError,
     kernels_share,
     model_error,
     model_errors,
@@ -16,6 +17,7 @@ from planner.specs.model_errors import (
 )
 from planner.specs.reading import load_device
 from planner.specs.runtimes import ROOFLINE
+from tests.papers.records import as_csv
 from tests.papers.sets import intervals, rooflines
 from tests.papers.sets.halves import calibration_rows
 from tests.papers.sets.intervals import SHARES, Missed, deviation
@@ -30,7 +32,7 @@ def found():
 def test_the_table_is_that_of_the_calibrating_half(found):
     """To accept a change: `python -m tests.papers.sets.intervals --write`."""
     of_rooflines = rooflines.model_errors(rooflines.steps(calibration_rows()))
-    text = intervals.as_csv([*intervals.table(found), *of_rooflines])
+    text = as_csv(ModelError, [*intervals.table(found), *of_rooflines])
     assert text == intervals.FILE.read_text(encoding="utf-8")
     others = {one.source for one in model_errors() if "calibrating half" not in one.source}
     assert others == {rooflines.POPE}
