@@ -20,6 +20,7 @@ from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.runtimes import ROOFLINE, table_file
 from planner.specs.texts import UnreadError, csv_of, read_text
 from planner.specs.values import did_you_mean
+from planner.units import RANGES
 
 MOST_BYTES = 64 * 2**20
 MOST_TOLD = 20
@@ -52,20 +53,37 @@ def _positive(cell: str) -> float:
     return value
 
 
+def _within(dimension: str, scale: float = 1.0) -> Callable[[str], float]:
+    """A reader of amounts that there can be, in SI units.
+
+    Args:
+        scale: of the column's unit.
+    """
+    least, most, words = RANGES[dimension]
+
+    def read(cell: str) -> float:
+        value = _positive(cell) * scale
+        if not least <= value <= most:
+            raise _CellError(f"is beyond anything real, {words}")
+        return value
+
+    return read
+
+
 def _count(cell: str) -> int:
-    value = _positive(cell)
+    value = _within("1")(cell)
     if value != int(value):
         raise _CellError("is no whole number")
     return int(value)
 
 
-def _optional(cell: str) -> float | None:
-    return _positive(cell) if cell else None
+def _optional(dimension: str) -> Callable[[str], float | None]:
+    return lambda cell: _within(dimension)(cell) if cell else None
 
 
 def _milliseconds(cell: str) -> float:
     """Seconds; none where the cell is empty: the role says whether it may be."""
-    return _positive(cell) / 1e3 if cell and cell not in ("0", "0.0") else 0.0
+    return _within("s", 1e-3)(cell) if cell and cell not in ("0", "0.0") else 0.0
 
 
 def _role(cell: str) -> str:
@@ -97,14 +115,14 @@ COLUMNS: Mapping[str, _Column] = {
     "devices": _Column(field="n_devices", read=_count),
     "role": _Column(field="role", read=_role),
     "engine": _Column(field="engine", read=_engine),
-    "rate_req_s": _Column(field="requests_per_s", read=_positive),
+    "rate_req_s": _Column(field="requests_per_s", read=_within("request/s")),
     "ttft_ms": _Column(field="ttft_s", read=_milliseconds),
     "tpot_ms": _Column(field="tpot_s", read=_milliseconds),
     "batch": _Column(field="batch", read=_count),
     "weights": _Column(field="weights_format", read=_text),
     "kv": _Column(field="kv_format", read=_text),
-    "memory_bytes": _Column(field="memory_bytes", read=_optional, is_needed=False),
-    "usd_per_hour": _Column(field="usd_per_hour", read=_optional, is_needed=False),
+    "memory_bytes": _Column(field="memory_bytes", read=_optional("B"), is_needed=False),
+    "usd_per_hour": _Column(field="usd_per_hour", read=_optional("USD/h"), is_needed=False),
     "input": _Column(field="n_input_tokens", read=_count),
     "output": _Column(field="n_output_tokens", read=_count),
 }

@@ -103,6 +103,11 @@ def test_a_column_that_stands_twice_is_refused(read):
         ("rate_req_s", "inf", "not a positive number"),
         ("rate_req_s", "-1", "not a positive number"),
         ("rate_req_s", "", "empty"),
+        ("rate_req_s", "1e300", "beyond anything real"),
+        ("devices", "1e19", "beyond anything real"),
+        ("tpot_ms", "1e13", "beyond anything real"),
+        ("memory_bytes", "1e19", "beyond anything real"),
+        ("usd_per_hour", "1e7", "beyond anything real"),
         ("tpot_ms", "20ms", "no number"),
         ("tpot_ms", "", "is not said"),
         ("ttft_ms", "0", "is not said"),
@@ -129,6 +134,11 @@ def test_a_file_without_rows_and_one_that_is_not_there_are_refused(read):
     assert [one.fact for one in _faults(read)] == ["has no row"]
     with pytest.raises(SpecError, match="no such file"):
         load_table("table:/nowhere/rows.csv")
+
+
+def test_a_table_without_a_name_is_no_folder():
+    with pytest.raises(SpecError, match="names no file"):
+        load_table("table:")
 
 
 @pytest.mark.parametrize(

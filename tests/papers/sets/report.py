@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.specs.model_errors import model_errors
-from tests.papers.sets import halves, intervals, scalars
+from tests.papers.sets import halves, intervals, rooflines, scalars
 from tests.papers.sets.peer import peer_times
 from tests.papers.sets.predicted import Compared, compared, refused, typed_formats
 from tests.papers.sets.rows import Saturated, Served
@@ -175,6 +175,16 @@ def _left_out(rows: Sequence[Served], found: Sequence[Compared]) -> str:
     return "\n".join(lines)
 
 
+def _coverage(rows: Sequence[Served]) -> str:
+    return "\n".join(
+        (
+            intervals.coverage(compared(rows), model_errors()),
+            "layouts on a roofline:",
+            rooflines.coverage(rooflines.steps(rows), model_errors()),
+        )
+    )
+
+
 QUESTIONS = ("tpot", "ttft", "saturated", "halves", "coverage", "scalars")
 
 
@@ -191,7 +201,7 @@ def main() -> None:
         "ttft": lambda: ttft(served),
         "saturated": lambda: saturated(of_page()),
         "halves": halves.counts,
-        "coverage": lambda: intervals.coverage(compared(served), model_errors()),
+        "coverage": lambda: _coverage(served),
         "scalars": scalars.text,
     }
     print(answers[given.question]())

@@ -205,7 +205,11 @@ def _deviation(
 
 def coverage(found: Sequence[Step], table: Sequence[ModelError]) -> str:
     """How often intervals hold that say 67, 90 and 95 %, of GPUs and of what is not PaLM 540B."""
-    wide = {(one.device, one.kind, one.quantity): one.deviation_fraction for one in table}
+    wide = {
+        (one.device, one.kind, one.quantity): one.deviation_fraction
+        for one in table
+        if one.runtime == ROOFLINE.name
+    }
     others = [row for row in pope.tpu_held_out() if row.model != PALM]
     cases = [
         (f"{quantity}, {kind}, GPUs", off, wide[ANY, kind, quantity])
