@@ -41,15 +41,17 @@ class Missed:
     Args:
         off: the larger of measured over predicted and its inverse, less one.
         kernels: relative deviation that kernels' errors give.
+        weights: of the rows, by which they are counted; all alike where left out.
     """
 
     off: np.ndarray
     kernels: np.ndarray
+    weights: np.ndarray | None = None
 
     def held(self, model: float, share: float) -> float:
         """Share of the rows that are in an interval that says `share`."""
         inside = self.off <= sigmas(share) * np.hypot(self.kernels, model)
-        return float(np.mean(inside))
+        return float(np.average(inside, weights=self.weights))
 
 
 def group(one: Compared) -> tuple[str, str]:
