@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.report.checkpoints import loaded_words
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
@@ -71,6 +72,9 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
         ("TPOT", f"{between(best.tpot_s)}, prompts of the others included"),
         ("TTFT", f"{between(best.ttft_s)}, without a queue"),
     ]
+    model = next(it for it in request.records.models if it.name == best.model)
+    loaded = loaded_words(model, best.formats, request.records.engine)
+    rows += [("loaded", loaded)] * bool(loaded)
     rows.append(("quality", f"formats {best.quality}" if best.variant else best.quality))
     if plan.error_fraction:
         ties = plural(plan.n_ties, "other way", "other ways") if plan.n_ties else "no other way"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.report.checkpoints import loaded_words
 from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
 from planner.report.times import times_lines
@@ -118,7 +119,7 @@ def between(times: Interval) -> str:
 
 
 def _user_lines(one: Prediction, width: int) -> list[str]:
-    formats = one.formats
+    formats, records = one.formats, one.request.records
     same = formats["weights"] == formats["experts"]
     experts = "" if same else f", {formats['experts']} experts"
     hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
@@ -132,6 +133,7 @@ def _user_lines(one: Prediction, width: int) -> list[str]:
             f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
             f"overlap {one.overlap}; {one.network}",
         ),
+        ("loaded", loaded_words(records.models[0], one.request.formats, records.engine)),
         ("quality", one.quality),
     )
     return labelled(rows, width - 2)

@@ -45,7 +45,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import ServedFormats, unpublished
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 
@@ -110,6 +110,9 @@ def predict(
     )
     if problems:
         raise RequestError(problems)
+    for option, word in (("--weights", formats.weights), ("--experts", formats.experts)):
+        for problem in unpublished(model, option, word):
+            remark(problem, once=word)
     clock = KernelClock(
         device=machines.device,
         table=machines.kernels,
@@ -205,6 +208,7 @@ def _prediction(
     request: PredictionRequest,
 ) -> Prediction:
     engine, model, formats = machines.engine, serving.model, serving.formats
+    weights = serving.run_formats.weights
     for name, one in (("decode", times.decode), ("prefill", times.prefill)):
         for problem in slow_kernels(one.operations, clock, during=name):
             remark(problem, once=f"{problem.where} {problem.key}")
@@ -221,7 +225,7 @@ def _prediction(
     tpot_off = math.hypot(decode_error * (tpot - read), prefill_error * read)
     kind = kind_of(model)
     tpot_model, ttft_model = (model_error(engine.name, kind, name) for name in QUANTITIES)
-    ridge = clock.peak_flop_per_s(formats.weights) / machines.device.hbm_bytes_per_s
+    ridge = clock.peak_flop_per_s(weights) / machines.device.hbm_bytes_per_s
     provenance = _provenance(lines, machines)
     return Prediction(
         request=request,
@@ -281,7 +285,7 @@ def _lines(times: ServingTimes, clock: KernelClock, serving: Serving) -> tuple[P
         ("prefill", times.prefill, serving.engine.prefill_host_s),
     )
     return tuple(
-        pass_line(name, timed, clock, host_s=host_s, formats=serving.formats)
+        pass_line(name, timed, clock, host_s=host_s, formats=serving.run_formats)
         for name, timed, host_s in passes
         if timed.operations
     )
@@ -391,14 +395,14 @@ def _memory_line(
 def _balance(
     serving: Serving, clock: KernelClock, machines: Machines, everywhere: float, tokens: float
 ) -> tuple[BalanceLine, ...]:
-    bandwidth = machines.device.hbm_bytes_per_s
+    bandwidth, formats = machines.device.hbm_bytes_per_s, serving.run_formats
     points = balance_points(
         serving.model,
-        matrix_ridge=clock.peak_flop_per_s(serving.formats.weights) / bandwidth,
+        matrix_ridge=clock.peak_flop_per_s(formats.weights) / bandwidth,
         attention_ridge=clock.peak_flop_per_s("bf16") / bandwidth,
-        weights_format=serving.formats.weights,
-        experts_format=serving.formats.experts,
-        cache_format=serving.formats.cache,
+        weights_format=formats.weights,
+        experts_format=formats.experts,
+        cache_format=formats.cache,
         tokens=tokens,
         tokens_of_experts=everywhere,
     )

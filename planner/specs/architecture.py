@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from planner.specs.mixers import Mixer, Recurrence
 from planner.specs.popularity import usual_loads
 from planner.specs.provenance import Provenance
+from planner.specs.served_formats import Checkpoint
 from planner.specs.variants import Variant
 
 
@@ -135,6 +136,7 @@ class Architecture:
         predictors: layers that predict further tokens (multi-token prediction): one class, not
             counted in `n_params`; None without.
         published_weights: formats that the weights are published in; none if the config says none.
+        checkpoints: what is known to be in those of a format.
         activation_format: what activations and 16-bit multiplications are in.
         n_context_tokens: longest context that it was made for; None if unknown.
         n_other_params: learned positions, the final norm, what belongs to no layer.
@@ -176,6 +178,7 @@ class Architecture:
     is_parallel_block: bool = False
     repository: str = ""
     expert_loads: str = ""
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.weights_formats:

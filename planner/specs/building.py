@@ -26,6 +26,7 @@ from planner.specs.records import (
     TwoRegimes,
     WindowShape,
 )
+from planner.specs.served_formats import Checkpoint
 from planner.specs.variants import Variant
 
 
@@ -185,6 +186,20 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         quality_losses={name: loss.value for name, loss in file.quality.items()},
         kv_quality_losses={name: loss.value for name, loss in file.kv_quality.items()},
         variant=_variant(file.variant) if file.variant else None,
+        checkpoints=_checkpoints(file.checkpoints),
+    )
+
+
+def _checkpoints(said: dict[str, schemas.Checkpoint]) -> tuple[Checkpoint, ...]:
+    return tuple(
+        Checkpoint(
+            format=name,
+            weights=one.weights.value,
+            experts=(one.experts or one.weights).value,
+            repository=one.repository,
+            source=one.weights.source,
+        )
+        for name, one in said.items()
     )
 
 

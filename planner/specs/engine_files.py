@@ -76,6 +76,7 @@ class EngineSteps(Section):
     layer_gap: Sourced[SpareSeconds] | None = None
     inner_norms: Sourced[SpareSeconds] | None = None
     fuses_quantisation: Sourced[_Switch] | None = None
+    needs_input_scales: Sourced[_Switch] | None = None
     request: Sourced[SpareSeconds] | None = None
     request_token: Sourced[SpareSeconds] | None = None
     polled: Sourced[Count] | None = None
@@ -130,6 +131,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         layer_gap_s=_or(steps.layer_gap, 0.0),
         inner_norms_s=_or(steps.inner_norms, 0.0),
         fuses_quantisation=_or(steps.fuses_quantisation, False),
+        needs_input_scales=_or(steps.needs_input_scales, False),
         request_s=_or(steps.request, 0.0),
         request_token_s=_or(steps.request_token, 0.0),
         n_polled_rounds=_or(steps.polled, 1),

@@ -112,6 +112,8 @@ class EngineSpec:
         inner_norms_s: of each layer with norms between its projections besides, which are kernels
             of their own; 0 where they are fused with what follows.
         fuses_quantisation: the norm before a product quantises its input, where scales are static.
+        needs_input_scales: 8 and 4 bits of floats are read from checkpoints that have the scales of
+            inputs, never made from 16 bits.
         n_small_kernels: elementwise kernels of one layer: norms, rotations, activations.
         request_s: of a request before its first pass: it is received, read, put in line.
         request_token_s: the same for each token of its prompt.
@@ -138,6 +140,7 @@ class EngineSpec:
     layer_gap_s: float = 0.0
     inner_norms_s: float = 0.0
     fuses_quantisation: bool = False
+    needs_input_scales: bool = False
     request_s: float = 0.0
     request_token_s: float = 0.0
     n_polled_rounds: int = 1

@@ -31,6 +31,7 @@ def model_problems(table: Table, shown: str) -> Iterator[Problem]:
         # What does not fit together counts wrong besides: that is one fault, told once.
         *(() if in_pieces else _count_faults(table)),
         *_format_faults(table),
+        *_checkpoint_faults(table),
     ]
     for key, value, fact, remedy in faults:
         text = literal(value)
@@ -125,6 +126,13 @@ def _format_faults(table: Table) -> _Faults:
             if isinstance(name, str) and name not in listed:
                 fact = f"lacks one that is published, `{name}`"
                 yield f"formats.{key}", listed, fact, "list it too"
+
+
+def _checkpoint_faults(table: Table) -> _Faults:
+    listed, known = value_at(table, "formats", "weights"), table.get("checkpoints")
+    for name in known if isinstance(known, dict) and isinstance(listed, list) else ():
+        if name not in listed:
+            yield f"checkpoints.{name}", name, "is no format of `formats.weights`", "list it there"
 
 
 def _count_faults(table: Table) -> _Faults:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
+from planner.specs.served_formats import Checkpoint
 from planner.specs.variants import Variant
 
 FORMAT_BYTES: Mapping[str, float] = {
@@ -119,6 +120,7 @@ class ModelSpec:
         n_context_tokens: most tokens of one sequence, read and written together; None where
             nothing is known to limit them.
         norms_heads: queries and keys are normed before they are rotated.
+        checkpoints: what is known to be in those of a weights format.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`; empty if it
             was never published.
     """
@@ -154,6 +156,7 @@ class ModelSpec:
     n_context_tokens: int | None = None
     repository: str = ""
     norms_heads: bool = False
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`

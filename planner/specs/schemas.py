@@ -26,6 +26,7 @@ from planner.specs.values import (
     Loss,
     Network,
     Number,
+    RunFormat,
     Seconds,
     SpareBytes,
     SpareCount,
@@ -281,6 +282,13 @@ class Formats(Section):
     activation: Sourced[Format]
 
 
+class Checkpoint(Section):
+    plain = frozenset({"source", "repository"})
+    repository: Text = ""
+    weights: Sourced[RunFormat]
+    experts: Sourced[RunFormat] | None = None
+
+
 class Check(Strict):
     n_params: Sourced[Number]
     n_params_active: Sourced[Number] | None = None
@@ -305,6 +313,7 @@ class ModelFile(Strict):
     window: Window | None = None
     mtp: Mtp | None = None
     formats: Formats
+    checkpoints: dict[Format, Checkpoint] = {}
     quality: dict[Format, Sourced[Loss]] = {}
     kv_quality: dict[Format, Sourced[Loss]] = {}
     check: Check

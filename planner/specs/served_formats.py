@@ -1,13 +1,37 @@
-"""Number formats in which an engine serves a model."""
+"""Number formats in which an engine serves a model, as asked and as they run.
+
+Who asks names a format as models do: `fp8`. What runs is a checkpoint: one that is published in
+`fp8` has a scale for each tensor or for each block of 128 × 128, or keeps attention in 16 bits.
+Kernels are told apart by that: `fp8_block`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from planner.errors import Problem
+
+STATIC = "_static"
+"""Ending of a format whose inputs have scales in the checkpoint, none that is found on the way."""
+
+RUN = (
+    *("bf16", "fp16", "fp8", f"fp8{STATIC}", "fp8_block", "int8", "int4"),
+    *("nvfp4", f"nvfp4{STATIC}", "mxfp4"),
+)
+"""Formats of checkpoints, as kernels tell them apart."""
+
+_WORDS = {"nvfp4": "fp4"}
+"""Other words of formats than those of models."""
+
+_SCALED = {"fp8": f"fp8{STATIC}", "fp4": f"nvfp4{STATIC}", "nvfp4": f"nvfp4{STATIC}"}
+"""What formats are in checkpoints that have the scales of inputs, as ModelOpt makes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedFormats:
-    """Number formats of what is held; names are those of kernel tables.
+    """Number formats of what is held, by the words of models or those of kernel tables.
 
     Args:
         weights: of the dense matrices.
@@ -18,3 +42,84 @@ class ServedFormats:
     weights: str
     experts: str
     cache: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a model's checkpoint in a number format holds; of `RUN`.
+
+    Args:
+        format: that it is called by: one of the model's `weights_formats`.
+        weights: of attention and dense FFNs.
+        experts: of routed experts; of the weights where there are none.
+        repository: `org/name` on Hugging Face; empty for the model's own.
+        source: where that is said.
+    """
+
+    format: str
+    weights: str
+    experts: str
+    repository: str = ""
+    source: str = ""
+
+
+class Published(Protocol):
+    """A model with what is known of its checkpoints."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def weights_formats(self) -> tuple[str, ...]: ...
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]: ...
+
+
+class Loading(Protocol):
+    """An engine, and what it can load."""
+
+    @property
+    def needs_input_scales(self) -> bool: ...
+
+
+def checkpoint_of(model: Published, word: str) -> Checkpoint | None:
+    """The checkpoint of a model that a word asks for, if one is known."""
+    wanted = _WORDS.get(word, word)
+    return next((one for one in model.checkpoints if one.format == wanted), None)
+
+
+def as_run(model: Published, asked: ServedFormats, engine: Loading) -> ServedFormats:
+    """Formats of the kernels that run where formats are asked for.
+
+    A format of which the model has a checkpoint is that checkpoint's. Others are made by the
+    engine from 16 bits, with scales that are found as tokens pass; an engine that cannot needs a
+    checkpoint with the scales of inputs in it. The names of kernels stand for themselves; those
+    of experts find scales by themselves.
+    """
+    dense, routed = (checkpoint_of(model, word) for word in (asked.weights, asked.experts))
+    made = _SCALED if engine.needs_input_scales else {}
+    return replace(
+        asked,
+        weights=dense.weights if dense else made.get(asked.weights, asked.weights),
+        experts=routed.experts if routed else asked.experts.removesuffix(STATIC),
+    )
+
+
+def unpublished(model: Published, option: str, asked: str) -> Iterator[Problem]:
+    """One problem where a format is asked for that no checkpoint of the model is known in."""
+    plain = asked.removesuffix(STATIC)
+    word = {"fp8_block": "fp8", "fp16": "bf16"}.get(plain, _WORDS.get(plain, plain))
+    known = checkpoint_of(model, word)
+    alike = (word, plain) if known is None else (word, known.weights, known.experts)
+    if word not in model.weights_formats and word != "bf16":
+        fact = f"no checkpoint of {model.name} is known in it: times are those of one like others"
+        yield Problem(where=option, value=asked, fact=fact, remedy=_among(model.weights_formats))
+    elif known is not None and asked not in (*alike, *_WORDS, "fp16"):
+        which = known.repository or model.name
+        fact = f"{which} is in {known.weights}, which other kernels multiply"
+        yield Problem(where=option, value=asked, fact=fact, remedy=f"write `{word}` for it")
+
+
+def _among(formats: tuple[str, ...]) -> str:
+    return f"write {' or '.join(f'`{name}`' for name in formats)}"

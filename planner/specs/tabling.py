@@ -24,6 +24,7 @@ from planner.specs.records import (
     TorusFabric,
     TwoRegimes,
 )
+from planner.specs.served_formats import RUN, Checkpoint
 from planner.specs.tables import Table
 from planner.specs.variants import Variant
 
@@ -72,6 +73,10 @@ def architecture_problems(model: Architecture, where: str) -> Iterator[Problem]:
             yield Problem(where=where, key=f"order[{i}]", value=str(index), fact=fact)
     if not model.order:
         yield Problem(where=where, key="order", fact="names no layer")
+    for held in model.checkpoints:
+        for name in {held.weights, held.experts} - {*RUN}:
+            fact = f"is no number format of a checkpoint: it is {', '.join(RUN)}"
+            yield Problem(where=where, key=f"checkpoints.{held.format}", value=name, fact=fact)
     for i, (one, n_layers) in enumerate(zip(model.layers, counts, strict=True)):
         key = f"layers[{i}]"
         if one.n_layers != n_layers:
@@ -119,6 +124,7 @@ def model_table(model: ModelSpec) -> Table:
                 "activation": model.activation_format,
             }
         ),
+        "checkpoints": {one.format: _checkpoint(one) for one in model.checkpoints},
         "quality": _each_sourced(model.quality_losses),
         "kv_quality": _each_sourced(model.kv_quality_losses),
         "check": {"n_params": {"value": float(max(1, model.n_params)), "source": RECORD}},
@@ -132,6 +138,10 @@ def model_table(model: ModelSpec) -> Table:
     if model.variant is not None:
         table["variant"] = _sourced(_variant(model.variant))
     return table
+
+
+def _checkpoint(one: Checkpoint) -> Table:
+    return _sourced({"weights": one.weights, "experts": one.experts})
 
 
 def _variant(variant: Variant) -> Table:

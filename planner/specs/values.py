@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from planner.specs.records import FORMAT_BYTES
+from planner.specs.served_formats import RUN
 from planner.specs.variants import HOWS
 from planner.units import UnitError, parse, show
 
@@ -161,6 +162,7 @@ How = Annotated[str, BeforeValidator(_one_of("way to make a variant", HOWS))]
 Text = Annotated[str, BeforeValidator(_line)]
 Date = Annotated[str, BeforeValidator(_date)]
 Format = Annotated[str, BeforeValidator(_one_of("number format", FORMAT_BYTES))]
+RunFormat = Annotated[str, BeforeValidator(_one_of("number format of a checkpoint", RUN))]
 Block = Annotated[str, BeforeValidator(_one_of("block", BLOCKS))]
 Network = Annotated[str, BeforeValidator(_one_of("network convention", NETWORKS))]
 Algorithm = Annotated[str, BeforeValidator(_one_of("algorithm", ALGORITHMS))]

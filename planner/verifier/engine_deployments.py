@@ -20,6 +20,7 @@ from planner.specs.roles import TOGETHER
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.runtimes.packed import homeless
+from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
@@ -143,7 +144,7 @@ def rank_of(
     group = says.n_tensor * says.n_data
     return Rank(
         model=model,
-        formats=says.formats,
+        formats=loaded(model, says.formats, records.engine),
         kernels=Kernels(records.cluster.device, records.kernels, records.engine),
         links=Links(records.cluster.fabric),
         n_small_kernels=records.engine.n_small_kernels,

@@ -22,6 +22,7 @@ from planner.specs.quality import quality_words, usual_formats
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
@@ -112,7 +113,7 @@ def _rank(
     has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)
     return Rank(
         model=model,
-        formats=says.formats,
+        formats=loaded(model, says.formats, tables.engine),
         kernels=Kernels(cluster.device, tables.kernels, tables.engine),
         links=Links(cluster.fabric),
         n_small_kernels=tables.engine.n_small_kernels,

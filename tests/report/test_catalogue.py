@@ -38,7 +38,7 @@ def test_a_line_says_size_experts_attention_formats_and_what_is_assumed():
     facts = model_facts(load_model("deepseek-v3"))
     assert facts == (
         "671 billion (37 billion active), 8 + 1 of 256 experts, latent attention, MTP; "
-        "fp8 bf16 fp4 int4, KV bf16 fp8; 3 of 37 values assumed"
+        "fp8 bf16 fp4 int4, KV bf16 fp8; 3 of 40 values assumed"
     )
     assert "a window of 128 tokens in 18 layers" in model_facts(load_model("gpt-oss-120b"))
     assert "multi-query attention" in model_facts(MODEL)

@@ -20,7 +20,7 @@ from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, Recurrence
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import ServedFormats, as_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +76,14 @@ def holding(
     """Memory of deployments whose sequences grow to `n_tokens`.
 
     Args:
+        formats: as they are asked for.
         hbm_bytes: of one device.
         n_tokens: input and output of one sequence.
         n_held_tokens: that one has room for on average; at its longest all the time if None.
         n_shared_tokens: first tokens that all sequences have in common; held once a rank.
         drafts: what proposes tokens ahead, beside the model.
     """
+    formats = as_run(model, formats, engine)
     shared = np.minimum(np.asarray(n_shared_tokens, dtype=float), n_tokens)
     there, states = _unstaged(table), state_bytes(model, table)
     n_drafting = drafts.n_layers if drafts is not None else 0

@@ -61,17 +61,26 @@ from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import ServedFormats, as_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """All that deployments of one model under one engine have in common."""
+    """All that deployments of one model under one engine have in common.
+
+    Args:
+        formats: as they are asked for.
+    """
 
     model: Architecture
     formats: ServedFormats
     engine: EngineSpec
     clock: Clock
+
+    @property
+    def run_formats(self) -> ServedFormats:
+        """Formats of the checkpoint that is loaded."""
+        return as_run(self.model, self.formats, self.engine)
 
     @property
     def decode_host_s(self) -> float:
@@ -84,7 +93,7 @@ class Serving:
         return engine.request_s + engine.request_token_s * traffic.n_input_tokens
 
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
-        return pass_time(self.model, table, work, self.formats, self.clock)
+        return pass_time(self.model, table, work, self.run_formats, self.clock)
 
 
 def serving_times(
@@ -328,5 +337,5 @@ def _drafting_s(
     if not drafts.n_passes:
         return np.zeros(len(table))
     one = PassShape(n_decoding=decoding.n_decoding, context=decoding.context)
-    timed = pass_time(drafts.drafter, table, one, serving.formats, serving.clock)
+    timed = pass_time(drafts.drafter, table, one, serving.run_formats, serving.clock)
     return drafts.n_passes * timed.total_s

@@ -23,6 +23,7 @@ from planner.estimates.serving.passes import parameter_bytes
 from planner.estimates.serving.steps import OUTSIDE, pass_time
 from planner.specs.architecture import LayerClass
 from planner.specs.kernels import EngineSpec
+from planner.specs.served_formats import as_run
 from planner.specs.stages_request import StageGroup, StagesRequest, StageWork
 
 EMBEDDING, HEAD = "embedding", "head"
@@ -123,7 +124,7 @@ def _units(
     model, engine, work = asked.model, asked.engine, asked.work
     table, clock = group_table(group, asked), clock_of(group, engine)
     shape = shape_of(work, engine.n_chunk_tokens)
-    timed = pass_time(model, table, shape, asked.formats, clock)
+    timed = pass_time(model, table, shape, as_run(model, asked.formats, engine), clock)
     ends = [0.0, 0.0]
     for one in timed.operations:
         if one.operation.layer == OUTSIDE:
@@ -152,7 +153,7 @@ def _held_bytes(
     layer: LayerClass, table: DeploymentTable, asked: StagesRequest
 ) -> tuple[float, float]:
     """Weights and caches of one layer of a class on one device [bytes]."""
-    formats, work = asked.formats, asked.work
+    formats, work = as_run(asked.model, asked.formats, asked.engine), asked.work
     alone = replace(asked.model, layers=(replace(layer, n_layers=1),), order=(0,), vocab_size=0)
     n_tokens = work.n_input_tokens + work.n_output_tokens
     each = cache_bytes(alone, table, formats, n_tokens, asked.engine.n_block_tokens)

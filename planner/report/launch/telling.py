@@ -17,6 +17,7 @@ from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.records import NodesFabric
 from planner.specs.roles import TOGETHER
+from planner.specs.served_formats import as_run, checkpoint_of
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 
@@ -151,13 +152,20 @@ def launched(asked: PredictionRequest) -> Launch | None:
     fabric, n_per_node = records.cluster.fabric, records.cluster.n_devices
     if isinstance(fabric, NodesFabric):
         n_per_node = fabric.n_devices_per_node
+    formats, repository = asked.formats, model.repository or model.name
+    published = next(iter(model.published_weights), "")
+    known = checkpoint_of(model, formats.weights) if formats.weights == formats.experts else None
+    if known is None:
+        formats = as_run(model, formats, records.engine)
+    else:
+        repository, published = known.repository or repository, formats.weights
     started = Started(
-        model=model.repository or model.name,
-        published=next(iter(model.published_weights), ""),
+        model=repository,
+        published=published,
         has_experts=any(isinstance(layer.ffn, Experts) for layer in model.layers),
         n_context_tokens=model.n_context_tokens,
         n_per_node=n_per_node,
-        formats=asked.formats,
+        formats=formats,
         n_tensor=asked.n_tensor,
         n_data=asked.n_data,
         n_stages=asked.n_stages,

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 
 from planner.results.predictions import Launch
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import STATIC, ServedFormats
 
 _SHELL = re.compile(r"\$[A-Z_]+(:\d+)?|\$\(.*\)")
 """Words that a shell has to read: a variable, what a command says or a sum."""
-
-_STATIC = "_static"
 
 CHECKPOINT, DRAFTER = "CHECKPOINT", "DRAFTER"
 NODE_RANK, HEAD = "NODE_RANK", "HEAD"
@@ -80,15 +78,15 @@ class Started:
     @property
     def weights(self) -> str:
         """The format of the weights, whoever scales their inputs."""
-        return self.formats.weights.removesuffix(_STATIC)
+        return self.formats.weights.removesuffix(STATIC)
 
     @property
     def is_published(self) -> bool:
         """Whether the model's own checkpoint is in the formats that are served."""
         formats = self.formats
         saved = _sixteen(self.published or "bf16")
-        wanted = {_sixteen(one.removesuffix(_STATIC)) for one in (formats.weights, formats.experts)}
-        is_plain = not formats.weights.endswith(_STATIC)
+        wanted = {_sixteen(one.removesuffix(STATIC)) for one in (formats.weights, formats.experts)}
+        is_plain = not formats.weights.endswith(STATIC)
         return is_plain and all(one in (saved, saved.partition("_")[0]) for one in wanted)
 
     @property
@@ -101,14 +99,19 @@ class Started:
     @property
     def saved_as(self) -> str:
         """What a checkpoint of the formats is called."""
-        formats = self.formats
-        words = _SAVED_AS.get(self.weights, f"in {self.weights}")
-        if formats.weights.endswith(_STATIC):
-            words += " with scales of its inputs in it"
-        if self.has_experts and formats.experts != formats.weights:
-            experts = formats.experts.removesuffix(_STATIC)
-            words += f", experts {_SAVED_AS.get(experts, f'in {experts}')}"
-        return words
+        return saved_as(self.formats, has_experts=self.has_experts)
+
+
+def saved_as(formats: ServedFormats, *, has_experts: bool) -> str:
+    """What a checkpoint of some formats is called: `in fp8 with scales of its inputs in it`."""
+    weights = formats.weights.removesuffix(STATIC)
+    words = _SAVED_AS.get(weights, f"in {weights}")
+    if formats.weights.endswith(STATIC):
+        words += " with scales of its inputs in it"
+    experts = formats.experts.removesuffix(STATIC)
+    if has_experts and experts != weights:
+        words += f", experts {_SAVED_AS.get(experts, f'in {experts}')}"
+    return words
 
 
 def _sixteen(number_format: str) -> str:

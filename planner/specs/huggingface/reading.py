@@ -6,15 +6,16 @@ Parts that see or hear are left out: the decoder of `text_config` is what is rea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.architecture import Architecture
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.huggingface.contexts import context_of
 from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
-from planner.specs.huggingface.formats import format_of_dtype, format_of_quantization
+from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate
 from planner.specs.huggingface.parts import Traits
@@ -123,7 +124,7 @@ def _architecture(
     is_tied = fields.flag("is_tied", default=body.tied_by_default)
     n_context = context_of(fields, traits)
     saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
-    quantized, more = _quantized(found, table)
+    quantized, more = _quantized(found, table, body)
     variant, others = read_variant(found.path, found.shown)
     problems = [*fields.problems(), *faults, *more, *others]
     if problems:
@@ -142,7 +143,9 @@ def _architecture(
         tied_embeddings=is_tied,
         layers=classes,
         order=order,
-        **_formats(quantized or saved_as, activation),
+        **_formats(
+            saved_as, quantized, activation, has_experts=_has_experts(body), name=found.name
+        ),
         activation_format=activation,
         n_context_tokens=n_context,
         predictors=predictor,
@@ -154,30 +157,60 @@ def _architecture(
     )
 
 
-def _formats(published: str | None, activation: str) -> dict[str, Any]:
+def _formats(
+    saved_as: str | None, found: Quantised | None, activation: str, *, has_experts: bool, name: str
+) -> dict[str, Any]:
     """The format of a checkpoint, and those that it may be unpacked or rounded to where asked.
 
     Of what rounding loses a config says nothing; unpacking to 16 bits keeps every number.
     """
+    source = f"config.json of {name}"
+    checkpoint = found and found.checkpoint(
+        sixteen=activation, has_experts=has_experts, source=source
+    )
+    published = checkpoint.format if checkpoint else saved_as
     usual = activation if published is None or published in UNSERVED else published
-    narrower = (name for name in _ROUNDED if FORMAT_BYTES[name] < FORMAT_BYTES[usual])
+    narrower = (one for one in _ROUNDED if FORMAT_BYTES[one] < FORMAT_BYTES[usual])
+    cache = found.cache if found and found.cache else activation
     return {
         "published_weights": () if published is None else (published,),
         "weights_formats": tuple(dict.fromkeys((usual, activation, *narrower))),
-        "kv_formats": tuple(dict.fromkeys((activation, *_CACHES))),
+        "kv_format": cache,
+        "kv_formats": tuple(dict.fromkeys((cache, activation, *_CACHES))),
         "quality_losses": {usual: 0.0, activation: 0.0},
+        "checkpoints": () if checkpoint is None else (checkpoint,),
     }
 
 
-def _quantized(found: Located, table: Table) -> tuple[str | None, list[Problem]]:
-    """The format of quantized weights, said in the config or in a file beside it."""
+def _quantized(found: Located, table: Table, body: Body) -> tuple[Quantised | None, list[Problem]]:
+    """What quantized weights are in, said in the config or in a file beside it, or in both."""
+    read = [
+        quantised(*one, n_layers=len(body.layers), has_experts=_has_experts(body))
+        for one in (*_said_inside(found, table), *_said_beside(found))
+    ]
+    problems = [problem for _, faults in read for problem in faults]
+    known = [one for one, _ in read if one is not None]
+    return (together(known) if known and not problems else None), problems
+
+
+def _said_inside(found: Located, table: Table) -> list[tuple[object, str, str]]:
+    """What a config says, where it stands, and under which key."""
     places = [("", table), *((f"{k}.", table[k]) for k in _INNER if isinstance(table.get(k), dict))]
-    for inside, part in places:
-        for key in _QUANTIZATIONS:
-            if part.get(key) is not None:
-                return format_of_quantization(part[key], found.shown, f"{inside}{key}")
+    return [
+        (part[key], found.shown, f"{inside}{key}")
+        for inside, part in places
+        for key in _QUANTIZATIONS
+        if part.get(key) is not None
+    ][:1]
+
+
+def _said_beside(found: Located) -> Iterator[tuple[object, str, str]]:
+    """The same of the file beside it, if there is one."""
     beside = found.path.with_name(found.path.name.replace("config.json", _QUANTIZATION_FILE))
-    if beside == found.path or not beside.exists():
-        return None, []
-    inner = read_json(beside, str(beside)).get("quantization")
-    return format_of_quantization(inner, str(beside), "quantization")
+    if beside != found.path and beside.exists():
+        whole = read_json(beside, str(beside))
+        yield whole.get("quantization", whole), str(beside), "quantization"
+
+
+def _has_experts(body: Body) -> bool:
+    return any(isinstance(one.ffn, Experts) for one in body.layers)

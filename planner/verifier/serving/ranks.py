@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.specs.architecture import Architecture
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import StageGroup, StagesRequest
+from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 
@@ -45,7 +46,7 @@ def rank_of(group: StageGroup, asked: StagesRequest) -> Rank:
     """The one rank of a group of devices that has a stage to itself."""
     return Rank(
         model=asked.model,
-        formats=asked.formats,
+        formats=loaded(asked.model, asked.formats, asked.engine),
         kernels=Kernels(group.cluster.device, group.kernels, asked.engine),
         links=Links(group.cluster.fabric),
         n_small_kernels=asked.engine.n_small_kernels,

@@ -115,7 +115,7 @@ def test_drafted_tokens_come_in_bursts_that_wait_for_the_check_and_the_drafter()
         for n_passes in (1, 3)
     )
     one = PassShape(n_decoding=16.0, context=CHAT.mean_context)
-    drafting = pass_time(drafter, table, one, FP8, timer).total_s
+    drafting = pass_time(drafter, table, one, serving.run_formats, timer).total_s
     assert once.decode_s == thrice.decode_s > usual.decode_s  # four positions instead of one
     assert thrice.itl_s == pytest.approx(once.decode_s + 3 * drafting)
     assert once.itl_s == pytest.approx(once.decode_s + drafting)

@@ -1,8 +1,7 @@
 """What is predicted of rows: each asked as a user would ask, with what its harness is known to do.
 
-Nothing here is reachable from tests only, but for the formats of checkpoints whose activations
-have static scales: `formats` takes them where NVIDIA publishes such checkpoints, and errors are
-printed beside those of `typed_formats`, which are what `--weights` and `--kv` name.
+Nothing here is reachable from tests only: formats are those that `--weights`, `--experts` and
+`--kv` name, and what runs where one is asked for is found as for any user.
 """
 
 from __future__ import annotations
@@ -71,12 +70,12 @@ class Compared:
 
 
 def formats(row: Served) -> ServedFormats:
-    """What runs, by the checkpoints and the options of such runs.
+    """What a user asks for, by the checkpoints and the options of such runs.
 
-    NVIDIA's FP8 and NVFP4 checkpoints have scales of activations and an FP8 cache
-    (`hf_quant_config.json`); mixtures in NVFP4 and INT4 keep attention in 16 bits. gpt-oss is
-    published in MXFP4, whatever the source says; its servers on B200 were told to cache in FP8
-    (SemiAnalysisAI/InferenceX, benchmarks/gptoss_fp4_b200_*.sh), those on H200 under vLLM were not.
+    NVIDIA's FP8 and NVFP4 checkpoints have an FP8 cache (`hf_quant_config.json`); mixtures in
+    NVFP4 and INT4 keep attention in 16 bits. gpt-oss is published in MXFP4, whatever the source
+    says; its servers on B200 were told to cache in FP8 (SemiAnalysisAI/InferenceX,
+    benchmarks/gptoss_fp4_b200_*.sh), those on H200 under vLLM were not.
     DeepSeek-R1 caches in FP8 but under SGLang on H200 (benchmarks/dsr1_*.sh at 1fc5d73).
     """
     series = row.series
@@ -98,8 +97,6 @@ def formats(row: Served) -> ServedFormats:
 def _dense_formats(row: Served) -> ServedFormats:
     weights = row.series.weights or "bf16"
     has_scales = row.series.model == "Llama-3.1-70B" and weights in ("fp8", "nvfp4")
-    is_static = has_scales or (row.series.engine == "trtllm" and weights == "fp8")
-    weights += "_static" if is_static else ""
     return ServedFormats(weights=weights, experts=weights, cache="fp8" if has_scales else "bf16")
 
 
@@ -111,13 +108,6 @@ def _caches_in_fp8(row: Served) -> bool:
         return series.gpu != "h100-sxm"
     has_latents = series.model in ("DeepSeek-V3", "Kimi-K2.5", "GLM-5")
     return series.weights == "nvfp4" or (series.engine == "trtllm" and has_latents)
-
-
-def typed_formats(row: Served) -> ServedFormats:
-    """The same, by names that options take: scales are found as tokens pass."""
-    chosen = formats(row)
-    weights, experts = (name.removesuffix("_static") for name in (chosen.weights, chosen.experts))
-    return replace(chosen, weights=weights, experts=experts)
 
 
 def traffic(row: Served) -> Traffic:

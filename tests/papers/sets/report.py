@@ -22,7 +22,7 @@ import numpy as np
 from planner.specs.model_errors import model_errors
 from tests.papers.sets import halves, intervals, rooflines, scalars
 from tests.papers.sets.peer import peer_times
-from tests.papers.sets.predicted import Compared, compared, refused, typed_formats
+from tests.papers.sets.predicted import Compared, compared, refused
 from tests.papers.sets.rows import Saturated, Served
 from tests.papers.sets.saturating import throughputs
 
@@ -119,11 +119,9 @@ def table(name: str, found: Sequence[Compared], quantity: str) -> str:
 
 def tpot(rows: Sequence[Served]) -> str:
     found = compared(rows)
-    typed = compared(rows, typed_formats)
     return "\n\n".join(
         (
-            table("TPOT, formats as published checkpoints have them", found, "tpot"),
-            table("TPOT, formats as options name them", typed, "tpot"),
+            table("TPOT, formats as options name them", found, "tpot"),
             _left_out(rows, found),
         )
     )

@@ -27,6 +27,10 @@ MOST_RUNNING = 2048
 """Requests that one rank runs at most: `max_batch_size` of TensorRT-LLM, unless it is told."""
 
 
+WHOLE = frozenset({"Qwen3-235B-A22B"})
+"""Mixtures whose attention is in NVFP4 too: `hf_quant_config.json` of NVIDIA's checkpoint."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
     """A row with what is predicted of it."""
@@ -41,13 +45,12 @@ class Throughput:
 
 
 def formats(row: Saturated) -> ServedFormats:
-    """NVIDIA's checkpoints: scales of activations in FP8, attention of mixtures in 16 bits of
-    those in NVFP4, a cache in FP8."""
+    """NVIDIA's checkpoints: attention of most mixtures in 16 bits in NVFP4, a cache in FP8."""
     weights = row.series.weights
     if weights == "nvfp4":
-        dense = "nvfp4" if row.series.is_dense else "bf16"
-        return ServedFormats(weights=dense, experts="nvfp4", cache="fp8")
-    return ServedFormats(weights="fp8_static", experts="fp8", cache="fp8")
+        is_whole = row.series.is_dense or row.series.model in WHOLE
+        return ServedFormats(weights="nvfp4" if is_whole else "bf16", experts="nvfp4", cache="fp8")
+    return ServedFormats(weights="fp8", experts="fp8", cache="fp8")
 
 
 def throughputs(rows: Iterable[Saturated]) -> list[Throughput]:

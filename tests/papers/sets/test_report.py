@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planner.specs.engine_files import load_engine
+from planner.specs.served_formats import as_run
 from tests.papers.sets import report
 from tests.papers.sets.halves import (
     calibration_rows,
@@ -13,7 +15,7 @@ from tests.papers.sets.halves import (
     judging_rows,
 )
 from tests.papers.sets.peer import peer_times
-from tests.papers.sets.predicted import compared, formats, refused, typed_formats
+from tests.papers.sets.predicted import architecture, compared, formats, refused
 from tests.papers.sets.rows import served
 from tests.papers.sets.saturating import throughputs
 
@@ -52,11 +54,22 @@ def test_each_row_is_in_one_group_of_its_set(found):
     assert sum(len(named[name]) for name in whole) == len(found)
 
 
-def test_typed_formats_are_those_of_options(found):
-    for row in calibration_rows():
-        typed = typed_formats(row)
-        assert not typed.weights.endswith("_static")
-        assert typed.cache == formats(row).cache
+def test_formats_are_words_that_need_nothing_known_of_scales():
+    """TensorRT-LLM runs them with scales of inputs all the same."""
+    rows = calibration_rows()
+    assert not any(formats(row).weights.endswith("_static") for row in rows)
+    run = {
+        (
+            series.engine,
+            as_run(architecture(series.model), formats(row), load_engine(series.engine)),
+        )
+        for row in rows
+        if (series := row.series).model == "Llama-3.1-70B" and series.weights == "fp8"
+    }
+    assert {(engine, one.weights) for engine, one in run} == {
+        ("trtllm", "fp8_static"),
+        ("vllm", "fp8"),
+    }
 
 
 def test_throughput_of_all_requests_at_once_is_near_the_pages():

@@ -17,6 +17,7 @@ from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.roles import ROLES, TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.predictions import judge_prediction
+from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
@@ -77,7 +78,7 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
     cluster = load_cluster(pool)
     rank = Rank(
         model=model,
-        formats=formats,
+        formats=loaded(model, formats, on.engine),
         kernels=Kernels(on.device, on.kernels, on.engine),
         links=Links(cluster.fabric),
         n_small_kernels=on.engine.n_small_kernels,
