@@ -118,20 +118,29 @@ def table(name: str, found: Sequence[Compared], quantity: str) -> str:
 
 
 def tpot(rows: Sequence[Served]) -> str:
+    """Prompts of others hold up decodes as often as they come: nobody knows how of some, apart."""
     found = compared(rows)
+    known, unknown = by_harness(found)
     return "\n\n".join(
         (
             table("TPOT, formats as options name them", found, "tpot"),
+            table("TPOT, how requests are sent is published", known, "tpot"),
+            table("TPOT, how requests are sent is not known", unknown, "tpot"),
             _left_out(rows, found),
         )
     )
 
 
+def by_harness(found: Sequence[Compared]) -> tuple[list[Compared], list[Compared]]:
+    """Those of which it is published how requests are sent, and those of which it is not."""
+    known = [one for one in found if one.row.series.harness]
+    return known, [one for one in found if not one.row.series.harness]
+
+
 def ttft(rows: Sequence[Served]) -> str:
     """Rows of harnesses that are not known send their requests nobody knows how: apart."""
     found = compared(rows)
-    known = [one for one in found if one.row.series.harness]
-    unknown = [one for one in found if not one.row.series.harness]
+    known, unknown = by_harness(found)
     few = [one for one in found if one.row.in_flight <= FEW]
     return "\n\n".join(
         (
