@@ -4,11 +4,14 @@ As many requests run as their caches leave room for; each that ends gives its pl
 page's dataset is of equal lengths, so n requests on b places take n // b turns of b and one of what
 is left. Mixtures run by TP, as the page's columns say, with whole experts dealt to all devices. The
 page's options name attention DP among those of CUDA graphs, where no such option is; by attention
-DP the calibrating half would be 48 % off on Hopper and all too fast, by TP it is 18 %.
+DP the calibrating half would be 40 % off on Hopper and all too fast, by TP it is 16 %.
+
+Places and tokens of a pass are what `trtllm-bench` takes where it is not told: `Tuned`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,12 +22,56 @@ from planner.estimates.serving.memory import holding
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
+from planner.specs.mixers import GroupedAttention
 from planner.specs.served_formats import ServedFormats
 from tests.papers.sets.predicted import architecture, clock
 from tests.papers.sets.rows import Saturated
 
-MOST_RUNNING = 2048
-"""Requests that one rank runs at most: `max_batch_size` of TensorRT-LLM, unless it is told."""
+MOST_PLACES, MOST_TOKENS = 4096, 32_768
+"""`max_batch_size` and `max_num_tokens` that `trtllm-bench` goes up to."""
+
+CACHE_FRACTION = 0.95
+"""Of the memory beside weights, that `trtllm-bench` takes for the cache when it tunes."""
+
+_BYTES = {"nvfp4": 0.5, "fp8": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """What `trtllm-bench` sets where it is not told, from lengths and memory.
+
+    Args:
+        n_places: `max_batch_size`.
+        n_tokens: `max_num_tokens`; a prompt is read whole, as chunks of contexts are off.
+
+    Source: NVIDIA/TensorRT-LLM, tensorrt_llm/bench/build/tuning.py at 04cba88.
+    """
+
+    n_places: int
+    n_tokens: int
+
+
+def tuned(row: Saturated) -> Tuned:
+    """The settings of a row's run."""
+    series, model = row.series, architecture(row.series.model)
+    mixer = next(m for layer in model.layers if isinstance(m := layer.mixer, GroupedAttention))
+    heads = max(row.tensor, mixer.n_kv_heads)
+    token_bytes = 2.0 * model.n_layers * heads * mixer.d_head * _BYTES["fp8"]
+    memory = clock(series.gpu, series.engine).device.hbm_bytes * row.tensor
+    spare = memory - model.n_params * _BYTES[series.weights]
+    fits = CACHE_FRACTION * spare / (token_bytes * (row.n_input + row.n_output))
+    places = min(fits, MOST_PLACES)
+    tokens = min(places * (1.0 + row.n_input / row.n_output), MOST_TOKENS)
+    return Tuned(
+        n_places=max(64, _rounded(places, ((256, 32), (1024, 128)), 256)),
+        n_tokens=max(2048, row.n_input, _rounded(tokens, ((4096, 256), (8192, 512)), 1024)),
+    )
+
+
+def _rounded(number: float, below: tuple[tuple[int, int], ...], step: int) -> int:
+    """Up to a multiple of the step of numbers below a limit, or of the last."""
+    step = next((multiple for limit, multiple in below if number < limit), step)
+    return step * math.ceil(number / step)
 
 
 WHOLE = frozenset({"Qwen3-235B-A22B"})
@@ -62,7 +109,12 @@ def _throughput(row: Saturated) -> Throughput | None:
     series, chosen = row.series, formats(row)
     model, timing = architecture(series.model), clock(series.gpu, series.engine)
     n_groups = 1 if series.is_dense else row.tensor
-    degrees = {"n_tensor": row.tensor, "n_expert_parallel": n_groups}
+    setting = tuned(row)
+    degrees = {
+        "n_tensor": row.tensor,
+        "n_expert_parallel": n_groups,
+        "chunk_tokens": setting.n_tokens,
+    }
     sent = Traffic(n_input_tokens=row.n_input, n_output_tokens=row.n_output)
     one = deployments(formats=chosen, **degrees)
     held = holding(
@@ -73,7 +125,7 @@ def _throughput(row: Saturated) -> Throughput | None:
         hbm_bytes=timing.device.hbm_bytes,
         n_tokens=sent.n_tokens,
     )
-    n_running = min(float(held.largest_batch[0]), row.n_requests, MOST_RUNNING)
+    n_running = min(float(held.largest_batch[0]), row.n_requests, setting.n_places)
     if n_running < 1:
         return None
     n_turns, n_left = divmod(row.n_requests, n_running)
