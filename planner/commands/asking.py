@@ -83,7 +83,8 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     if whole and by_layouts:
         found.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
     elif priced and not by_layouts:
-        _collect_machines(priced, runtimes, found, is_survey=is_survey)
+        backend = str(keywords["experts_backend"])
+        _collect_machines(priced, runtimes, backend, found, is_survey=is_survey)
     found.check()
     return Wanted(
         models=known,
@@ -197,6 +198,7 @@ def _layout_problems(
 def _collect_machines(
     clusters: Sequence[ClusterSpec],
     runtimes: Sequence[str],
+    experts_backend: str,
     found: Arguments,
     *,
     is_survey: bool,
@@ -208,4 +210,4 @@ def _collect_machines(
     if not is_survey:
         for cluster, name in product(clusters, runtimes):
             if family_of(name) == ENGINES:
-                found.collect(partial(machines_of, cluster, name))
+                found.collect(partial(machines_of, cluster, name, experts_backend))

@@ -35,7 +35,7 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
     model = with_expert_loads(model, written.expert_loads, found)
     cluster = found.collect(lambda: load_cluster(written.topology))
     for pool in found.priced(written.price, [cluster] if cluster else []):
-        found.collect(partial(machines_of, pool, str(written.engine)))
+        found.collect(partial(machines_of, pool, str(written.engine), asked["experts_backend"]))
     chunks = asked["chunks"] or (None,)
     formats = [asked[name] or (None,) for name in ("weights_formats", "kv_formats")]
     for option, values in (("--chunk", chunks), ("--weights", formats[0]), ("--kv", formats[1])):
@@ -56,6 +56,7 @@ def audit_engine(written: WrittenAudit, said: Arguments, seen: dict[str, Any]) -
         kv_format=formats[1][0],
         workload=asked["workload"],
         hit_fraction=asked["hit_fraction"],
+        experts_backend=asked["experts_backend"],
         options=asked["options"],
     )
     named = (

@@ -155,7 +155,8 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
         cluster = load_cluster(usual) if usual else None
     if device is None or engine is None:
         return None
-    kernels = found.collect(lambda: kernel_table(device.name, engine.name))
+    backend = written.experts_backend or ""
+    kernels = found.collect(lambda: kernel_table(device.name, engine.name, backend))
     if kernels is None:
         return None
     if cluster is None:

@@ -33,6 +33,7 @@ OPTIONS = {
     "weights_format": "--weights",
     "kv_format": "--kv",
     "hit_fraction": "--hit-rate",
+    "experts_backend": "--experts-backend",
 }
 
 
@@ -51,6 +52,7 @@ def audit_engine(
     kv_format: str | None = None,
     workload: Workload = DEFAULT_WORKLOAD,
     hit_fraction: float = 0.0,
+    experts_backend: str = "",
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> EngineAudit:
     """Compare what runs with its prediction, and that with what the pool could do.
@@ -61,6 +63,7 @@ def audit_engine(
             product of experts where there are several attention ranks.
         batch: sequences on one attention rank.
         chunk_tokens: most tokens of a pass; the engine's usual.
+        experts_backend: of its routed experts, in its own words; the engine's own where empty.
         weights_format, kv_format: as published where left out.
 
     Raises:
@@ -71,6 +74,7 @@ def audit_engine(
     asked: dict[str, Any] = {
         "workload": workload,
         "hit_fraction": hit_fraction,
+        "experts_backend": experts_backend,
         "weights_formats": weights_format and (weights_format,),
         "kv_formats": kv_format and (kv_format,),
         "confidence": 0.0,

@@ -48,6 +48,7 @@ def plan(
     chunks: Sequence[int] | None = None,
     overlaps: Sequence[str] = OVERLAPS[:1],
     hit_fraction: float = 0.0,
+    experts_backend: str = "",
     objective: str = "cost",
     confidence: float = 0.0,
     prefer: str = PREFERENCES[0],
@@ -82,6 +83,8 @@ def plan(
         overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
             messages, where tokens are exchanged between experts.
         hit_fraction: share of the input that an engine's prefix cache already has.
+        experts_backend: of several programs that an engine has for routed experts, in its own
+            words; its own choice where empty.
         objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
             `device-throughput` too.
         confidence: plan an engine against the upper end of the interval that holds this share of
@@ -114,6 +117,7 @@ def plan(
         "chunks": chunks,
         "overlaps": overlaps,
         "hit_fraction": hit_fraction,
+        "experts_backend": experts_backend,
         "objective": objective,
         "confidence": confidence,
         "prefer": prefer,

@@ -34,6 +34,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
             f"with probability {acceptance_text(drafting.acceptance)} by position"
             f"{f' ({source})' if source else ''}"
         )
+    backend = request.records.kernels.experts_backend
     rows = [
         ("engine", " or ".join(engines)),
         ("model", request.model.title),
@@ -41,6 +42,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
         ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
         ("formats", " or ".join(formats)),
+        ("experts", f"by {backend}" if backend else ""),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
         ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
         ("drafts", drafts),

@@ -122,6 +122,8 @@ def _user_lines(one: Prediction, width: int) -> list[str]:
     formats, records = one.formats, one.request.records
     same = formats["weights"] == formats["experts"]
     experts = "" if same else f", {formats['experts']} experts"
+    backend = one.request.records.kernels.experts_backend
+    experts += f", experts by {backend}" if backend else ""
     hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
     rows = (
         *_time_rows(one),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.errors import Problem, RequestError
@@ -12,7 +12,7 @@ from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
-from planner.estimates.serving.kernels import KernelClock, unmeasured
+from planner.estimates.serving.kernels import KernelClock, backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.refusals import chunk_problems
@@ -59,8 +59,8 @@ _WEIGHTS = ("gemm", "experts")
 """Families of kernels that read weights."""
 
 
-def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
-    """The devices of a pool under an engine.
+def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") -> Machines:
+    """The devices of a pool under an engine, its experts by one of its backends.
 
     Raises:
         RequestError: there is no such engine, or its kernels or the network are not known.
@@ -70,7 +70,7 @@ def machines_of(cluster: ClusterSpec, engine: str) -> Machines:
     found = kernels = network = None
     try:
         found = load_engine(engine)
-        kernels = kernel_table(cluster.device.name, found.name)
+        kernels = kernel_table(cluster.device.name, found.name, experts_backend)
     except RequestError as error:
         problems += error.problems
         hints += filter(None, (error.hint,))
@@ -178,6 +178,7 @@ def engine_request(
         *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),
         *_context_problems(model, variants, workload),
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
+        *_backend_problems(model, machines.kernels, weights),
     ]
     problems += _drafting_problems(model, request)
     problems += _record_problems(model, variants, cluster)
@@ -342,6 +343,13 @@ def _unmeasured(
                 yield from unmeasured(kernels, families, name, asked_by=option)
 
 
+def _backend_problems(
+    model: Architecture, kernels: KernelTable, weights: Iterable[str]
+) -> Iterator[Problem]:
+    for name in weights:
+        yield from backend_problems(model, kernels, name)
+
+
 def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> list[Problem]:
     """Degrees that are asked for and that no deployment has."""
     if any(len(degrees(model, request)) for model in models):
@@ -368,6 +376,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
         "--expert-loads": (model.expert_loads, ""),
+        "--experts-backend": (request.records.kernels.experts_backend, ""),
         "--weights": (",".join(weights), ",".join(usual)),
         "--variants": (",".join(one.name for one in request.variants), ""),
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),

@@ -45,6 +45,7 @@ def engine_candidates(
     cluster: ClusterSpec,
     engine: str,
     *,
+    experts_backend: str = "",
     variants: Sequence[Architecture] = (),
     **asked: Any,  # noqa: ANN401
 ) -> tuple[EngineCandidates, ...]:
@@ -53,7 +54,7 @@ def engine_candidates(
     Raises:
         RequestError: the request cannot be read; all problems are listed.
     """
-    machines = machines_of(cluster, engine)
+    machines = machines_of(cluster, engine, experts_backend)
     request = engine_request(model, cluster, machines, variants=variants, **asked)
     names = {one.name for one in request.variants}
     served = (model, *(one for one in variants if one.name in names))
@@ -223,7 +224,8 @@ class EngineCandidates:
         for cluster in larger_pools(
             self.cluster, demand_tokens_per_s=demand, served_tokens_per_s=served_tokens_per_s
         ):
-            machines = machines_of(cluster, self.request.engine)
+            backend = self.request.records.kernels.experts_backend
+            machines = machines_of(cluster, self.request.engine, backend)
             records = replace(self.request.records, cluster=cluster)
             pool = asked_pool(cluster, machines)
             request = replace(self.request, cluster=pool, records=records)

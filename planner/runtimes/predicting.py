@@ -10,7 +10,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.balance import balance_points
 from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.kernels import KernelClock, cache_problems
+from planner.estimates.serving.kernels import KernelClock, backend_problems, cache_problems
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
@@ -171,6 +171,7 @@ def impossible(
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
+    others += backend_problems(model, machines.kernels, formats.experts)
     others += chunk_problems(table, machines.engine, drafts, traffic.role)
     if machines.n_devices is not None:
         others += size_problems(table, machines.network_name, machines.n_devices)

@@ -40,6 +40,7 @@ USUAL: dict[str, Any] = {
     "chunks": None,
     "overlaps": OVERLAPS[:1],
     "hit_fraction": 0.0,
+    "experts_backend": "",
     "confidence": 0.0,
     "prefer": PREFERENCES[0],
     "drafting": None,
@@ -53,6 +54,7 @@ OPTIONS = {
     "chunks": "--chunk",
     "overlaps": "--overlap",
     "hit_fraction": "--hit-rate",
+    "experts_backend": "--experts-backend",
     "confidence": "--confidence",
     "prefer": "--prefer",
 }

@@ -36,6 +36,7 @@ _OPTIONS = MappingProxyType(
         "chunks": "--chunk",
         "overlaps": "--overlap",
         "hit_fraction": "--hit-rate",
+        "experts_backend": "--experts-backend",
         "confidence": "--confidence",
         "prefer": "--prefer",
     }

@@ -68,6 +68,8 @@ class KernelTable:
         rivals: kernels that other engines' tables have of the device, by engine.
         measured_by: engines and versions whose measured kernels these are; empty if all of them
             are assumed.
+        experts_backend: that was asked for: of several programs that the engine has for routed
+            experts, in its own words; empty for the engine's own choice.
     """
 
     device: str
@@ -78,6 +80,7 @@ class KernelTable:
     provenance: tuple[Provenance, ...] = ()
     rivals: Mapping[str, Mapping[tuple[str, str], Kernel]] = field(default_factory=dict)
     measured_by: tuple[str, ...] = ()
+    experts_backend: str = ""
 
     def kernel(self, family: str, number: str) -> Kernel:
         """The kernel of a family for a number format, or for the nearest that there is.

@@ -24,6 +24,7 @@ OPTIONS_OF_ENGINES = (
     "--overlap",
     "--hit-rate",
     "--expert-loads",
+    "--experts-backend",
     "--prefer",
 )
 CONFIDENCE = "--confidence"

@@ -64,6 +64,16 @@ def test_every_fault_is_told_at_once(folder):
     }
 
 
+def test_a_backend_is_of_experts_alone_and_the_first_of_several_is_the_engines_own(folder):
+    shipped = load_kernels("b200-trtllm-blocks").kernels["experts", "nvfp4"]
+    first = kernel_table("b200", "trtllm", "TRTLLM").kernels["experts", "nvfp4"]
+    assert shipped == first != kernel_table("b200", "trtllm", "CUTLASS").kernels["experts", "nvfp4"]
+    (folder / "mine.toml").write_text(SOUND.replace("family =", 'backend = "CUTLASS"\nfamily ='))
+    with pytest.raises(SpecError) as caught:
+        load_kernels("mine")
+    assert [problem.key for problem in caught.value.problems] == ["kernel[0].backend"]
+
+
 def test_a_format_given_twice_is_refused(folder):
     kernel = SOUND[SOUND.index("[[kernel]]") :]
     (folder / "mine.toml").write_text(SOUND + "\n" + kernel)

@@ -87,6 +87,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--overlap": ("two-batch", {"--objective": "throughput", "--tp": "8"}),
     "--hit-rate": ("90%", {}),
     "--expert-loads": ("0", {"--model": MIXTURE}),
+    "--experts-backend": ("triton", {"--model": MIXTURE, "--weights": "fp8_block"}),
     "--confidence": ("90%", {}),
     "--by": ("formats", {"--weights": "bf16,fp8"}),
     "--x": ("ttft", {}),

@@ -46,6 +46,7 @@ def read_engine(written: WrittenPlan, found: Arguments) -> dict[str, Any]:
         "kv_formats": known("--kv", written.kv, *formats),
         "batches": None if written.batch == usual.batch else asked.batches,
         "chunks": faults.read("--chunk", written.chunk, batches),
+        "experts_backend": written.experts_backend or "",
         "hit_fraction": faults.read("--hit-rate", written.hit_rate, below_one("90%")) or 0.0,
         "objective": asked.objective,
         "confidence": read_confidence(written.confidence, faults),

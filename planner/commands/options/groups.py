@@ -27,6 +27,9 @@ EXPERT_LOADS = text(
     "FILE|S",
     "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
 )
+EXPERTS_BACKEND = text(
+    SERVE, "NAME", "Program for routed experts, as the engine names it; default: the engine's own."
+)
 PRICE = text(
     SERVE, "PRICE", "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file."
 )

@@ -13,6 +13,7 @@ from planner.commands.options.groups import (
     CONNECTOR,
     DECODE_DEVICES,
     EXPERT_LOADS,
+    EXPERTS_BACKEND,
     PREFILL_DEVICES,
     PRICE,
     ROLES,
@@ -209,6 +210,7 @@ class WrittenPlan(Written):
         str | None, _text(_SERVE, "FRACTION", "Input that an engine's prefix cache already has.")
     ] = None
     expert_loads: Annotated[str | None, EXPERT_LOADS] = None
+    experts_backend: Annotated[str | None, EXPERTS_BACKEND] = None
     confidence: Annotated[str | None, CONFIDENCE] = None
     prefer: Annotated[
         str | None,

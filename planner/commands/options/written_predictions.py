@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.commands.options.groups import DEPLOYED, EXPERT_LOADS, OUTPUT, SERVE, flag, text
+from planner.commands.options.groups import (
+    DEPLOYED,
+    EXPERT_LOADS,
+    EXPERTS_BACKEND,
+    OUTPUT,
+    SERVE,
+    flag,
+    text,
+)
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_WORKLOAD
 
 
@@ -33,6 +41,7 @@ class WrittenPrediction:
         str, text(SERVE, "FRACTION", "Share of the input that the prefix cache has.")
     ] = "0"
     expert_loads: Annotated[str | None, EXPERT_LOADS] = None
+    experts_backend: Annotated[str | None, EXPERTS_BACKEND] = None
     shared: Annotated[
         str, text(SERVE, "TOKENS", "First tokens that all requests share in memory.")
     ] = "0"

@@ -14,8 +14,13 @@ from pathlib import Path
 
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.block_families import BLOCKS
-from planner.errors import Problem, SpecError
-from planner.estimates.calibration.kernel_schemas import KernelFile, kernel_problems
+from planner.errors import Problem, RequestError, SpecError
+from planner.estimates.calibration.kernel_schemas import (
+    EXPERTS,
+    KernelEntry,
+    KernelFile,
+    kernel_problems,
+)
 from planner.specs.arguments import arguments_checked
 from planner.specs.engine_files import misnamed
 from planner.specs.faults import validate
@@ -31,6 +36,8 @@ from planner.specs.values import did_you_mean
 
 ASSUMED = "assumed"
 """Name of the table of those devices and families that were not measured."""
+
+LEAVE_OUT = "leave it out: the engine's own is taken"
 
 NEEDED = tuple(name for name in FAMILIES if name not in {one.name for one in BLOCKS})
 """Families that passes are timed by; every device has them, if only assumed."""
@@ -50,7 +57,7 @@ def load_kernels(name_or_path: str, *, asked_by: str = "kernels") -> KernelTable
     return _table(find(Kind.KERNELS, name_or_path, asked_by=asked_by))
 
 
-def kernel_table(device: str, engine: str) -> KernelTable:
+def kernel_table(device: str, engine: str, experts_backend: str = "") -> KernelTable:
     """The kernels of a device under an engine, complete.
 
     What the engine's own table lacks is taken from the device's other tables, then from what is
@@ -60,9 +67,12 @@ def kernel_table(device: str, engine: str) -> KernelTable:
     Args:
         device: name of a device.
         engine: name of an engine.
+        experts_backend: of several programs for routed experts, in the engine's own words; its
+            own choice where empty.
 
     Raises:
         SpecError: a file that is needed has faults; all are listed.
+        RequestError: nothing was measured of experts by the backend.
     """
     found = [_found(path) for path in files_of_device(device)]
     loaded = _loaded(found)
@@ -74,6 +84,9 @@ def kernel_table(device: str, engine: str) -> KernelTable:
     _remark_idle(zip(found, loaded, strict=True), kernels, engine)
     known = {family for family, _ in kernels}
     kernels |= {key: one for key, one in assumed.kernels.items() if key[0] not in known}
+    if experts_backend:
+        others = {key: one for key, one in kernels.items() if key[0] != EXPERTS}
+        kernels = others | _experts_by(experts_backend, found, device, engine)
     lacking = [name for name in NEEDED if name not in {family for family, _ in kernels}]
     if lacking:
         raise SpecError(list(_lacking(lacking)))
@@ -91,7 +104,34 @@ def kernel_table(device: str, engine: str) -> KernelTable:
         provenance=_provenance(kernels),
         rivals=rivals,
         measured_by=_measured_by([own] if own else tables),
+        experts_backend=experts_backend,
     )
+
+
+def _experts_by(
+    backend: str, found: Iterable[Found], device: str, engine: str
+) -> dict[tuple[str, str], Kernel]:
+    """The kernels of experts that an engine's own tables have of one of its backends.
+
+    Raises:
+        RequestError: they have none.
+    """
+    files = (file for one in found if (file := _read(one).file) is not None)
+    entries = [one for file in files if file.table.engine == engine for one in file.kernel]
+    chosen = {(one.family, one.format): _kernel(one) for one in entries if one.backend == backend}
+    if not chosen:
+        known = sorted({one.backend for one in entries} - {""})
+        raise RequestError([_unknown_backend(backend, known, f"{engine} on {device}")])
+    return chosen
+
+
+def _unknown_backend(backend: str, known: list[str], of: str) -> Problem:
+    fact = f"no kernels of experts by it were measured of {of}"
+    remedy = LEAVE_OUT
+    if known:
+        listed = ", ".join(f"`{name}`" for name in known)
+        remedy = f"there are {listed}; or {LEAVE_OUT}"
+    return Problem(where="--experts-backend", value=backend, fact=fact, remedy=remedy)
 
 
 def _measured_by(tables: Iterable[KernelTable]) -> tuple[str, ...]:
@@ -250,17 +290,21 @@ def _read_of(text: str, shown: str) -> _Read:
     )
 
 
+def _kernel(entry: KernelEntry) -> Kernel:
+    return Kernel(
+        family=entry.family,
+        format=entry.format,
+        constants=dict(entry.constants),
+        fit=Fit(**entry.fit.model_dump()),
+    )
+
+
 def _table_of(file: KernelFile) -> KernelTable:
     head = file.table
-    kernels = {
-        (one.family, one.format): Kernel(
-            family=one.family,
-            format=one.format,
-            constants=dict(one.constants),
-            fit=Fit(**one.fit.model_dump()),
-        )
-        for one in file.kernel
-    }
+    kernels: dict[tuple[str, str], Kernel] = {}
+    for one in file.kernel:  # what has no backend is the engine's own choice, or else the first
+        if not one.backend or (one.family, one.format) not in kernels:
+            kernels[one.family, one.format] = _kernel(one)
     return KernelTable(
         device=head.device,
         engine=head.engine,

@@ -20,6 +20,9 @@ from planner.specs.schemas import Sourced, Strict
 from planner.specs.tables import Table, literal, value_at
 from planner.specs.values import Count, SpareCount, Text, did_you_mean, fault
 
+EXPERTS = "experts"
+"""The family of which engines have several programs, by a name of their own: `backend`."""
+
 MOST_ERROR = 10.0
 """A closed form that misses its rows by more than this factor describes nothing [1]."""
 
@@ -65,6 +68,7 @@ class FitEntry(Strict):
 class KernelEntry(Strict):
     family: Text
     format: Text
+    backend: Text = ""
     constants: dict[str, _Constant] = Field(min_length=1)
     fit: FitEntry
 
@@ -79,7 +83,7 @@ def kernel_problems(table: Table, shown: str) -> Iterator[Problem]:
     entries = table.get("kernel")
     n_sms = value_at(table, "table", "n_sms")
     n_sms = n_sms if isinstance(n_sms, int) else 0
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     for place, one in enumerate(entries if isinstance(entries, list) else ()):
         if not isinstance(one, dict):
             continue
@@ -89,11 +93,12 @@ def kernel_problems(table: Table, shown: str) -> Iterator[Problem]:
             yield Problem(
                 where=shown, key=f"{key}.{inside}", value=literal(value), fact=fact, remedy=remedy
             )
-        if isinstance(family, str) and isinstance(form, str):
-            if (family, form) in seen:
+        backend = one.get("backend", "")
+        if isinstance(family, str) and isinstance(form, str) and isinstance(backend, str):
+            if (family, form, backend) in seen:
                 fact, remedy = "has this format already", "keep one of the two"
                 yield Problem(where=shown, key=key, value=family, fact=fact, remedy=remedy)
-            seen.add((family, form))
+            seen.add((family, form, backend))
 
 
 _Faults = Iterator[tuple[str, object, str, str]]
@@ -102,6 +107,7 @@ _Faults = Iterator[tuple[str, object, str, str]]
 
 def _kernel_faults(entry: Table, n_sms: int) -> _Faults:
     name, form, constants = entry.get("family"), entry.get("format"), entry.get("constants")
+    yield from _backend_faults(entry)
     if isinstance(name, str) and name.strip() and name not in FAMILIES:
         otherwise = f"there are {', '.join(f'`{known}`' for known in FAMILIES)}"
         yield "family", name, "unknown family", did_you_mean(name, FAMILIES, otherwise=otherwise)
@@ -110,6 +116,12 @@ def _kernel_faults(entry: Table, n_sms: int) -> _Faults:
         sound = {key: value for key, value in constants.items() if _is_number(value)}
         stood_for = dict.fromkeys(constants.keys() - sound.keys(), None)
         yield from kernel_faults(FAMILIES[name], form, {**sound, **stood_for}, n_sms=n_sms)
+
+
+def _backend_faults(entry: Table) -> _Faults:
+    backend, family = entry.get("backend"), entry.get("family")
+    if isinstance(backend, str) and backend.strip() and family in FAMILIES and family != EXPERTS:
+        yield "backend", backend, f"is of `{EXPERTS}` alone", "leave it out"
 
 
 def _fit_faults(fit: object) -> _Faults:

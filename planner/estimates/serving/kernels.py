@@ -23,6 +23,8 @@ from planner.specs.ledger import remark
 from planner.specs.mixers import GroupedAttention, LatentAttention
 from planner.specs.records import DeviceSpec
 
+BACKEND = "--experts-backend"
+
 UNMEASURED_ERROR = 0.3
 """Relative error of what has no closed form of its own; `assumed` [1]."""
 
@@ -282,6 +284,21 @@ def cache_problems(
     families = [family for kind, family in _READS_CACHE.items() if kind in kinds]
     found = (unmeasured(table, (family,), cache, asked_by=asked_by) for family in families)
     return list(dict.fromkeys(problem for problems in found for problem in problems))
+
+
+def backend_problems(model: Architecture, table: KernelTable, experts: str) -> Iterator[Problem]:
+    """Why a backend of experts that is asked for runs none of a model's.
+
+    Args:
+        experts: the format of their weights.
+    """
+    asked = table.experts_backend
+    if asked and not model.expert_counts:
+        fact = f"{model.name} has no experts"
+        yield Problem(where=BACKEND, value=asked, fact=fact, remedy="leave it out")
+    elif asked:
+        for one in unmeasured(table, ("experts",), experts, asked_by=BACKEND):
+            yield replace(one, value=asked, fact=f"was not measured in {experts}")
 
 
 def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) -> FloatArray:

@@ -72,6 +72,7 @@ def launch(started: Started) -> Launch:
         "--deepep-mode": "auto" if started.exchanges else None,
         "--enable-two-batch-overlap": started.overlaps,
         "--quantization": "fp8" if started.is_cast and not started.is_published else None,
+        "--moe-runner-backend": started.experts_backend or None,
         "--kv-cache-dtype": CACHES[started.formats.cache],
         "--max-running-requests": started.batch * n_ranks,
         "--chunked-prefill-size": chunk,

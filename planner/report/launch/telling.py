@@ -180,8 +180,16 @@ def launched(asked: PredictionRequest) -> Launch | None:
         drafter=asked.drafter,
         n_drafted=asked.n_drafted,
         role=asked.role,
+        experts_backend=records.kernels.experts_backend,
     )
     return launch_of(records.engine.name, started)
+
+
+def _of_experts(records: ServingRecords, model: str) -> dict[str, object]:
+    """What was said of a model's experts."""
+    loads = next((one.expert_loads for one in records.models if one.name == model), "")
+    said = {"--expert-loads": loads, "--experts-backend": records.kernels.experts_backend}
+    return {option: value for option, value in said.items() if value}
 
 
 def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
@@ -204,9 +212,7 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
     }
     if request.hit_fraction:
         options["--hit-rate"] = f"{request.hit_fraction:.12g}"
-    loads = next((m.expert_loads for m in request.records.models if m.name == best.model), "")
-    if loads:
-        options["--expert-loads"] = loads
+    options |= _of_experts(request.records, best.model)
     if best.overlap != OVERLAPS[0]:
         options["--overlap"] = best.overlap
     if best.n_drafted and drafting:

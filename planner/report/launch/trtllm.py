@@ -94,6 +94,8 @@ def _yaml(started: Started, drafter: str | None) -> dict[str, object]:
     keys: dict[str, object] = {}
     if _says_cache(started):
         keys["kv_cache_config"] = {"dtype": "bfloat16"}
+    if started.experts_backend:
+        keys["moe_config"] = {"backend": started.experts_backend}
     if started.n_drafted:
         keys["speculative_config"] = _drafting(started, drafter)
     if started.role != TOGETHER:  # which end it is, the orchestrator's file says

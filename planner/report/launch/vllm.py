@@ -49,6 +49,7 @@ def launch(started: Started) -> Launch:
         "--all2all-backend": "deepep_low_latency" if started.exchanges else None,
         "--enable-dbo": started.overlaps,
         "--quantization": "fp8" if started.is_cast and not started.is_published else None,
+        "--moe-backend": started.experts_backend or None,
         "--kv-cache-dtype": CACHES[started.formats.cache],
         "--max-num-seqs": started.batch,
         "--max-num-batched-tokens": started.chunk_tokens,

@@ -47,6 +47,7 @@ class Started:
         overlaps: two micro-batches hide each other's messages.
         drafter: what drafts `n_drafted` tokens; empty without drafts.
         role: what it does of a request.
+        experts_backend: program of routed experts; empty for the engine's own choice.
     """
 
     model: str
@@ -69,6 +70,7 @@ class Started:
     drafter: str
     n_drafted: int
     role: str = TOGETHER
+    experts_backend: str = ""
 
     @property
     def n_group(self) -> int:
