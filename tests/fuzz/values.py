@@ -88,6 +88,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--slack": SHARES,
     "--hit-rate": SHARES,
     "--expert-loads": ("0", "0.8", "2.5"),
+    "--experts-backend": ("triton", "CUTLASS", "none"),
     "--confidence": SHARES,
     "--utilization": SHARES,
     "--max-quality-loss": SHARES,
