@@ -283,7 +283,7 @@ def _lines(times: ServingTimes, clock: KernelClock, serving: Serving) -> tuple[P
     """The passes that it runs."""
     passes = (
         ("decode", times.decode, serving.decode_host_s),
-        ("prefill", times.prefill, serving.engine.prefill_host_s),
+        ("prefill", times.prefill, serving.prefill_host_s),
     )
     return tuple(
         pass_line(name, timed, clock, host_s=host_s, formats=serving.run_formats)

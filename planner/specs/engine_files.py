@@ -75,6 +75,8 @@ class EngineSteps(Section):
     decode_host: Sourced[SpareSeconds] | None = None
     layer_gap: Sourced[SpareSeconds] | None = None
     inner_norms: Sourced[SpareSeconds] | None = None
+    prefill_experts: Sourced[SpareSeconds] | None = None
+    prefill_scans: Sourced[SpareSeconds] | None = None
     fuses_quantisation: Sourced[_Switch] | None = None
     needs_input_scales: Sourced[_Switch] | None = None
     request: Sourced[SpareSeconds] | None = None
@@ -130,6 +132,8 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         decode_host_s=_or(steps.decode_host, 0.0),
         layer_gap_s=_or(steps.layer_gap, 0.0),
         inner_norms_s=_or(steps.inner_norms, 0.0),
+        prefill_experts_s=_or(steps.prefill_experts, 0.0),
+        prefill_scans_s=_or(steps.prefill_scans, 0.0),
         fuses_quantisation=_or(steps.fuses_quantisation, False),
         needs_input_scales=_or(steps.needs_input_scales, False),
         request_s=_or(steps.request, 0.0),

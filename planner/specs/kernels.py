@@ -109,6 +109,10 @@ class EngineSpec:
         n_block_tokens: tokens of one block of the paged cache.
         n_chunk_tokens: most tokens of one step where prefill is chunked into decode steps.
         prefill_host_s: time of a prefill step that no kernel fills.
+        prefill_experts_s: the same of each of its layers with experts; 0 where kernels of prompts
+            are launched ahead of the device.
+        prefill_scans_s: of each layer besides that carries a state over the prompt, or chooses by
+            an indexer of its own what tokens attend to.
         decode_host_s: the same of a decode step, whatever the model: 0 where the next step is
             scheduled while the device works.
         layer_gap_s: the same of each of its layers.
@@ -142,6 +146,8 @@ class EngineSpec:
     decode_host_s: float = 0.0
     layer_gap_s: float = 0.0
     inner_norms_s: float = 0.0
+    prefill_experts_s: float = 0.0
+    prefill_scans_s: float = 0.0
     fuses_quantisation: bool = False
     needs_input_scales: bool = False
     request_s: float = 0.0

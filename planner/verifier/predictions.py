@@ -17,7 +17,7 @@ from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differen
 from planner.verifier.pass_lines import counted_pass
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Run
-from planner.verifier.serving.layers import decode_beside_s
+from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.queues import Queue, middle_s
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
@@ -76,7 +76,10 @@ def _passes(
         fact = f"are not {' and '.join(times.passes)}"
         return answer.passes, [Finding(path=("passes",), says=len(answer.passes), fact=fact)]
     engine, found, wrong = asked.records.engine, [], []
-    hosts = {"decode": decode_beside_s(rank.model, engine), "prefill": engine.prefill_host_s}
+    hosts = {
+        "decode": decode_beside_s(rank.model, engine),
+        "prefill": prefill_beside_s(rank.model, engine),
+    }
     for i, says in enumerate(answer.passes):
         timed, host_s = times.passes[says.name], hosts[says.name]
         line, more = counted_pass(says, timed, rank, host_s=host_s, overlaps=asked.overlaps)

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.hosts import decode_gaps_s
+from planner.estimates.serving.hosts import decode_gaps_s, prefill_gaps_s
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import PassShape
@@ -138,7 +138,7 @@ def predicted(case: Case) -> float:
     formats = case.table.formats[0]
     timed = pass_time(model, case.table, case.work, formats, clock)
     decodes = case.phase == "decode"
-    host = decode_gaps_s(model, engine) if decodes else engine.prefill_host_s
+    host = decode_gaps_s(model, engine) if decodes else prefill_gaps_s(model, engine)
     return case.n_tokens / (float(timed.total_s[0]) + host)
 
 

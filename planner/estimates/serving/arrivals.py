@@ -23,7 +23,13 @@ first wave is
 
     request + n_chunks T_w (1 + (b / n − 1) / (2 n_stages))       n prompts share a pass
 
-Of W waves it is one: TTFT is (first + (W − 1) later) / W. A request of the first wave is held up
+Of W waves it is one: TTFT is (first + (W − 1) later) / W. Those of later waves come in bursts, in
+fewer rounds than Z (`bursts`), which take the place of Z above. All that come between two looks
+are found by the same one: prompts that a pass has no room for wait for each other,
+
+    (k / n − 1) / 2 passes      k that come in r rounds, n that share a pass
+
+A request of the first wave is held up
 by half of the others' prompts only, since the other half was read before it began to decode, so
 that TPOT has 1 − 1 / (2 W) of them.
 
@@ -75,9 +81,13 @@ class Loop:
         return self.running - 1.0
 
 
-def under_way_s(loop: Loop) -> FloatArray:
-    """Rest of what a request finds under way (N,) [s]; nothing where no other is there."""
-    cycle_s = loop.n_rounds * loop.round_s + loop.running * loop.added_s
+def under_way_s(loop: Loop, rounds: FloatArray | float) -> FloatArray:
+    """Rest of what a request finds under way (N,) [s]; nothing where no other is there.
+
+    Args:
+        rounds: in which each of the others comes once.
+    """
+    cycle_s = rounds * loop.round_s + loop.running * loop.added_s
     busy_s = loop.n_others * loop.n_passes * loop.pass_s / (loop.n_sharing * loop.n_lanes)
     share = np.minimum(1.0, busy_s / cycle_s)
     decoding_s = np.minimum(1.0, loop.n_others) * loop.n_polled * loop.round_s
@@ -104,15 +114,30 @@ def service_s(loop: Loop) -> FloatArray:
     return np.asarray(loop.pass_s * loop.n_passes / (loop.most_sharing * loop.n_lanes))
 
 
-def waiting_passes(loop: Loop) -> FloatArray:
-    """Wait for prompts of others that came before, in passes that read prompts (N,) [1]."""
+def waiting_passes(loop: Loop, rounds: FloatArray | float) -> FloatArray:
+    """Wait for prompts of others that came before, in passes that read prompts (N,) [1].
+
+    Args:
+        rounds: in which each of the others comes once.
+    """
     each = loop.n_passes / (loop.most_sharing * loop.n_lanes)
-    excess = (loop.n_others - 1.0) * each - loop.n_rounds
+    excess = (loop.n_others - 1.0) * each - rounds
     room = loop.n_others * (each * each)
     root = np.sqrt(excess * excess + 2.0 * room)
     # where almost nobody waits, the two of the sum cancel: it is written as a quotient there
     few = room / (root + np.abs(excess))
     return np.where(excess > 0.0, (root + excess) / 2.0, few)
+
+
+def crowding_passes(loop: Loop, rounds: FloatArray | float) -> FloatArray:
+    """Wait for prompts that the same look finds, in passes that read prompts (N,) [1].
+
+    Args:
+        rounds: in which each of the others comes once.
+    """
+    found = loop.n_others * loop.n_polled / rounds
+    each = loop.n_passes / (loop.most_sharing * loop.n_lanes)
+    return np.asarray(np.maximum(0.0, found * each - 1.0) / 2.0)
 
 
 def first_wave_s(

@@ -293,6 +293,13 @@ def _timed(
     serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
     times = serving_times(serving, table, traffic, drafts=drafts)
     yields = drafts.yields if drafts else 1.0
-    errors = serving_errors(times, recording, engine, kind=kind_of(model), yields=yields)
+    errors = serving_errors(
+        times,
+        recording,
+        engine,
+        kind=kind_of(model),
+        prefill_host_s=serving.prefill_host_s,
+        yields=yields,
+    )
     first = (times.tpot_s, times.ttft_s, times.prompt_s)
     return table, (*first, *errors, fixed, moving, n_drafted)

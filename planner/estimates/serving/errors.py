@@ -80,15 +80,17 @@ def serving_errors(
     engine: EngineSpec,
     *,
     kind: ModelKind,
+    prefill_host_s: float,
     yields: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Relative standard deviations of TPOT and of TTFT (N,); 0 of times that are not.
 
     Args:
         kind: of the model.
+        prefill_host_s: of a pass that reads prompts, beside its kernels.
         yields: tokens that a decode pass gives, more than one with drafts.
     """
-    tpot, ttft = kernel_errors(times, clock, engine, yields=yields)
+    tpot, ttft = kernel_errors(times, clock, prefill_host_s, yields=yields)
     whole = (
         np.where(seconds > 0.0, np.hypot(error, model_error(engine.name, kind, name)), 0.0)
         for name, seconds, error in zip(
@@ -99,11 +101,11 @@ def serving_errors(
 
 
 def kernel_errors(
-    times: ServingTimes, clock: RecordingClock, engine: EngineSpec, *, yields: float = 1.0
+    times: ServingTimes, clock: RecordingClock, prefill_host_s: float, *, yields: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
     """The part of them that kernels and hosts are to blame for (N,)."""
     decode = pass_error(times.decode, clock, times.decode_s - times.decode.total_s)
-    prefill = pass_error(times.prefill, clock, engine.prefill_host_s)
+    prefill = pass_error(times.prefill, clock, prefill_host_s)
     passed = times.itl_s / yields
     off = np.hypot(decode * passed, prefill * (times.tpot_s - passed))
     writes = times.tpot_s > 0.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.serving.bursts import Bursts
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.traffic import Drafts, Traffic
@@ -54,12 +55,9 @@ def parts_of(room: FloatArray, traffic: Traffic) -> Parts:
     )
 
 
-def prompts_that_come(traffic: Traffic, running: FloatArray, *, yields: float) -> FloatArray:
-    """Prompts that come during one decode step, or all at once (N,).
-
-    A request takes OSL / `yields` steps.
-    """
-    return running if traffic.n_waves == 1 else running * yields / traffic.n_output_tokens
+def prompts_that_come(running: FloatArray, bursts: Bursts, *, n_polled: int) -> FloatArray:
+    """Prompts that a look finds where it finds one: of the others, those of as many rounds (N,)."""
+    return 1.0 + (running - 1.0) * bursts.mean(lambda rounds: n_polled / rounds)
 
 
 def has_room(

@@ -40,13 +40,15 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.arrivals import (
     Loop,
+    crowding_passes,
     first_wave_s,
     held_up_s,
     under_way_s,
     waiting_passes,
 )
+from planner.estimates.serving.bursts import Bursts, bursts
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.hosts import decode_gaps_s
+from planner.estimates.serving.hosts import decode_gaps_s, prefill_gaps_s
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.reading import (
     Parts,
@@ -86,6 +88,11 @@ class Serving:
     def decode_host_s(self) -> float:
         """Of a decode pass, beside its kernels [s]."""
         return decode_gaps_s(self.model, self.engine)
+
+    @property
+    def prefill_host_s(self) -> float:
+        """Of a pass that reads prompts, beside its kernels [s]."""
+        return prefill_gaps_s(self.model, self.engine)
 
     def received_s(self, traffic: Traffic) -> float:
         """Of a request before its first pass [s]."""
@@ -178,37 +185,40 @@ def _times_together(
     """Of deployments that read prompts and write answers."""
     engine, itl = serving.engine, round_.itl_s
     parts = parts_of(room_for_prompts(engine, table, running, round_.drafts), traffic)
-    come = prompts_that_come(traffic, running, yields=round_.yields)
-    n_prompts = np.clip(come, 1.0, parts.most_prompts)
+    steps = max(traffic.n_output_tokens, 1.0)
+    n_rounds = steps / round_.yields
+    come = _bursts(serving, table, traffic, running, parts, n_rounds)
+    found = prompts_that_come(running, come, n_polled=engine.n_polled_rounds)
+    found = running if traffic.n_waves == 1 else found
+    n_prompts = np.clip(found, 1.0, parts.most_prompts)
     reading, n_chunks = parts.shape(n_prompts), parts.n_chunks
     prefill = serving.pass_time(table, reading)
-    alone = n_chunks * (prefill.total_s + engine.prefill_host_s)
+    alone = n_chunks * (prefill.total_s + serving.prefill_host_s)
     both = prefill
     if engine.mixes_prefill:
         both = serving.pass_time(table, _mixed(round_.decoding, reading))
-    added = _added_s(engine, n_chunks, round_.decode, both) / (n_prompts * table.n_stages)
-    steps = max(traffic.n_output_tokens, 1.0)
+    added = _added_s(serving, n_chunks, round_.decode, both) / (n_prompts * table.n_stages)
     loop = Loop(
         running=running,
         round_s=itl,
         added_s=added,
-        pass_s=both.total_s + engine.prefill_host_s,
+        pass_s=both.total_s + serving.prefill_host_s,
         n_passes=n_chunks,
         n_sharing=n_prompts,
         most_sharing=parts.most_prompts,
         n_lanes=np.minimum(table.n_stages, running),
-        n_rounds=steps / round_.yields,
+        n_rounds=n_rounds,
         n_polled=engine.n_polled_rounds,
     )
-    waiting = waiting_passes(loop)
+    waiting = waiting_passes(loop, n_rounds)
     tpot = (
         itl / round_.yields
         + (1.0 - traffic.first_fraction / 2.0) * held_up_s(loop, waiting) / steps
     )
     first = {
         "request": np.full(len(table), serving.received_s(traffic)),
-        "step": under_way_s(loop),
-        "others": waiting * loop.pass_s,
+        "step": come.mean(lambda rounds: under_way_s(loop, rounds)),
+        "others": come.mean(lambda rounds: _others_s(loop, rounds)),
         "reading": alone,
         "decodes": n_chunks * (both.total_s - prefill.total_s),
     }
@@ -234,6 +244,27 @@ def _times_together(
     )
 
 
+def _bursts(
+    serving: Serving,
+    table: DeploymentTable,
+    traffic: Traffic,
+    running: FloatArray,
+    parts: Parts,
+    n_rounds: float,
+) -> Bursts:
+    """How prompts come; all of a first wave begin at once where none is read beside decodes."""
+    lanes = np.minimum(table.n_stages, running)
+    passes = running * parts.n_chunks / (parts.most_prompts * lanes)
+    begun = passes * float(serving.engine.mixes_prefill)
+    return bursts(traffic.n_waves, n_rounds=n_rounds, begun_rounds=begun)
+
+
+def _others_s(loop: Loop, rounds: FloatArray) -> FloatArray:
+    """Wait for prompts of others where each comes once in so many rounds (N,) [s]."""
+    passes = waiting_passes(loop, rounds) + crowding_passes(loop, rounds)
+    return np.asarray(passes * loop.pass_s)
+
+
 def _first_wave_s(
     serving: Serving, table: DeploymentTable, decoding: PassShape, parts: Parts, loop: Loop
 ) -> FloatArray:
@@ -247,7 +278,7 @@ def _first_wave_s(
     if engine.mixes_prefill:
         begun = np.asarray(decoding.n_decoding) * loop.n_others / (2.0 * loop.running)
         reading = _mixed(replace(decoding, n_decoding=begun), reading)
-    full = serving.pass_time(table, reading).total_s + engine.prefill_host_s
+    full = serving.pass_time(table, reading).total_s + serving.prefill_host_s
     return first_wave_s(
         loop.running,
         full,
@@ -269,7 +300,7 @@ def _prefill_times(
     running = np.minimum(running, table.n_stages * parts.most_prompts)
     n_micro = np.minimum(table.n_stages, running)
     prefill = serving.pass_time(table, parts.shape(running / n_micro))
-    alone = parts.n_chunks * (prefill.total_s + engine.prefill_host_s)
+    alone = parts.n_chunks * (prefill.total_s + serving.prefill_host_s)
     first = {
         "request": np.full(len(table), serving.received_s(traffic)),
         "step": alone / (2.0 * n_micro),
@@ -312,11 +343,11 @@ def _decode_times(
 
 
 def _added_s(
-    engine: EngineSpec, n_chunks: FloatArray, decode: PassTime, both: PassTime
+    serving: Serving, n_chunks: FloatArray, decode: PassTime, both: PassTime
 ) -> FloatArray:
     """What the prompts of one pass add to the decodes beside them (N,) [s]."""
-    grown = both.total_s - decode.total_s if engine.mixes_prefill else both.total_s
-    return n_chunks * (grown + engine.prefill_host_s)
+    grown = both.total_s - decode.total_s if serving.engine.mixes_prefill else both.total_s
+    return n_chunks * (grown + serving.prefill_host_s)
 
 
 def _mixed(decoding: PassShape, reading: PassShape) -> PassShape:

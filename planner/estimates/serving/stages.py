@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.hosts import layer_gap_s
+from planner.estimates.serving.hosts import layer_gap_s, prefill_gap_s
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import activation_bytes, cache_bytes, state_bytes
 from planner.estimates.serving.networks import ServingNetwork, serving_network
@@ -132,7 +132,7 @@ def _units(
     decodes = work.phase == "decode"
     ends[1] += engine.decode_host_s if decodes else engine.prefill_host_s
     inside = [
-        decodes * layer_gap_s(layer, engine)
+        (layer_gap_s if decodes else prefill_gap_s)(layer, engine)
         + sum(
             float(one.total_s[0]) for one in timed.operations if one.operation.layer == layer.name
         )

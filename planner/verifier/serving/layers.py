@@ -82,8 +82,8 @@ def told(one: Message, rank: Rank) -> Spent:
 def layer_s(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
     """One layer of a class, on a group that has it to itself."""
     spent = layer_spent(layer, rank_of(group, asked), tokens_of(asked))
-    is_decode = asked.work.phase == "decode"
-    return sum(one.seconds for one in spent) + is_decode * unfilled_s(layer, asked.engine)
+    beside = unfilled_s if asked.work.phase == "decode" else launched_s
+    return sum(one.seconds for one in spent) + beside(layer, asked.engine)
 
 
 def unfilled_s(layer: LayerClass, engine: EngineSpec) -> float:
@@ -102,6 +102,27 @@ def decode_beside_s(model: Architecture, engine: EngineSpec) -> float:
     """What a decode pass takes beside its kernels."""
     gaps = (layer.n_layers * unfilled_s(layer, engine) for layer in model.layers)
     return engine.decode_host_s + sum(gaps)
+
+
+def launched_s(layer: LayerClass, engine: EngineSpec) -> float:
+    """Of one layer of a pass that reads prompts, while its host launches kernels of experts.
+
+    And those of mixers that are many: of scans of a state, of an indexer.
+    """
+    mixer, seconds = layer.mixer, 0.0
+    if hasattr(layer.ffn, "n_experts"):
+        seconds += engine.prefill_experts_s
+    index = mixer.indexer if isinstance(mixer, LatentAttention) else None
+    if isinstance(mixer, Recurrence) or (index is not None and not index.is_shared):
+        seconds += engine.prefill_scans_s
+    return seconds
+
+
+def prefill_beside_s(model: Architecture, engine: EngineSpec) -> float:
+    """What a pass that reads prompts takes beside its kernels."""
+    return engine.prefill_host_s + sum(
+        layer.n_layers * launched_s(layer, engine) for layer in model.layers
+    )
 
 
 def _quantising(runs: list[Run]) -> Iterator[Run]:

@@ -19,7 +19,7 @@ from planner.verifier.serving.held import (
     draft_bytes,
     weights_bytes,
 )
-from planner.verifier.serving.layers import decode_beside_s
+from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import Pass, pass_of
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.tokens import Tokens
@@ -205,7 +205,7 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     turns = min(rank.n_stages, running)
     behind = served.n_input_tokens - new + each * (n_chunks - 1) / 2
     reads = _pass(rank, served, Tokens(prompts=running / turns, read=each, past=behind))
-    own_s = n_chunks * (reads.seconds + engine.prefill_host_s)
+    own_s = n_chunks * (reads.seconds + prefill_beside_s(rank.model, engine))
     parts = {"request": served.received_s, "step": own_s / turns / 2, "reading": own_s}
     return Felt(
         tpot_s=0.0,
@@ -213,7 +213,7 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
         itl_s=0.0,
         queue_s=max(served.batch / running - 1, 0.0) * own_s,
         tpot_error=0.0,
-        ttft_error=reads.error(engine.prefill_host_s),
+        ttft_error=reads.error(prefill_beside_s(rank.model, engine)),
         decode_error=0.0,
         n_running=running,
         parts=parts,
@@ -248,31 +248,37 @@ def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
 
 def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
     engine, n_out = served.engine, max(served.n_output_tokens, 1.0)
+    beside_s, launched_s = decode_beside_s(rank.model, engine), prefill_beside_s(rank.model, engine)
     decoding = _decoding(rank, served, running)
-    reading, n_chunks, most = _reading(served, running)
+    reading, n_chunks, most = _reading(rank, served, running)
     decode, prefill = _pass(rank, served, decoding), _pass(rank, served, reading)
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
-    itl = decode.seconds + decode_beside_s(rank.model, engine) + _drafting_s(rank, served, decoding)
+    itl = decode.seconds + beside_s + _drafting_s(rank, served, decoding)
     grown = both.seconds - (decode.seconds if engine.mixes_prefill else 0.0)
-    added = n_chunks * (grown + engine.prefill_host_s) / (reading.prompts * rank.n_stages)
+    added = n_chunks * (grown + launched_s) / (reading.prompts * rank.n_stages)
     between = itl / served.n_yielded
-    errors = decode.error(decode_beside_s(rank.model, engine)), prefill.error(engine.prefill_host_s)
+    errors = (
+        decode.error(beside_s),
+        prefill.error(launched_s),
+    )
     turns = Turns(
         running=running,
         steps=n_out / served.n_yielded,
         step_s=itl,
         prompt_s=added,
-        pass_s=both.seconds + engine.prefill_host_s,
+        pass_s=both.seconds + launched_s,
         n_chunks=n_chunks,
         lanes=min(rank.n_stages, running),
+        waves=served.n_waves,
+        begun=_begun(rank, served, running, n_chunks / most),
     )
     begun = 1 - 1 / (2 * served.n_waves) if served.n_waves else 1.0
     tpot = between + begun * turns.met(most) * added / n_out
     parts = {
         "request": served.received_s,
         "step": turns.rest_s(reading.prompts, engine.n_polled_rounds),
-        "others": turns.queue_s(most),
-        "reading": n_chunks * (prefill.seconds + engine.prefill_host_s),
+        "others": turns.queue_s(most, engine.n_polled_rounds),
+        "reading": n_chunks * (prefill.seconds + launched_s),
         "decodes": n_chunks * (both.seconds - prefill.seconds),
     }
     if served.n_waves:
@@ -306,7 +312,7 @@ def _full_s(rank: Rank, served: Served, running: float, reading: Tokens) -> floa
         all_ = _decoding(rank, served, running)
         half = (running - 1) / 2 / min(rank.n_stages, running)
         reading = replace(all_, decoding=half).beside(reading)
-    return _pass(rank, served, reading).seconds + engine.prefill_host_s
+    return _pass(rank, served, reading).seconds + prefill_beside_s(rank.model, engine)
 
 
 def deviations(share: float) -> float:
@@ -349,7 +355,13 @@ def _drafting_s(rank: Rank, served: Served, decoding: Tokens) -> float:
     return draft.n_passes * _pass(small, served, one).seconds
 
 
-def _reading(served: Served, running: float) -> tuple[Tokens, float, float]:
+def _begun(rank: Rank, served: Served, running: float, passes: float) -> float:
+    """Rounds over which a first wave begins to decode: none where its prompts are read first."""
+    rides = served.engine.mixes_prefill
+    return running * passes / min(rank.n_stages, running) if rides else 0.0
+
+
+def _reading(rank: Rank, served: Served, running: float) -> tuple[Tokens, float, float]:
     """The pass that reads prompts, how many of it a prompt takes, prompts that find room in one.
 
     What rides along is counted first against the chunk. A long prompt is read in equal parts, on
@@ -361,7 +373,21 @@ def _reading(served: Served, running: float) -> tuple[Tokens, float, float]:
     n_chunks = float(math.ceil(new / room))
     each = new / n_chunks
     most = max(1.0, math.floor(room / each)) if n_chunks == 1 else 1.0
-    come = running * served.n_yielded / served.n_output_tokens
-    together = min(max(running if served.n_waves == 1 else come, 1.0), most)
+    together = running
+    if served.n_waves != 1:
+        turns = Turns(
+            running=running,
+            steps=max(served.n_output_tokens, 1.0) / served.n_yielded,
+            step_s=0.0,
+            prompt_s=0.0,
+            pass_s=0.0,
+            n_chunks=n_chunks,
+            lanes=1.0,
+            waves=served.n_waves,
+            begun=_begun(rank, served, running, n_chunks / most),
+        )
+        others = (running - 1) * served.engine.n_polled_rounds
+        together = 1 + turns.of_waves(lambda width: others / width)
+    together = min(together, most)
     past = served.n_input_tokens - new + (n_chunks - 1) / 2 * each
     return Tokens(prompts=together, read=each, past=past), n_chunks, most

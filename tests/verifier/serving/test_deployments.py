@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -71,6 +72,8 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
         n_waves=n_waves,
     )
     on = machines_of(pool, engine)
+    often = draw.choice((1, 30))
+    on = replace(on, engine=replace(on.engine, n_polled_rounds=often))
     try:
         found = predict(model, on, table, traffic, speculating=asked, n_shared_tokens=shared)
     except RequestError:
