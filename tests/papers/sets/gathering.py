@@ -94,6 +94,8 @@ def _of_silicon(number: int, entry: dict[str, str]) -> Fields:
     stated_source = stated.get("source_file", entry["silicon_data_source"].split(";")[0])
     source = stated_source.rpartition("/data/")[2]
     is_swept = source.startswith(("db-dump", "20")) or "aic_database_mode" in stated
+    # analyses of gaps have sweeps' own times again, rounded
+    is_swept = is_swept or source.endswith("-gap-analysis.csv")
     trailing = re.findall(r"; (\w[^=;]*:[^=;]*)$", entry["silicon_data_source"])
     degrees = _degrees(entry)
     n_together = float(entry["batch_size"]) * degrees["data"]

@@ -116,7 +116,7 @@ def _same_measurements() -> tuple[tuple[Served, ...], ...]:
     which one names no day."""
     found: dict[tuple[object, ...], list[Served]] = defaultdict(list)
     for row in served():
-        found[(*_configuration(row), round(row.ttft_ms, 1), round(row.tpot_ms, 3))].append(row)
+        found[(*_configuration(row), round(row.ttft_ms, 1), round(row.tpot_ms, 2))].append(row)
     return tuple(tuple(same) for same in found.values())
 
 

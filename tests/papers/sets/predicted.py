@@ -24,7 +24,7 @@ from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec
 from planner.specs.served_formats import ServedFormats
 from tests.estimates.serving import situations
-from tests.papers.sets.rows import MEAN_LENGTH, WAVES, Served
+from tests.papers.sets.rows import MEAN_LENGTH, Served
 from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds
 
 CONFIGS = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
@@ -42,6 +42,7 @@ CLUSTERS = {
 
 Choice = Callable[[Served], ServedFormats]
 Clocks = Callable[[str, str], KernelClock]
+Sending = Callable[[Served], Traffic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def traffic(row: Served) -> Traffic:
     return Traffic(
         n_input_tokens=share * row.n_input,
         n_output_tokens=share * row.n_output,
-        n_waves=WAVES.get(row.series.harness, 0),
+        n_waves=row.series.n_waves,
     )
 
 
@@ -136,15 +137,22 @@ def clock(gpu: str, engine: str) -> KernelClock:
 
 
 def compared(
-    rows: Iterable[Served], choice: Choice = formats, clocks: Clocks = clock
+    rows: Iterable[Served],
+    choice: Choice = formats,
+    clocks: Clocks = clock,
+    sending: Sending = traffic,
 ) -> list[Compared]:
     """Predictions of all rows; those that are said not to run have none, see `refused`."""
     groups: dict[tuple[object, ...], list[Served]] = defaultdict(list)
     for row in rows:
-        what = (row.series.model, row.series.gpu, row.series.engine, row.series.harness)
-        sent = (row.n_input, row.n_output, n_polled_rounds(row), row.series.statistic)
-        groups[(*what, choice(row), *sent)].append(row)
-    return [one for group in groups.values() for one in _compared(group, choice(group[0]), clocks)]
+        what = (row.series.model, row.series.gpu, row.series.engine)
+        asked = (choice(row), sending(row), n_polled_rounds(row), row.series.statistic)
+        groups[(*what, *asked)].append(row)
+    return [
+        one
+        for group in groups.values()
+        for one in _compared(group, choice(group[0]), sending(group[0]), clocks)
+    ]
 
 
 def refused(rows: Iterable[Served], found: Iterable[Compared]) -> list[Served]:
@@ -164,8 +172,10 @@ def table_of(rows: Sequence[Served], chosen: ServedFormats, engine: EngineSpec) 
     )
 
 
-def _compared(rows: list[Served], chosen: ServedFormats, clocks: Clocks) -> list[Compared]:
-    series, sent = rows[0].series, traffic(rows[0])
+def _compared(
+    rows: list[Served], chosen: ServedFormats, sent: Traffic, clocks: Clocks
+) -> list[Compared]:
+    series = rows[0].series
     model, timing = architecture(series.model), clocks(series.gpu, series.engine)
     engine = replace(timing.engine, n_polled_rounds=n_polled_rounds(rows[0]))
     table = table_of(rows, chosen, engine)
@@ -181,7 +191,7 @@ def _compared(rows: list[Served], chosen: ServedFormats, clocks: Clocks) -> list
     recording = RecordingClock(clock=timing)
     serving = Serving(model=model, formats=chosen, engine=engine, clock=recording)
     times = serving_times(serving, table, sent, largest_batch=held.largest_batch)
-    tpot_off, ttft_off = kernel_errors(times, recording, engine)
+    tpot_off, ttft_off = kernel_errors(times, recording, serving.prefill_host_s)
     first_s = times.later_waves_s if series.statistic == "median" else times.ttft_s
     runs = is_valid(model, table) & (held.largest_batch >= 1)
     return [
