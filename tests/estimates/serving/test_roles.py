@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.hosts import prefill_gaps_s
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import pass_time
@@ -33,7 +34,7 @@ def test_a_lone_prompt_is_read_in_its_own_passes_after_half_of_one_before_it(eng
     asked = Traffic(n_input_tokens=3000, n_output_tokens=512, role=PREFILL)
     times = served("qwen3-30b-a3b", table, asked, engine=engine)
     work = PassShape(n_prompts=np.ones(1), prompt_tokens=1500.0, past_tokens=750.0)
-    alone = pass_time(spec, table, work, BF16, timer).total_s + timer.engine.prefill_host_s
+    alone = pass_time(spec, table, work, BF16, timer).total_s + prefill_gaps_s(spec, timer.engine)
     received_s = timer.engine.request_s + 3000 * timer.engine.request_token_s
     assert times.ttft_s == pytest.approx(received_s + 3 * alone)
     assert _output_tokens_per_s(table, asked, times) == pytest.approx(512 / (2 * alone))
