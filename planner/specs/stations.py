@@ -1,0 +1,103 @@
+"""A station: one replica as those see it who queue before it.
+
+It says how long each pass takes and for whom there is room, and nothing of how that was found. Who
+plans a fleet and who simulates it read the same station, and share nothing else.
+
+A pass decodes n sequences that have c tokens cached on average, and reads p tokens of prompts, each
+of which attends to s tokens on average:
+
+    T(n, c, p, s) = D(n, c) + R(n, p, s),    D(0, ·) = 0,  R(·, 0, ·) = 0
+
+Both are tables, between whose points they are linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.specs.roles import TOGETHER
+
+Row = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeTimes:
+    """D: passes that write a token for each of n sequences.
+
+    Args:
+        n_sequences: ascending, from 1, (N,).
+        context_tokens: ascending, (C,).
+        seconds: of each pair, N rows of C [s].
+    """
+
+    n_sequences: tuple[int, ...]
+    context_tokens: Row
+    seconds: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingTimes:
+    """R: what tokens of prompts add to a pass.
+
+    Args:
+        n_sequences: that decode in the same pass, ascending, from 0, (N,).
+        prompt_tokens: that it reads, ascending, (P,).
+        span_tokens: that each of them attends to on average, ascending, (S,).
+        seconds: N tables of P rows of S [s].
+    """
+
+    n_sequences: tuple[int, ...]
+    prompt_tokens: Row
+    span_tokens: Row
+    seconds: tuple[tuple[Row, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """One attention rank of a replica; the others are like it.
+
+    Args:
+        name: of the deployment, for people.
+        role: of `planner.specs.roles`.
+        n_ranks: of a replica; each has a queue of its own.
+        n_lanes: passes under way at once, of the stages of a pipeline.
+        most_running: sequences that are in service at once.
+        chunk_tokens: most tokens of a pass.
+        mixes_prefill: prompts are read in passes that decode too; without, alone and first.
+        n_polled_rounds: decode passes between two looks for new requests, where prompts are read
+            alone.
+        request_s, request_token_s: of a request before it stands in line, and of each token of
+            its prompt besides.
+        room_bytes: for caches.
+        sequence_bytes, token_bytes: that a sequence has cached whatever its length, and for each
+            of its tokens besides.
+        reserved_fraction: of what a sequence has yet to write, the share that has to find room
+            before it is begun.
+        decode: D; None of a replica that only reads prompts.
+        reading: R; None of a replica that only decodes.
+    """
+
+    name: str
+    role: str = TOGETHER
+    n_ranks: int = 1
+    n_lanes: int = 1
+    most_running: int
+    chunk_tokens: int
+    mixes_prefill: bool = True
+    n_polled_rounds: int = 1
+    request_s: float = 0.0
+    request_token_s: float = 0.0
+    room_bytes: float
+    sequence_bytes: float = 0.0
+    token_bytes: float
+    reserved_fraction: float = 0.0
+    decode: DecodeTimes | None
+    reading: ReadingTimes | None
+
+    def held_bytes(self, n_tokens: float) -> float:
+        """Of the cache of a sequence that is so long."""
+        return self.sequence_bytes + self.token_bytes * n_tokens
+
+    def has_room_for(self, n_input_tokens: float, n_output_tokens: float) -> bool:
+        """Whether such a request can be served at all, be it alone."""
+        return self.held_bytes(n_input_tokens + n_output_tokens) <= self.room_bytes

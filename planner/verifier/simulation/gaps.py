@@ -1,0 +1,48 @@
+"""Gaps between tokens, too many to be kept one by one."""
+
+from __future__ import annotations
+
+import math
+
+_PER_DECADE = 400
+"""Bins of a decade: values of one are within 0.6 % of each other."""
+
+
+class Gaps:
+    """How many gaps there were of each length.
+
+    >>> gaps = Gaps()
+    >>> gaps.add(0.010, 99)
+    >>> gaps.add(0.100, 1)
+    >>> round(gaps.percentile_s(0.5), 4), round(gaps.percentile_s(0.999), 3)
+    (0.01, 0.1)
+    """
+
+    __slots__ = ("_counts", "_total_s")
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._total_s = 0.0
+
+    def add(self, gap_s: float, n: int) -> None:
+        """So many more of one length."""
+        at = round(math.log10(gap_s) * _PER_DECADE)
+        self._counts[at] = self._counts.get(at, 0) + n
+        self._total_s += gap_s * n
+
+    @property
+    def n(self) -> int:
+        return sum(self._counts.values())
+
+    @property
+    def mean_s(self) -> float:
+        return self._total_s / self.n if self._counts else math.nan
+
+    def percentile_s(self, share: float) -> float:
+        """What that share of all gaps are no longer than [s]; NaN of none."""
+        wanted, seen = share * self.n, 0
+        for at in sorted(self._counts):
+            seen += self._counts[at]
+            if seen >= wanted:
+                return float(10.0 ** (at / _PER_DECADE))
+        return math.nan
