@@ -1,0 +1,81 @@
+"""Which columns of a trace say what, by the names that public traces give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.specs.tables import literal
+
+ARRIVAL, INPUT, OUTPUT = "arrival", "input tokens", "output tokens"
+
+_NAMES = {
+    ARRIVAL: (
+        *("timestamp", "time", "arrival", "arrival_time", "arrived_at", "arrival_s", "time_s"),
+        *("timestamp_s", "arrival_ms", "time_ms", "timestamp_ms"),
+    ),
+    INPUT: (
+        *("ContextTokens", "input_length", "Request tokens", "input_tokens", "prompt_tokens"),
+        *("num_prefill_tokens", "prompt_length", "n_input", "input", "prompt_len", "input_len"),
+    ),
+    OUTPUT: (
+        *("GeneratedTokens", "output_length", "Response tokens", "output_tokens"),
+        *("completion_tokens", "num_decode_tokens", "output_len", "n_output", "output"),
+    ),
+}
+"""Azure: TIMESTAMP, ContextTokens, GeneratedTokens; BurstGPT: Timestamp, Request tokens, Response
+tokens; Mooncake: timestamp, input_length, output_length; Vidur: arrived_at, num_prefill_tokens,
+num_decode_tokens; and what people call the same."""
+
+_MOONCAKE = frozenset({"timestamp", "inputlength", "outputlength"})
+"""Its timestamps are milliseconds: FAST25-release/traces of kvcache-ai/Mooncake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Where a row says what: names as the file has them.
+
+    Args:
+        seconds: of one unit of a time that is a number.
+    """
+
+    arrival: str
+    n_input: str
+    n_output: str
+    seconds: float = 1.0
+
+
+def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
+    """The columns of a header, or None and what is wrong with it."""
+    bare = {_bare(name): name for name in reversed(names)}
+    found = {what: _first(known, bare) for what, known in _NAMES.items()}
+    missing = [what for what, name in found.items() if name is None]
+    if missing:
+        shown = literal(", ".join(names))
+        fact = f"has no column of {' and '.join(missing)}: the header is {shown}"
+        return None, fact
+    arrival, n_input, n_output = (str(found[what]) for what in _NAMES)
+    is_ms = _bare(arrival).endswith("ms") or bare.keys() >= _MOONCAKE
+    return (
+        Columns(
+            arrival=arrival,
+            n_input=n_input,
+            n_output=n_output,
+            seconds=1e-3 if is_ms else 1.0,
+        ),
+        "",
+    )
+
+
+def understood() -> str:
+    """All names that are known, for a remedy."""
+    said = (f"{what}: {', '.join(f'`{name}`' for name in names)}" for what, names in _NAMES.items())
+    return f"capitals and `_` do not count; {'; '.join(said)}"
+
+
+def _first(known: Sequence[str], bare: dict[str, str]) -> str | None:
+    return next((bare[_bare(name)] for name in known if _bare(name) in bare), None)
+
+
+def _bare(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

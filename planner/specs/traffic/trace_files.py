@@ -1,0 +1,314 @@
+"""Traces from files: CSV and JSONL, compressed by gzip or not.
+
+A row is an arrival and two counts of tokens. Arrivals are seconds, or milliseconds where the
+column says so or the trace is Mooncake's, or dates; what they count from does not matter.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import zlib
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
+from planner.specs.ledger import Use, enter, remark
+from planner.specs.tables import literal
+from planner.specs.texts import UnreadError, read_bytes, text_of
+from planner.specs.traffic.trace_columns import Columns, columns_of, understood
+from planner.specs.traffic.traces import Trace
+
+MOST_BYTES = 2**30
+"""Of a trace, compressed or not."""
+
+MOST_TOKENS = 10**7
+"""Of one request: beyond it a column is not of tokens."""
+
+_MOST_SHOWN = 10
+_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_EMPTY: tuple[str, ...] = ()
+
+
+@arguments_checked()
+def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
+    """Read a trace; rows that are not in order of arrival are sorted, with a remark.
+
+    Args:
+        path: of a `.csv`, `.jsonl` or `.ndjson` file, or one of these and `.gz`.
+        asked_by: the option that named it, for messages.
+
+    Raises:
+        SpecError: there is no such file, its columns are unknown, or rows are no requests: the
+            first ten by their lines, and how many there are.
+    """
+    shown = str(path)
+    try:
+        text, kind = _text_of(Path(path))
+    except UnreadError as error:
+        fact = error.fact
+        raise SpecError([Problem(where=asked_by, value=literal(shown), fact=fact)]) from None
+    rows = _Rows(shown)
+    (_read_csv if kind == "csv" else _read_jsonl)(text, rows)
+    problems = rows.problems()
+    if not problems and not rows.arrival_s:
+        problems = [Problem(where=shown, fact="has no requests")]
+    if problems:
+        raise SpecError(problems)
+    return rows.trace(Path(path).name.split(".")[0])
+
+
+def _text_of(path: Path) -> tuple[str, str]:
+    """The text of a file and what it is, `csv` or `jsonl`.
+
+    Raises:
+        UnreadError: it is no such file.
+    """
+    name = path.name.lower()
+    is_packed = name.endswith(".gz")
+    kind = _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix)
+    content = read_bytes(path, most_bytes=MOST_BYTES)
+    if kind is None:
+        raise UnreadError("is neither `.csv` nor `.jsonl`, nor one of them with `.gz`")
+    text = text_of(_unpacked(content) if is_packed else content)
+    enter(Use(kind="trace"), path, content)
+    return text, kind
+
+
+def _unpacked(content: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            found = stream.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error):
+        raise UnreadError("is not what gzip writes, or ends too early") from None
+    if len(found) > MOST_BYTES:
+        raise UnreadError(f"unpacks to more than {MOST_BYTES / 2**20:g} MiB")
+    return found
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What rows say, and the first of those that say nothing."""
+
+    shown: str
+    arrival_s: array[float] = field(default_factory=lambda: array("d"))
+    n_input: array[int] = field(default_factory=lambda: array("q"))
+    n_output: array[int] = field(default_factory=lambda: array("q"))
+    faults: list[Problem] = field(default_factory=list)
+    n_faults: int = 0
+
+    def refuse(self, line: int, value: str, fact: str, remedy: str = "") -> None:
+        """Keep what is wrong with a line, of the first; count it of the others."""
+        self.n_faults += 1
+        if self.n_faults <= _MOST_SHOWN:
+            where = f"{self.shown}:{line}"
+            problem = Problem(where=where, value=literal(value), fact=fact, remedy=remedy)
+            self.faults.append(problem)
+
+    def problems(self) -> list[Problem]:
+        more = self.n_faults - len(self.faults)
+        rest = f"{more:,} more lines like these, of {len(self.arrival_s) + self.n_faults:,}"
+        return [*self.faults, *([Problem(where=self.shown, fact=rest)] if more else [])]
+
+    def trace(self, name: str) -> Trace:
+        """All rows, in order, from the first arrival on."""
+        arrivals, order = self.arrival_s, None
+        if any(a > b for a, b in zip(arrivals, memoryview(arrivals)[1:], strict=False)):
+            order = sorted(range(len(arrivals)), key=arrivals.__getitem__)
+            fact = "is not in order of arrival, and was sorted"
+            remark(Problem(where=self.shown, fact=fact))
+        first = min(arrivals)
+
+        def ordered(values: array[Any]) -> Iterable[Any]:
+            return values if order is None else map(values.__getitem__, order)
+
+        return Trace(
+            name=name,
+            arrival_s=array("d", [at - first for at in ordered(arrivals)]),
+            n_input=array("q", ordered(self.n_input)),
+            n_output=array("q", ordered(self.n_output)),
+        )
+
+
+def _columns(names: list[str], rows: _Rows, line: int) -> Columns:
+    columns, fact = columns_of(names)
+    if columns is None:
+        problem = Problem(where=f"{rows.shown}:{line}", fact=fact, remedy=understood())
+        raise SpecError([problem])
+    return columns
+
+
+def _read_csv(text: str, rows: _Rows) -> None:
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+    try:
+        names = next((row for row in reader if any(row)), [])
+        columns = _columns([name.strip() for name in names], rows, reader.line_num)
+        places = [
+            [name.strip() for name in names].index(one)
+            for one in (columns.arrival, columns.n_input, columns.n_output)
+        ]
+        _read_cells(reader, places, rows, _Clock(columns.seconds))
+    except csv.Error as error:
+        fact = f"is not CSV: {error}"
+        raise SpecError([Problem(where=f"{rows.shown}:{reader.line_num}", fact=fact)]) from None
+
+
+def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: _Clock) -> None:  # noqa: ANN401 of csv, which does not export its type
+    """The rows below a header: a loop that is as short as can be, for a million of them."""
+    at, first, second = places
+    take_time, take_input, take_output = (
+        rows.arrival_s.append,
+        rows.n_input.append,
+        rows.n_output.append,
+    )
+    read_time = clock.seconds
+    for row in reader:
+        if not row:
+            continue
+        try:
+            when, n_input, n_output = read_time(row[at]), int(row[first]), int(row[second])
+            if not (0 < n_input <= MOST_TOKENS and 0 < n_output <= MOST_TOKENS):
+                raise ValueError
+        except (ValueError, IndexError, OverflowError):
+            said = [row[i] if i < len(row) else None for i in places]
+            _refuse(rows, reader.line_num, said, clock)
+            continue
+        take_time(when)
+        take_input(n_input)
+        take_output(n_output)
+
+
+def _read_jsonl(text: str, rows: _Rows) -> None:
+    columns: Columns | None = None
+    clock = _Clock(1.0)
+    keys: tuple[str, ...] = _EMPTY
+    for line, written in enumerate(io.StringIO(text), start=1):
+        if written.isspace():
+            continue
+        try:
+            row = json.loads(written)
+        except (ValueError, RecursionError):
+            rows.refuse(line, written.strip(), "is not JSON")
+            continue
+        if not isinstance(row, dict):
+            rows.refuse(line, written.strip(), "is no object", 'write {"timestamp": 0, …}')
+            continue
+        if columns is None:
+            columns = _columns(list(row), rows, line)
+            clock = _Clock(columns.seconds)
+            keys = (columns.arrival, columns.n_input, columns.n_output)
+        _take_object([row.get(key) for key in keys], rows, line, clock)
+
+
+def _take_object(said: list[Any], rows: _Rows, line: int, clock: _Clock) -> None:
+    when, n_input, n_output = said
+    try:
+        if isinstance(when, str | bool) or when is None:
+            seconds = clock.seconds(when)
+        else:
+            seconds = clock.counted(when)
+        is_whole = type(n_input) is int and type(n_output) is int
+        if not is_whole or not (0 < n_input <= MOST_TOKENS and 0 < n_output <= MOST_TOKENS):
+            raise ValueError
+    except (ValueError, TypeError, OverflowError):
+        _refuse(rows, line, said, clock)
+        return
+    rows.arrival_s.append(seconds)
+    rows.n_input.append(n_input)
+    rows.n_output.append(n_output)
+
+
+def _refuse(rows: _Rows, line: int, said: list[Any], clock: _Clock) -> None:
+    """Say which of the three is wrong, and how."""
+    when, *tokens = said
+    if any(one is None for one in said):
+        rows.refuse(line, "", "has too few columns, or none of a needed name")
+        return
+    try:
+        clock.seconds(str(when))
+    except (ValueError, OverflowError):
+        remedy = "write seconds, or a date like 2023-11-16 18:15:46.68"
+        rows.refuse(line, str(when), "is no time", remedy)
+        return
+    for what, value in zip(("input", "output"), tokens, strict=True):
+        fact = _token_fault(value)
+        if fact:
+            is_none = fact == "is zero" and what == "output"
+            remedy = "leave requests that failed out" if is_none else ""
+            rows.refuse(line, str(value), f"{fact}, as tokens of {what}", remedy)
+            return
+
+
+def _token_fault(value: object) -> str:
+    try:
+        count = int(str(value))
+    except ValueError:
+        return "is no whole number"
+    if count <= 0:
+        return "is zero" if count == 0 else "is negative"
+    return "is beyond anything real" if count > MOST_TOKENS else ""
+
+
+class _Clock:
+    """Times as text to seconds: numbers, or dates of one zone, UTC unless they say another."""
+
+    __slots__ = ("_has_dates", "_minutes", "_unit_s")
+
+    def __init__(self, unit_s: float) -> None:
+        self._unit_s = unit_s
+        self._has_dates: bool | None = None  # as the first row that can be read says
+        self._minutes: dict[str, float] = {}
+
+    def seconds(self, text: str) -> float:
+        """Seconds since whatever.
+
+        Raises:
+            ValueError: it is no time, or a date among numbers, or a number among dates.
+        """
+        if self._has_dates:
+            return self._date(text)
+        try:
+            return self.counted(float(text))
+        except ValueError:
+            if self._has_dates is not None:
+                raise
+        found = self._date(text)
+        self._has_dates = True
+        return found
+
+    def counted(self, number: float) -> float:
+        """A time that is a number already."""
+        found = number * self._unit_s
+        if self._has_dates or not math.isfinite(found):
+            raise ValueError
+        self._has_dates = False
+        return found
+
+    def _date(self, text: str) -> float:
+        """A date: the minute of it is looked up, for rows of one minute are many."""
+        start = self._minutes.get(text[:16])
+        if start is None or text[16:17] != ":" or not text[17:].replace(".", "", 1).isdecimal():
+            return self._any_date(text)
+        seconds = float(text[17:])
+        if not 0.0 <= seconds < 61.0:
+            raise ValueError
+        return start + seconds
+
+    def _any_date(self, text: str) -> float:
+        found = datetime.fromisoformat(text.strip())
+        if found.tzinfo:
+            return found.timestamp()
+        start = found.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
+        is_usual = text[16:17] == ":" and text[17:].replace(".", "", 1).isdecimal()
+        if not is_usual:
+            return found.replace(tzinfo=UTC).timestamp()
+        self._minutes[text[:16]] = start
+        return start + float(text[17:])
