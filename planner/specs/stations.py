@@ -66,6 +66,8 @@ class Station:
         mixes_prefill: prompts are read in passes that decode too; without, alone and first.
         n_polled_rounds: decode passes between two looks for new requests, where prompts are read
             alone.
+        composes_ahead: whether a pass is composed when the one before it begins, not when that
+            ends: who comes meanwhile waits for one pass more.
         request_s, request_token_s: of a request before it stands in line, and of each token of
             its prompt besides.
         room_bytes: for caches.
@@ -85,6 +87,7 @@ class Station:
     chunk_tokens: int
     mixes_prefill: bool = True
     n_polled_rounds: int = 1
+    composes_ahead: bool = False
     request_s: float = 0.0
     request_token_s: float = 0.0
     room_bytes: float

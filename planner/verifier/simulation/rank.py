@@ -7,6 +7,9 @@
   it and the others have yet to write, a share finds room beforehand.
 * What is cached grows with each pass. Where it no longer fits, who began last loses its place and
   its cache: it goes to the head of the line, and is read again with what it had written.
+* Of a prompt that shares its beginning with an earlier one, what is still cached is not read.
+* An engine that composes a pass while the one before it runs has not seen who comes meanwhile
+  (vLLM since 0.14: asynchronous scheduling; SGLang and TensorRT-LLM: overlap scheduler).
 
 Passes without prompts are alike until a request ends, comes, or no longer fits: they are counted
 as many at once. Sources: vLLM documentation, optimization and V1 scheduler; SGLang documentation,
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from planner.specs.roles import PREFILL
@@ -35,6 +38,7 @@ class Log:
         ready_s: when it stands in line.
         first_s, last_s: of its first and last token; NaN until then.
         gaps: between tokens.
+        n_cached: tokens of the prompt that need not be read; empty where all are read.
         n_begun_again: how often a request lost its place.
     """
 
@@ -44,6 +48,7 @@ class Log:
     first_s: list[float]
     last_s: list[float]
     gaps: Gaps
+    n_cached: list[int] = field(default_factory=list)
     n_begun_again: int = 0
 
 
@@ -71,6 +76,7 @@ class Rank:
         "_reading",
         "_reads",
         "_rounds",
+        "_seen_s",
         "_since_look",
         "_stall",
         "_station",
@@ -99,6 +105,7 @@ class Rank:
         self._held = 0.0
         self._owed = 0.0
         self._stall = 0.0
+        self._seen_s = -math.inf  # when the pass under way began
         self.free_s = 0.0
         self.n_present = 0
 
@@ -111,15 +118,23 @@ class Rank:
         """Run all passes that begin before then."""
         coming, ready = self._coming, self._log.ready_s
         while self.free_s < until_s:
-            now = self.free_s
-            while coming and ready[coming[0]] <= now:
-                self._waiting.append(coming.popleft())
-            if self._left or self._reading or self._waiting:
+            self._line_up()
+            if self._is_busy():
                 self._pass(until_s)
             elif coming and ready[coming[0]] < until_s:
                 self.free_s = ready[coming[0]]
             else:
                 return
+
+    def _is_busy(self) -> bool:
+        return bool(self._left or self._reading or self._waiting)
+
+    def _line_up(self) -> None:
+        """Who had come when the pass that is about to begin was composed stands in line."""
+        ahead = self._station.composes_ahead and self._is_busy()
+        seen, ready = self._seen_s if ahead else self.free_s, self._log.ready_s
+        while self._coming and ready[self._coming[0]] <= seen:
+            self._waiting.append(self._coming.popleft())
 
     def _pass(self, until_s: float) -> None:
         reads = self._reads is not None and self._looks() and self._gather()
@@ -129,8 +144,7 @@ class Rank:
         if evicts:  # who lost its place waits for a pass at least, and so do others
             reads = reads and bool(self._reading)
         elif self._reads is None:
-            while self._waiting and self._may_begin(self._waiting[0]):
-                self._join()
+            self._join()
         if reads:
             self._read(begins=not evicts)
         else:
@@ -161,14 +175,16 @@ class Rank:
         n_tokens = log.n_input[request] + written
         self._held += station.held_bytes(n_tokens)
         self._owed += log.n_output[request] - written
-        return _Prompt(request, n_tokens)
+        n_cached = min(log.n_cached[request], n_tokens - 1) if log.n_cached else 0
+        return _Prompt(request, n_tokens, n_cached)
 
     def _join(self) -> None:
-        """A request that was read elsewhere, whose first token is written, decodes."""
-        prompt = self._begin()
-        if prompt.request not in self._written:
-            self._log.first_s[prompt.request] = self.free_s
-        self._decodes(prompt)
+        """Requests that were read elsewhere, whose first tokens are written, decode."""
+        while self._waiting and self._may_begin(self._waiting[0]):
+            prompt = self._begin()
+            if prompt.request not in self._written:
+                self._log.first_s[prompt.request] = self.free_s
+            self._decodes(prompt)
 
     def _decodes(self, prompt: _Prompt) -> None:
         """A request that was read has one token of its answer more, and decodes the others."""
@@ -211,7 +227,7 @@ class Rank:
         n = len(self._left) if self._station.mixes_prefill else 0
         assert self._reads is not None
         grown = self._reads.seconds(n, tokens, pairs / tokens)
-        began = self.free_s
+        self._seen_s = began = self.free_s
         if n:
             assert self._decode is not None
             step = self._decode.step(n, self._context / n)[0]
@@ -238,7 +254,7 @@ class Rank:
         while begins and budget > 0 and self._waiting and self._may_begin(self._waiting[0]):
             prompt = self._begin()
             self._reading.append(prompt)
-            part = min(prompt.n_tokens, budget)
+            part = min(prompt.n_tokens - prompt.n_read, budget)
             found.append((prompt, part))
             budget -= part
         return found
@@ -275,6 +291,7 @@ class Rank:
         else:
             gaps.add(took / k, n * k)
         self.free_s += took
+        self._seen_s = self.free_s - step - slope * (k - 1)
         self._since_look = (self._since_look + k) % self._station.n_polled_rounds
         self._written_by_all(n, k)
 

@@ -47,7 +47,9 @@ def station(
     return Station(**{**given, **others})  # type: ignore[arg-type]
 
 
-def served(one: Station, requests: Sequence[tuple[float, int, int]]) -> Log:
+def served(
+    one: Station, requests: Sequence[tuple[float, int, int]], n_cached: Sequence[int] = ()
+) -> Log:
     """Serve requests, each with its arrival and its tokens of input and output, on one rank."""
     log = Log(
         n_input=[r[1] for r in requests],
@@ -56,6 +58,7 @@ def served(one: Station, requests: Sequence[tuple[float, int, int]]) -> Log:
         first_s=[math.nan] * len(requests),
         last_s=[math.nan] * len(requests),
         gaps=Gaps(),
+        n_cached=list(n_cached),
     )
     rank = Rank(one, log)
     for number in range(len(requests)):

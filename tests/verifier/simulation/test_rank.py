@@ -42,6 +42,26 @@ def test_requests_are_looked_for_every_so_many_rounds() -> None:
     assert log.first_s[1] == pytest.approx(0.04)
 
 
+def test_who_comes_meanwhile_misses_a_pass_that_was_composed_ahead() -> None:
+    """Passes of 10 ms: who comes at 15 ms is seen at 20 and read from 30, not from 20 on."""
+    arrivals = [(0.0, 1, 100), (0.015, 1, 2)]
+    log = served(station(composes_ahead=True), arrivals)
+    assert log.first_s[1] == pytest.approx(0.04)
+    assert served(station(), arrivals).first_s[1] == pytest.approx(0.03)
+
+
+def test_nobody_waits_for_a_pass_that_an_idle_engine_did_not_compose() -> None:
+    log = served(station(composes_ahead=True, pass_s=0.1), [(0.0, 1, 1), (0.3, 1, 1)])
+    assert log.first_s == pytest.approx([0.1, 0.4])
+
+
+def test_tokens_that_are_still_cached_are_not_read_again() -> None:
+    """Of 1000 tokens 900 are cached; of a prompt that is cached whole one token is read."""
+    one = station(read_s=1e-4)
+    log = served(one, [(0.0, 1000, 1), (1.0, 1000, 1), (2.0, 1000, 1)], [0, 900, 1000])
+    assert log.first_s == pytest.approx([0.1, 1.01, 2.0001])
+
+
 def test_who_began_last_loses_its_place_where_caches_grow_beyond_their_room() -> None:
     """Two sequences of 100 and 50 tokens: room for 149 is reached after 24 passes or so."""
     one = station(room_bytes=149.0, read_s=1e-4)
