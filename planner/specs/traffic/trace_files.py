@@ -10,12 +10,10 @@ import csv
 import gzip
 import io
 import json
-import math
 import zlib
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from planner.specs.ledger import Use, enter, remark
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, read_bytes, text_of
 from planner.specs.traffic.trace_columns import Columns, columns_of, understood
+from planner.specs.traffic.trace_times import Clock
 from planner.specs.traffic.traces import Trace
 
 MOST_BYTES = 2**30
@@ -155,13 +154,13 @@ def _read_csv(text: str, rows: _Rows) -> None:
             [name.strip() for name in names].index(one)
             for one in (columns.arrival, columns.n_input, columns.n_output)
         ]
-        _read_cells(reader, places, rows, _Clock(columns.seconds))
+        _read_cells(reader, places, rows, Clock(columns.seconds))
     except csv.Error as error:
         fact = f"is not CSV: {error}"
         raise SpecError([Problem(where=f"{rows.shown}:{reader.line_num}", fact=fact)]) from None
 
 
-def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: _Clock) -> None:  # noqa: ANN401 of csv, which does not export its type
+def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: Clock) -> None:  # noqa: ANN401 of csv, which does not export its type
     """The rows below a header: a loop that is as short as can be, for a million of them."""
     at, first, second = places
     take_time, take_input, take_output = (
@@ -188,7 +187,7 @@ def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: _Clock) -> N
 
 def _read_jsonl(text: str, rows: _Rows) -> None:
     columns: Columns | None = None
-    clock = _Clock(1.0)
+    clock = Clock(1.0)
     keys: tuple[str, ...] = _EMPTY
     for line, written in enumerate(io.StringIO(text), start=1):
         if written.isspace():
@@ -203,18 +202,15 @@ def _read_jsonl(text: str, rows: _Rows) -> None:
             continue
         if columns is None:
             columns = _columns(list(row), rows, line)
-            clock = _Clock(columns.seconds)
+            clock = Clock(columns.seconds)
             keys = (columns.arrival, columns.n_input, columns.n_output)
         _take_object([row.get(key) for key in keys], rows, line, clock)
 
 
-def _take_object(said: list[Any], rows: _Rows, line: int, clock: _Clock) -> None:
+def _take_object(said: list[Any], rows: _Rows, line: int, clock: Clock) -> None:
     when, n_input, n_output = said
     try:
-        if isinstance(when, str | bool) or when is None:
-            seconds = clock.seconds(when)
-        else:
-            seconds = clock.counted(when)
+        seconds = clock.counted(when) if type(when) in (int, float) else clock.seconds(str(when))
         is_whole = type(n_input) is int and type(n_output) is int
         if not is_whole or not (0 < n_input <= MOST_TOKENS and 0 < n_output <= MOST_TOKENS):
             raise ValueError
@@ -226,7 +222,7 @@ def _take_object(said: list[Any], rows: _Rows, line: int, clock: _Clock) -> None
     rows.n_output.append(n_output)
 
 
-def _refuse(rows: _Rows, line: int, said: list[Any], clock: _Clock) -> None:
+def _refuse(rows: _Rows, line: int, said: list[Any], clock: Clock) -> None:
     """Say which of the three is wrong, and how."""
     when, *tokens = said
     if any(one is None for one in said):
@@ -255,60 +251,3 @@ def _token_fault(value: object) -> str:
     if count <= 0:
         return "is zero" if count == 0 else "is negative"
     return "is beyond anything real" if count > MOST_TOKENS else ""
-
-
-class _Clock:
-    """Times as text to seconds: numbers, or dates of one zone, UTC unless they say another."""
-
-    __slots__ = ("_has_dates", "_minutes", "_unit_s")
-
-    def __init__(self, unit_s: float) -> None:
-        self._unit_s = unit_s
-        self._has_dates: bool | None = None  # as the first row that can be read says
-        self._minutes: dict[str, float] = {}
-
-    def seconds(self, text: str) -> float:
-        """Seconds since whatever.
-
-        Raises:
-            ValueError: it is no time, or a date among numbers, or a number among dates.
-        """
-        if self._has_dates:
-            return self._date(text)
-        try:
-            return self.counted(float(text))
-        except ValueError:
-            if self._has_dates is not None:
-                raise
-        found = self._date(text)
-        self._has_dates = True
-        return found
-
-    def counted(self, number: float) -> float:
-        """A time that is a number already."""
-        found = number * self._unit_s
-        if self._has_dates or not math.isfinite(found):
-            raise ValueError
-        self._has_dates = False
-        return found
-
-    def _date(self, text: str) -> float:
-        """A date: the minute of it is looked up, for rows of one minute are many."""
-        start = self._minutes.get(text[:16])
-        if start is None or text[16:17] != ":" or not text[17:].replace(".", "", 1).isdecimal():
-            return self._any_date(text)
-        seconds = float(text[17:])
-        if not 0.0 <= seconds < 61.0:
-            raise ValueError
-        return start + seconds
-
-    def _any_date(self, text: str) -> float:
-        found = datetime.fromisoformat(text.strip())
-        if found.tzinfo:
-            return found.timestamp()
-        start = found.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
-        is_usual = text[16:17] == ":" and text[17:].replace(".", "", 1).isdecimal()
-        if not is_usual:
-            return found.replace(tzinfo=UTC).timestamp()
-        self._minutes[text[:16]] = start
-        return start + float(text[17:])
