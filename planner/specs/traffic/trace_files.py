@@ -22,15 +22,13 @@ from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use, enter, remark
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, read_bytes, text_of
+from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.trace_columns import Columns, columns_of, understood
 from planner.specs.traffic.trace_times import Clock
 from planner.specs.traffic.traces import Trace
 
 MOST_BYTES = 2**30
 """Of a trace, compressed or not."""
-
-MOST_TOKENS = 10**7
-"""Of one request: beyond it a column is not of tokens."""
 
 _MOST_SHOWN = 10
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
