@@ -73,6 +73,10 @@ class Arrivals:
             start += round_s
 
 
+POISSON_ARRIVALS = Arrivals()
+"""Those of many users who know nothing of each other."""
+
+
 def replaying(trace: Trace) -> Arrivals:
     """Arrivals as a trace has them."""
     return Arrivals(pattern=REPLAYED, cv2=trace.interarrival_cv2, trace=trace)

@@ -33,8 +33,8 @@ class Lengths(ABC):
 
     @property
     @abstractmethod
-    def most_tokens(self) -> int:
-        """Of the longest request, in and out."""
+    def longest(self) -> tuple[int, int]:
+        """Tokens in and out of the request that holds most."""
 
     @abstractmethod
     def moment(self, of_input: int, of_output: int) -> float:
@@ -78,8 +78,8 @@ class IndependentLengths(Lengths):
         return self.output.most_tokens
 
     @property
-    def most_tokens(self) -> int:
-        return self.most_input_tokens + self.most_output_tokens
+    def longest(self) -> tuple[int, int]:
+        return self.most_input_tokens, self.most_output_tokens
 
     def moment(self, of_input: int, of_output: int) -> float:
         first = self.input.moment_upto(math.inf, of_input) if of_input else 1.0
@@ -125,8 +125,9 @@ class DividedLengths(Lengths):
         return max(1, math.ceil(self.total.most_tokens * (1.0 - self.input_fraction)))
 
     @property
-    def most_tokens(self) -> int:
-        return max(2, self.total.most_tokens)
+    def longest(self) -> tuple[int, int]:
+        n_input = self.most_input_tokens
+        return n_input, max(1, self.total.most_tokens - n_input)
 
     def moment(self, of_input: int, of_output: int) -> float:
         whole = self.total.moment_upto(math.inf, of_input + of_output)
@@ -163,8 +164,9 @@ class TraceLengths(Lengths):
         return max(self.trace.n_output)
 
     @property
-    def most_tokens(self) -> int:
-        return max(a + b for a, b in zip(self.trace.n_input, self.trace.n_output, strict=True))
+    def longest(self) -> tuple[int, int]:
+        both = zip(self.trace.n_input, self.trace.n_output, strict=True)
+        return max(both, key=lambda one: one[0] + one[1])
 
     def moment(self, of_input: int, of_output: int) -> float:
         both = zip(self.trace.n_input, self.trace.n_output, strict=True)

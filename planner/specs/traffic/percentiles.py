@@ -96,7 +96,7 @@ def option_of(quantity: str, share: float) -> str:
 USUAL_TARGETS: Mapping[str, PercentileTarget] = MappingProxyType(
     {
         option_of(quantity, percent / 100.0): PercentileTarget(
-            quantity=quantity, share=percent / 100.0, at_most_s=float("inf")
+            quantity=quantity, share=round(percent / 100.0, 8), at_most_s=float("inf")
         )
         for quantity in DEFINITIONS
         for percent in USUAL_PERCENTILES
@@ -114,5 +114,5 @@ def percentile_named(key: str) -> tuple[str, float] | None:
     found = _KEY.fullmatch(key.lower().removeprefix("--"))
     if found is None or found["quantity"] not in DEFINITIONS:
         return None
-    share = float(found["percent"]) / 100.0
+    share = round(float(found["percent"]) / 100.0, 8)
     return (found["quantity"], share) if share > 0.0 else None

@@ -25,7 +25,7 @@ from planner.specs.texts import UnreadError, read_bytes, text_of
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.trace_columns import Columns, columns_of, understood
 from planner.specs.traffic.trace_times import Clock
-from planner.specs.traffic.traces import Trace
+from planner.specs.traffic.traces import Counts, Floats, Trace
 
 MOST_BYTES = 2**30
 """Of a trace, compressed or not."""
@@ -96,9 +96,9 @@ class _Rows:
     """What rows say, and the first of those that say nothing."""
 
     shown: str
-    arrival_s: array[float] = field(default_factory=lambda: array("d"))
-    n_input: array[int] = field(default_factory=lambda: array("q"))
-    n_output: array[int] = field(default_factory=lambda: array("q"))
+    arrival_s: Floats = field(default_factory=lambda: array("d"))
+    n_input: Counts = field(default_factory=lambda: array("q"))
+    n_output: Counts = field(default_factory=lambda: array("q"))
     faults: list[Problem] = field(default_factory=list)
     n_faults: int = 0
 

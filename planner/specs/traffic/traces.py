@@ -7,6 +7,13 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Floats = array[float]
+    Counts = array[int]
+else:  # arrays have a type of their items in annotations only
+    Floats = Counts = array
 
 _MINUTE_S = 60.0
 
@@ -22,9 +29,9 @@ class Trace:
     """
 
     name: str
-    arrival_s: array[float]
-    n_input: array[int]
-    n_output: array[int]
+    arrival_s: Floats
+    n_input: Counts
+    n_output: Counts
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.arrival_s), self.duration_s))

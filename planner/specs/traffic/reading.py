@@ -1,0 +1,251 @@
+"""A request for a fleet from a TOML file.
+
+    connector = "nixl"                      # what hands caches over, for prefill and decode apart
+
+    [[class]]
+    name = "chat"
+    model = "llama-3.1-70b"                 # or several, of which any may serve it
+    rate = "8 req/s"
+    input = "lognormal:1500:p99=8000"       # see `planner.specs.traffic.texts`; or a number
+    output = 300
+    arrivals = "cv2:4"                      # poisson without; constant; trace
+    priority = 1                            # where not everybody can be served, larger first
+    cuts = "free"                           # prompts among pools by length: or [2048, 8192]
+
+    [class.targets]                         # see `planner.specs.traffic.target_texts`
+    ttft_p95 = "1 s"
+    tpot_p95 = "40 ms"
+
+    [[class]]
+    name = "code"
+    model = "llama-3.1-8b"
+    trace = "code.csv.gz"                   # lengths, arrivals and rate, where nothing else is said
+    rate = "20 req/s"                       # with a trace: the trace, faster or slower
+
+    [[kind]]
+    device = "h100-sxm"                     # in its usual servers, or: topology = "h100-nvl8-x4"
+    count = 32
+    price = "$2.10/h"                       # of one; that of its file without
+    site = "east"
+    failed = ["node3/gpu5"]                 # busy, too; or: state = "state.toml"
+
+In place of `input` and `output`, `total` and `input_share` say what both are together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from planner.errors import Problem, SpecError
+from planner.specs.arguments import arguments_checked
+from planner.specs.connectors import load_connector
+from planner.specs.contexts import context_problems
+from planner.specs.faults import validate
+from planner.specs.ledger import Use, remark
+from planner.specs.placement_request import AnyModel
+from planner.specs.reading import load_architecture
+from planner.specs.roles import Connector
+from planner.specs.tables import read_table
+from planner.specs.traffic.arrivals import POISSON, REPLAYED, Arrivals, replaying
+from planner.specs.traffic.kinds import name_of, read_kind
+from planner.specs.traffic.lengths import (
+    DividedLengths,
+    IndependentLengths,
+    Lengths,
+    TraceLengths,
+)
+from planner.specs.traffic.paths import beside
+from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
+from planner.specs.traffic.schemas import ClassEntry, TrafficFile
+from planner.specs.traffic.target_texts import read_targets
+from planner.specs.traffic.trace_files import load_trace
+from planner.specs.traffic.traces import Trace
+
+_T = TypeVar("_T")
+
+_LENGTHS = 'write `input = 1500` and `output = 300`, or `trace = "code.csv"`'
+
+
+@arguments_checked()
+def load_traffic(path: str | Path) -> FleetTraffic:
+    """Read a request for a fleet, and all that it names.
+
+    Raises:
+        SpecError: there is no such file, or it, or something that it names, has faults; all are
+            listed.
+    """
+    shown = str(path)
+    table, unread = read_table(Path(path), shown, use=Use(kind="traffic"))
+    file, faults = validate(TrafficFile, table, shown) if table else (None, [])
+    found = _Found(problems=[*unread, *faults])
+    if file is None:
+        raise SpecError(found.problems)
+    found.problems += _named_twice("class", [one.name for one in file.classes], shown)
+    found.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
+    classes = found.each(partial(_read_class, shown=shown), "class", file.classes)
+    kinds = found.each(partial(read_kind, shown=shown), "kind", file.kind)
+    connector = found.collect(lambda: _connector(file.connector, shown))
+    found.settle()
+    supply = Supply(kinds=kinds, connector=connector) if kinds or connector else None
+    return FleetTraffic(classes=classes, supply=supply, shown=shown)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What is wrong so far, and what may help."""
+
+    problems: list[Problem]
+    hints: list[str] = field(default_factory=list)
+
+    def collect(self, read: Callable[[], _T]) -> _T | None:
+        """What is read, or None, and why it cannot be."""
+        try:
+            return read()
+        except SpecError as error:
+            self.problems += error.problems
+            self.hints += filter(None, (error.hint,))
+        return None
+
+    def each(self, read: Callable[..., _T], what: str, entries: Sequence[object]) -> tuple[_T, ...]:
+        """What entries are, but for those that cannot be read."""
+        found = (
+            self.collect(partial(read, one, key=f"{what}[{i}]")) for i, one in enumerate(entries)
+        )
+        return tuple(one for one in found if one is not None)
+
+    def settle(self) -> None:
+        """Go on only if nothing is wrong."""
+        if self.problems:
+            hint = "\n".join(dict.fromkeys(self.hints))
+            raise SpecError(list(dict.fromkeys(self.problems)), hint=hint)
+
+
+def length_problems(
+    models: Iterable[AnyModel], lengths: Lengths, *, asked_by: str
+) -> Iterator[Problem]:
+    """Requests that are longer than a model attends to."""
+    n_input, n_output = lengths.longest
+    for model in models:
+        for problem in context_problems(model, n_input, n_output, asked_by=asked_by):
+            remedy = "cut lengths, like `lognormal:1500:p99=8000:max=16000`"
+            yield replace(problem, remedy=remedy)
+
+
+def _connector(name: str | None, shown: str) -> Connector | None:
+    return None if name is None else load_connector(name, asked_by=f"{shown}: connector")
+
+
+def _named_twice(what: str, names: Sequence[str], shown: str) -> Iterator[Problem]:
+    for i, name in enumerate(names):
+        if name and name in names[:i]:
+            fact, remedy = f"is the name of another {what}", "give each a name of its own"
+            key = f"{what}[{i}].name"
+            yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
+
+
+def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
+    """One class, with all that its entry names.
+
+    Raises:
+        SpecError: with every problem.
+    """
+    targets = read_targets(entry.targets, shown, f"{key}.targets")
+    found = _Found(problems=[*_entry_problems(entry, shown, key), *targets.problems])
+    asked_by = f"{shown}: {key}.model"
+    loaded = (
+        found.collect(partial(load_architecture, name, asked_by=asked_by)) for name in entry.model
+    )
+    models = tuple(model for model in loaded if model is not None)
+    trace = found.collect(lambda: _trace(entry, shown, key))
+    lengths = _lengths(entry, trace)
+    if lengths is not None:
+        found.problems += length_problems(models, lengths, asked_by=asked_by)
+    arrivals = _arrivals(entry, trace)
+    if arrivals.trace is not None and arrivals.trace.duration_s <= 0.0:
+        fact = "has all requests at one time, and cannot be replayed"
+        remedy = 'write `arrivals = "poisson"`'
+        found.problems.append(Problem(where=shown, key=f"{key}.trace", fact=fact, remedy=remedy))
+    found.settle()
+    assert lengths is not None  # or something is wrong with the entry
+    return TrafficClass(
+        name=entry.name,
+        models=models,
+        rate_per_s=_rate(entry, trace),
+        lengths=lengths,
+        arrivals=arrivals,
+        targets=tuple(targets.percentiles),
+        goodput=targets.goodput,
+        priority=entry.priority,
+        cuts=entry.cuts,
+    )
+
+
+def _entry_problems(entry: ClassEntry, shown: str, key: str) -> Iterator[Problem]:
+    """What an entry says too often, or not at all."""
+    both = {"input": entry.input, "output": entry.output}
+    divided = {"total": entry.total, "input_share": entry.input_share}
+    ways = [any(both.values()), any(divided.values()), entry.trace is not None]
+    if sum(ways) > 1:
+        fact = "says lengths twice"
+        yield Problem(where=shown, key=key, fact=fact, remedy=_LENGTHS)
+    elif sum(ways) == 0:
+        yield Problem(where=shown, key=key, fact="says nothing of lengths", remedy=_LENGTHS)
+    for way in (both, divided):
+        missing = [name for name, value in way.items() if value is None]
+        if len(missing) == 1 and sum(ways) == 1:
+            yield Problem(where=shown, key=f"{key}.{missing[0]}", fact="is missing")
+    if entry.input_share == 1.0:
+        fact, remedy = "leaves no token to be written", "write `0.8` or `80%`"
+        yield Problem(where=shown, key=f"{key}.input_share", value="1", fact=fact, remedy=remedy)
+    if entry.trace is None:
+        yield from _untraced_problems(entry, shown, key)
+
+
+def _untraced_problems(entry: ClassEntry, shown: str, key: str) -> Iterator[Problem]:
+    """What only a trace could say, where there is none."""
+    if entry.rate is None:
+        remedy = 'write `rate = "8 req/s"`'
+        yield Problem(where=shown, key=f"{key}.rate", fact="is missing", remedy=remedy)
+    if entry.arrivals is not None and entry.arrivals.pattern == REPLAYED:
+        remedy = "name a trace, or leave `arrivals` out"
+        fact = "replays a trace, and there is none"
+        yield Problem(where=shown, key=f"{key}.arrivals", fact=fact, remedy=remedy)
+
+
+def _trace(entry: ClassEntry, shown: str, key: str) -> Trace | None:
+    if entry.trace is None:
+        return None
+    trace = load_trace(beside(Path(shown), entry.trace), asked_by=f"{shown}: {key}.trace")
+    if entry.rate is not None and trace.duration_s > 0.0:
+        times = entry.rate / trace.rate_per_s
+        fact = f"is of {trace.rate_per_s:.3g} req/s, and stands for {times:.3g} times as many"
+        remark(Problem(where=shown, key=f"{key}.trace", value=entry.trace, fact=fact))
+    return trace
+
+
+def _lengths(entry: ClassEntry, trace: Trace | None) -> Lengths | None:
+    if trace is not None:
+        return TraceLengths(trace=trace)
+    if entry.input is not None and entry.output is not None:
+        return IndependentLengths(input=entry.input, output=entry.output)
+    if entry.total is not None and entry.input_share is not None:
+        return DividedLengths(total=entry.total, input_fraction=entry.input_share)
+    return None
+
+
+def _arrivals(entry: ClassEntry, trace: Trace | None) -> Arrivals:
+    said = entry.arrivals
+    if trace is not None and (said is None or said.pattern == REPLAYED):
+        return replaying(trace)
+    return said or Arrivals(pattern=POISSON)
+
+
+def _rate(entry: ClassEntry, trace: Trace | None) -> float:
+    if entry.rate is not None:
+        return entry.rate
+    assert trace is not None
+    return trace.rate_per_s

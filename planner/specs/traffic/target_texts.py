@@ -1,0 +1,120 @@
+"""Targets of a class as a table of texts: percentiles, and a goodput with its limits.
+
+ttft_p95 = "1 s"         # or ttft-p95; a percentile like 99.9 in quotes: "itl_p99.9"
+tpot_p95 = "40 ms"
+goodput = "99%"          # of all requests meet what follows, all at once
+ttft = "2 s"
+tpot = "50 ms"
+e2e = "60 s"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from planner.errors import Problem
+from planner.specs.tables import literal
+from planner.specs.traffic.percentiles import (
+    DEFINITIONS,
+    E2E,
+    ITL,
+    TPOT,
+    TTFT,
+    GoodputTarget,
+    PercentileTarget,
+    percentile_named,
+)
+from planner.units import UnitError, parse
+
+_GOODPUT = "goodput"
+_LIMITED = (TTFT, TPOT, E2E)
+_REMEDY = 'write a percentile like `ttft_p95 = "1 s"`, of ' + ", ".join(DEFINITIONS)
+
+
+@dataclass(slots=True)
+class ReadTargets:
+    """What a table says, and what is wrong with it."""
+
+    percentiles: list[PercentileTarget] = field(default_factory=list)
+    goodput: GoodputTarget | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_targets(table: Mapping[str, object], where: str, key: str) -> ReadTargets:
+    """Read all of a table.
+
+    Args:
+        where: the file.
+        key: of the table in it.
+    """
+    found = ReadTargets()
+    limits: dict[str, float] = {}
+    for name, raw in table.items():
+        named = percentile_named(name)
+        at = f"{key}.{name}"
+        if named is None and name not in (_GOODPUT, *_LIMITED):
+            fact = "is no target"
+            if name == ITL:
+                fact = "is of tokens, not of requests: goodput has no limit of it"
+            found.problems.append(Problem(where=where, key=at, fact=fact, remedy=_REMEDY))
+            continue
+        dimension = "1" if name == _GOODPUT else "s"
+        try:
+            value = _quantity(raw, dimension)
+        except UnitError as error:
+            said = Problem(
+                where=where, key=at, value=literal(raw), fact=error.fact, remedy=error.remedy
+            )
+            found.problems.append(said)
+            continue
+        if named is None:
+            limits[name] = value
+        else:
+            target = PercentileTarget(quantity=named[0], share=named[1], at_most_s=value)
+            found.percentiles.append(target)
+    found.problems += target_problems(found.percentiles, where, key)
+    _take_goodput(found, limits, table, (where, key))
+    return found
+
+
+def target_problems(
+    targets: Iterable[PercentileTarget], where: str, key: str = ""
+) -> Iterator[Problem]:
+    """Percentiles that are asked for twice, under two names perhaps."""
+    seen = set()
+    for one in targets:
+        if (one.quantity, one.share) in seen:
+            yield Problem(where=where, key=key, value=one.name, fact="is asked for twice")
+        seen.add((one.quantity, one.share))
+
+
+def _take_goodput(
+    found: ReadTargets, limits: dict[str, float], table: Mapping[str, object], at: tuple[str, str]
+) -> None:
+    """The share and its limits; of both there has to be something."""
+    where, key = at
+    share = limits.pop(_GOODPUT, None)
+    limited = next(filter(table.__contains__, _LIMITED), None)
+    problem = None
+    if _GOODPUT not in table and limited:
+        remedy = f'add `goodput = "95%"` for a share that meets it, or name it `{limited}_p95`'
+        fact, name = "does not say of how many requests", limited
+        problem = Problem(where=where, key=f"{key}.{name}", fact=fact, remedy=remedy)
+    elif share is not None and share > 1.0:
+        fact, remedy = "is above 1", "write `0.95` or `95%`"
+        problem = Problem(where=where, key=f"{key}.{_GOODPUT}", fact=fact, remedy=remedy)
+    elif share is not None and not limited:
+        fact, remedy = "has no limits", 'add one, like `ttft = "2 s"`'
+        problem = Problem(where=where, key=f"{key}.{_GOODPUT}", fact=fact, remedy=remedy)
+    elif share is not None:
+        named = {f"{name}_s": value for name, value in limits.items()}
+        found.goodput = GoodputTarget(share=share, **named)
+    found.problems += [problem] if problem else []
+
+
+def _quantity(raw: object, dimension: str) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        raise UnitError(str(raw), "is not a quantity", "write it like `1 s`")
+    text = raw if isinstance(raw, str) else f"{raw:.15g}"
+    return parse(text, dimension)
