@@ -1,0 +1,251 @@
+"""Qwen3-8B under vLLM on pairs of A100 PCIe: replicas that do both phases, and some that do one.
+
+The rows do not say how many requests a row had; those of 1024 and 512 tokens answer: output tokens
+a second are those of 64 requests that take as long as these at every rate. Nor how many tokens a
+pass reads: the longest gaps, 0.18 s and more where prompts of 8192 tokens are read beside decodes,
+are those of 2048, which vLLM took then.
+
+TTFT is left out: prompts of 8192 tokens take 0.43 s of an A100's peak, and half of the rows say
+less, so many were cached, and no row says which. With all prompts read, and with none, replicas
+that do both phases give gaps between which the measured ones should be. What prompts are cached
+does not change a decode worker's passes. Kernels are those of the SXM device.
+
+Source: the runs that `connectors/nixl.toml` was fitted to; measured numbers only.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+
+from planner.specs.connectors import load_connector
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.stations import Station
+from planner.verifier.simulation.gaps import Gaps
+from planner.verifier.simulation.rank import Log
+from tests.papers.fleet.deviations import Deviation, deviation, table
+from tests.papers.fleet.replaying import (
+    DATA,
+    RECEIVED_S,
+    Requests,
+    Server,
+    poisson,
+    replay,
+    serve,
+    station,
+)
+
+N_REQUESTS, N_SEEDS = 64, 12
+BLOCK = 16
+
+_WORKERS = re.compile(r"(\d)P(?:\(TP(\d)\))?(\d)D")
+_REPLICAS = re.compile(r"(\d)x TP(\d)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line; a replica's own prompts and answers, or those of workers of a phase.
+
+    Args:
+        n_first, n_second: replicas, or workers that read prompts and workers that decode.
+    """
+
+    name: str
+    n_tensor: int
+    n_first: int
+    n_second: int
+    n_input: int
+    n_output: int
+    rate_per_s: float
+    written_per_s: float
+    itl_ms: float
+    itl_p99_ms: float
+
+    @property
+    def is_apart(self) -> bool:
+        return self.n_second > 0
+
+    @property
+    def load(self) -> str:
+        return f"{self.n_input}x{self.n_output} {self.rate_per_s:g}/s"
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """All 80."""
+    with (DATA / "apart.csv").open(newline="") as file:
+        return tuple(_row(row) for row in csv.DictReader(file))
+
+
+def _row(row: dict[str, str]) -> Row:
+    name = row["architecture"]
+    apart, together = _WORKERS.search(name), _REPLICAS.search(name)
+    if apart:
+        n_first, n_tensor, n_second = int(apart[1]), int(apart[2] or 1), int(apart[3])
+    else:
+        assert together is not None
+        n_first, n_tensor, n_second = int(together[1]), int(together[2]), 0
+    n_input, n_output = (int(x) for x in row["workload"].split("x"))
+    return Row(
+        name=name,
+        n_tensor=n_tensor,
+        n_first=n_first,
+        n_second=n_second,
+        n_input=n_input,
+        n_output=n_output,
+        rate_per_s=float(row["rate_req_s"]),
+        written_per_s=float(row["output_tok_s"]),
+        itl_ms=float(row["itl_mean_ms"]),
+        itl_p99_ms=float(row["itl_p99_ms"]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Of one row, on average over seeds."""
+
+    itl_ms: float
+    itl_p99_ms: float
+    written_per_s: float
+
+
+@cache
+def simulated(row: Row, *, is_cached: bool = False) -> Found:
+    """What a run of so many requests gives on average."""
+    run = _apart if row.is_apart else _together
+    runs = [run(row, seed, is_cached) for seed in range(1, N_SEEDS + 1)]
+    return Found(
+        itl_ms=float(np.mean([1e3 * gaps.mean_s for gaps, _ in runs])),
+        itl_p99_ms=float(np.mean([1e3 * gaps.percentile_s(0.99) for gaps, _ in runs])),
+        written_per_s=float(np.mean([N_REQUESTS * row.n_output / took for _, took in runs])),
+    )
+
+
+Run = tuple[Gaps, float]
+"""Gaps between tokens, and seconds from the first request to the last token."""
+
+
+def _station(row: Row, role: str) -> Station:
+    server = Server(
+        model="qwen3-8b",
+        topology="a100-nvl8-x1",
+        engine="vllm",
+        n_tensor=row.n_tensor,
+        most_running=256,
+        chunk_tokens=2048,
+        role=role,
+    )
+    one = station(server, row.n_input, row.n_input + row.n_output)
+    return replace(one, request_s=RECEIVED_S, request_token_s=0.0)
+
+
+def _requests(row: Row, seed: int, is_cached: bool) -> Requests:
+    whole = (row.n_input - 1) // BLOCK * BLOCK
+    return Requests(
+        arrival_s=poisson(N_REQUESTS, row.rate_per_s, seed),
+        n_input=[row.n_input] * N_REQUESTS,
+        n_output=[row.n_output] * N_REQUESTS,
+        n_cached=[whole] * N_REQUESTS if is_cached else [],
+    )
+
+
+def _together(row: Row, seed: int, is_cached: bool) -> Run:
+    requests = _requests(row, seed, is_cached)
+    found = replay(_station(row, TOGETHER), requests, row.n_first)
+    return found.gaps, found.seconds
+
+
+def _apart(row: Row, seed: int, is_cached: bool) -> Run:
+    """Prompts in turn to readers; each hands caches over one after another; decoders in turn.
+
+    Every rank of a worker moves its own share: two move 4.7 GB/s in the rows of TP 2, where the
+    connector was fitted to 3.1 GB/s at TP 1.
+    """
+    requests = _requests(row, seed, is_cached)
+    read = replay(_station(row, PREFILL), requests, row.n_first).last_s
+    second = _station(row, DECODE)
+    connector = load_connector("nixl")
+    rate = connector.bytes_per_s or math.inf
+    hand_s = connector.latency_s + second.held_bytes(row.n_input) / rate  # ranks in parallel
+    free = [0.0] * row.n_first
+    ready = []
+    for number, done in enumerate(read):
+        begun = max(float(done), free[number % row.n_first])
+        free[number % row.n_first] = begun + hand_s
+        ready.append(begun + hand_s)
+    log = Log(
+        n_input=requests.n_input,
+        n_output=requests.n_output,
+        ready_s=ready,
+        first_s=[math.nan] * N_REQUESTS,
+        last_s=[math.nan] * N_REQUESTS,
+        gaps=Gaps(),
+    )
+    serve(second, log, row.n_second, sorted(range(N_REQUESTS), key=ready.__getitem__))
+    return log.gaps, max(log.last_s)
+
+
+def errors(chosen: Sequence[Row], *, is_cached: bool = False) -> dict[str, Deviation]:
+    """By quantity."""
+    found = [simulated(row, is_cached=is_cached) for row in chosen]
+    return {
+        "ITL mean": deviation([x.itl_ms for x in found], [x.itl_ms for x in chosen]),
+        "ITL p99": deviation([x.itl_p99_ms for x in found], [x.itl_p99_ms for x in chosen]),
+        "output tokens/s": deviation(
+            [x.written_per_s for x in found], [x.written_per_s for x in chosen]
+        ),
+    }
+
+
+def between(chosen: Sequence[Row], slack: float = 0.05) -> int:
+    """Rows whose mean gap is between those with all prompts cached and with none, within slack."""
+    return sum(
+        simulated(row, is_cached=True).itl_ms * (1.0 - slack)
+        <= row.itl_ms
+        <= simulated(row).itl_ms * (1.0 + slack)
+        for row in chosen
+    )
+
+
+def ordered(chosen: Sequence[Row], apart_by: float = 0.1) -> tuple[int, int]:
+    """Pairs of architectures under one load whose mean gaps differ: as simulated, and in all."""
+    right = n_pairs = 0
+    for one, other in combinations(chosen, 2):
+        if one.load != other.load or abs(one.itl_ms / other.itl_ms - 1.0) < apart_by:
+            continue
+        n_pairs += 1
+        simulates = simulated(one).itl_ms < simulated(other).itl_ms
+        right += simulates == (one.itl_ms < other.itl_ms)
+    return right, n_pairs
+
+
+def report() -> Iterator[str]:
+    """Every row, errors by roles, and whether architectures come out in the same order."""
+    yield "Qwen3-8B on A100 PCIe under vLLM: measured → simulated"
+    for row in rows():
+        found = simulated(row)
+        yield (
+            f"  {row.name:22} {row.load:18} ITL {row.itl_ms:g}→{found.itl_ms:.4g} ms"
+            f"  p99 {row.itl_p99_ms:g}→{found.itl_p99_ms:.4g} ms"
+            f"  {row.written_per_s:g}→{found.written_per_s:.4g} tok/s"
+        )
+    together = [row for row in rows() if not row.is_apart]
+    for load in ("1024x512", "8192x128"):
+        for is_cached, name in ((False, "all prompts read"), (True, "all prompts cached")):
+            chosen = [row for row in together if row.load.startswith(load)]
+            yield f"both phases, {load}, {name}: {len(chosen)}"
+            yield from table(errors(chosen, is_cached=is_cached))
+        chosen = [row for row in rows() if row.is_apart and row.load.startswith(load)]
+        yield f"one phase each, {load}: {len(chosen)}"
+        yield from table(errors(chosen))
+    yield f"gaps between all cached and none, within 5 %: {between(together)} of {len(together)}"
+    right, n_pairs = ordered(rows())
+    yield f"pairs whose mean gaps differ by a tenth and more: {right} of {n_pairs} in this order"
+    yield f"left out: TTFT of {len(rows())} rows, whose prompts were cached in part"
