@@ -10,6 +10,8 @@ less, so many were cached, and no row says which. With all prompts read, and wit
 that do both phases give gaps between which the measured ones should be. What prompts are cached
 does not change a decode worker's passes. Kernels are those of the SXM device.
 
+Hand-overs were measured alone too, one at a time: TTFT apart less TTFT together.
+
 Source: the runs that `connectors/nixl.toml` was fitted to; measured numbers only.
 """
 
@@ -226,6 +228,38 @@ def ordered(chosen: Sequence[Row], apart_by: float = 0.1) -> tuple[int, int]:
     return right, n_pairs
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver:
+    """One hand-over, as timed from outside."""
+
+    link: str
+    n_bytes: float
+    seconds: float
+
+
+@cache
+def hand_overs() -> tuple[HandOver, ...]:
+    """All 12."""
+    with (DATA / "hand_overs.csv").open(newline="") as file:
+        return tuple(
+            HandOver(
+                link=row["link"],
+                n_bytes=float(row["kv_mb"]) * 2**20,
+                seconds=float(row["transfer_tax_ms"]) / 1e3,
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+def handed_over(chosen: Sequence[HandOver]) -> Deviation:
+    """Of the connector's account, on a link that is no limit."""
+    connector = load_connector("nixl")
+    return deviation(
+        [connector.latency_s + one.n_bytes / (connector.bytes_per_s or math.inf) for one in chosen],
+        [one.seconds for one in chosen],
+    )
+
+
 def report() -> Iterator[str]:
     """Every row, errors by roles, and whether architectures come out in the same order."""
     yield "Qwen3-8B on A100 PCIe under vLLM: measured → simulated"
@@ -248,4 +282,9 @@ def report() -> Iterator[str]:
     yield f"gaps between all cached and none, within 5 %: {between(together)} of {len(together)}"
     right, n_pairs = ordered(rows())
     yield f"pairs whose mean gaps differ by a tenth and more: {right} of {n_pairs} in this order"
+    yield "hand-overs by connectors/nixl.toml, which was fitted to these"
+    links = sorted({one.link for one in hand_overs()})
+    yield from table(
+        {link: handed_over([one for one in hand_overs() if one.link == link]) for link in links}
+    )
     yield f"left out: TTFT of {len(rows())} rows, whose prompts were cached in part"
