@@ -95,5 +95,4 @@ def percentile_of_sorted(values: Sequence[float], share: float) -> float:
     below = min(math.floor(at), len(values) - 1)
     above = min(below + 1, len(values) - 1)
     low, high = values[below], values[above]
-    inside = at - below
-    return low + inside * (high - low) if inside > 0.0 else low
+    return low if low == high else low + (at - below) * (high - low)

@@ -30,6 +30,12 @@ class Gaps:
         self._counts[at] = self._counts.get(at, 0) + n
         self._total_s += gap_s * n
 
+    def take(self, other: Gaps) -> None:
+        """Everything that another has."""
+        for at, n in other._counts.items():
+            self._counts[at] = self._counts.get(at, 0) + n
+        self._total_s += other._total_s
+
     @property
     def n(self) -> int:
         return sum(self._counts.values())

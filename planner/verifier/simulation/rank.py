@@ -6,7 +6,8 @@
 * A request begins where there is a place for it and its prompt finds room for its cache; of what
   it and the others have yet to write, a share finds room beforehand.
 * What is cached grows with each pass. Where it no longer fits, who began last loses its place and
-  its cache: it goes to the head of the line, and is read again with what it had written.
+  its cache: it goes to the head of the line, and is read again, with what it had written, once
+  another has ended.
 * Of a prompt that shares its beginning with an earlier one, what is still cached is not read.
 * An engine that composes a pass while the one before it runs has not seen who comes meanwhile
   (vLLM since 0.14: asynchronous scheduling; SGLang and TensorRT-LLM: overlap scheduler).
@@ -20,36 +21,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from planner.specs.roles import PREFILL
 from planner.specs.stations import Station
 from planner.verifier.simulation.gaps import Gaps
+from planner.verifier.simulation.log import Log
 from planner.verifier.simulation.passes import DecodeLookup, ReadingLookup
-
-
-@dataclass(slots=True, kw_only=True)
-class Log:
-    """What happened to each request, by its number; times are since the beginning [s].
-
-    Args:
-        n_input, n_output: tokens.
-        ready_s: when it stands in line.
-        first_s, last_s: of its first and last token; NaN until then.
-        gaps: between tokens.
-        n_cached: tokens of the prompt that need not be read; empty where all are read.
-        n_begun_again: how often a request lost its place.
-    """
-
-    n_input: list[int]
-    n_output: list[int]
-    ready_s: list[float]
-    first_s: list[float]
-    last_s: list[float]
-    gaps: Gaps
-    n_cached: list[int] = field(default_factory=list)
-    n_begun_again: int = 0
 
 
 @dataclass(slots=True)
@@ -62,12 +41,18 @@ class _Prompt:
 
 
 class Rank:
-    """Who waits, who is read, who decodes, and when the pass under way ends."""
+    """Who waits, who is read, who decodes, and when the pass under way ends.
+
+    `free_s` is when that is, `idle_s` how long there was none so far; `gaps` are those of each
+    class, and `ended` has requests in the order in which they ended, for who takes them from it.
+    """
 
     __slots__ = (
         "_coming",
         "_context",
+        "_crowded",
         "_decode",
+        "_decoding",
         "_ends",
         "_held",
         "_left",
@@ -82,7 +67,11 @@ class Rank:
         "_station",
         "_waiting",
         "_written",
+        "ended",
         "free_s",
+        "gaps",
+        "idle_s",
+        "n_begun_again",
         "n_present",
     )
 
@@ -99,14 +88,20 @@ class Rank:
         self._left: dict[int, int] = {}  # round in which each decoding request ends, oldest first
         self._ends: list[tuple[int, int]] = []
         self._written: dict[int, int] = {}  # tokens that who lost its place had written
+        self._decoding: dict[int, int] = {}  # how many of each class, where there are several
         self._rounds = 0
         self._since_look = 0
         self._context = 0.0
+        self._crowded = False  # somebody lost its place, and nobody has ended since
         self._held = 0.0
         self._owed = 0.0
         self._stall = 0.0
         self._seen_s = -math.inf  # when the pass under way began
+        self.ended: list[int] | None = None
         self.free_s = 0.0
+        self.gaps: list[Gaps] = [log.gaps]
+        self.idle_s = 0.0
+        self.n_begun_again = 0
         self.n_present = 0
 
     def arrive(self, request: int) -> None:
@@ -122,9 +117,24 @@ class Rank:
             if self._is_busy():
                 self._pass(until_s)
             elif coming and ready[coming[0]] < until_s:
+                self.idle_s += ready[coming[0]] - self.free_s
                 self.free_s = ready[coming[0]]
             else:
                 return
+
+    def none_ends_before_s(self) -> float:
+        """No request ends earlier, whoever comes from now on; infinite where there is none."""
+        least = math.inf
+        if self._left:
+            n = len(self._left)
+            assert self._decode is not None
+            step = self._decode.step(n, self._context / n)[0]
+            least = self.free_s + (self._ends_next() - self._rounds - 1) * step
+        if self._reading or (self._waiting and self._may_begin(self._waiting[0])):
+            return self.free_s
+        if self._coming:
+            return min(least, max(self.free_s, self._log.ready_s[self._coming[0]]))
+        return least
 
     def _is_busy(self) -> bool:
         return bool(self._left or self._reading or self._waiting)
@@ -138,9 +148,8 @@ class Rank:
 
     def _pass(self, until_s: float) -> None:
         reads = self._reads is not None and self._looks() and self._gather()
-        evicts = False
-        if self._left and (self._station.mixes_prefill or not reads):
-            evicts = self._make_room()
+        decodes = bool(self._left) and (self._station.mixes_prefill or not reads)
+        evicts = decodes and self._make_room()
         if evicts:  # who lost its place waits for a pass at least, and so do others
             reads = reads and bool(self._reading)
         elif self._reads is None:
@@ -164,8 +173,9 @@ class Rank:
         owed = 0 if station.role == PREFILL else log.n_output[request] - written
         held = station.held_bytes(log.n_input[request] + written)
         ahead = station.reserved_fraction * station.token_bytes * (self._owed + owed)
-        alone = not self._left and not self._reading
-        return alone or self._held + held + ahead <= station.room_bytes
+        if not self._left and not self._reading:
+            return True
+        return not self._crowded and self._held + held + ahead <= station.room_bytes
 
     def _begin(self) -> _Prompt:
         """Give the first in line its place."""
@@ -201,11 +211,32 @@ class Rank:
         ends = self._rounds + left
         self._left[request] = ends
         heappush(self._ends, (ends, request))
+        self._count(request, 1)
 
     def _end(self, request: int, n_cached: int) -> None:
         self._held -= self._station.held_bytes(n_cached)
+        self._crowded = False
         self._log.last_s[request] = self.free_s
         self.n_present -= 1
+        if self.ended is not None:
+            self.ended.append(request)
+
+    # gaps between tokens
+
+    def _count(self, request: int, by: int) -> None:
+        """So many more of a class decode."""
+        if self._log.of_class:
+            one = self._log.of_class[request]
+            self._decoding[one] = self._decoding.get(one, 0) + by
+
+    def _gap(self, gap_s: float, k: int = 1) -> None:
+        """All that decode have so many gaps more, each so long."""
+        if not self._log.of_class:
+            self.gaps[0].add(gap_s, len(self._left) * k)
+            return
+        for one, n in self._decoding.items():
+            if n:
+                self.gaps[one].add(gap_s, n * k)
 
     # passes that read prompts
 
@@ -231,7 +262,7 @@ class Rank:
         if n:
             assert self._decode is not None
             step = self._decode.step(n, self._context / n)[0]
-            self._log.gaps.add(step + grown + self._stall, n)
+            self._gap(step + grown + self._stall)
             self._stall = 0.0
             self.free_s = began + step + grown
             self._written_by_all(n, 1)
@@ -282,14 +313,13 @@ class Rank:
             most = min(most, (self._station.room_bytes - self._held) / growth)
         k = max(1, min(math.floor(most), self._until(until_s, step, slope)))
         took = k * step + slope * k * (k - 1) / 2.0
-        gaps = self._log.gaps
         if self._stall:
-            gaps.add(step + self._stall, n)
+            self._gap(step + self._stall)
             self._stall = 0.0
             if k > 1:
-                gaps.add((took - step) / (k - 1), n * (k - 1))
+                self._gap((took - step) / (k - 1), k - 1)
         else:
-            gaps.add(took / k, n * k)
+            self._gap(took / k, k)
         self.free_s += took
         self._seen_s = self.free_s - step - slope * (k - 1)
         self._since_look = (self._since_look + k) % self._station.n_polled_rounds
@@ -330,6 +360,7 @@ class Rank:
             if left.get(request) != when:
                 continue
             del left[request]
+            self._count(request, -1)
             cached = log.n_input[request] + log.n_output[request]
             self._context -= cached
             self._end(request, cached)
@@ -348,6 +379,9 @@ class Rank:
             self._owed -= remaining
             self._written[request] = written
             self._waiting.appendleft(request)
+            self._count(request, -1)
             self._log.n_begun_again += 1
+            self.n_begun_again += 1
+            self._crowded = True
             n -= 1
         return n < before

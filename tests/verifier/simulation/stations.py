@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.rank import Log, Rank
+from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.rank import Rank
 
 
 def station(

@@ -1,0 +1,106 @@
+"""Fleets, request by request: what pools of replicas do with classes of traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from planner.verifier.simulation.intervals import SHARES, estimate
+from planner.verifier.simulation.loads import ClassLoad
+from planner.verifier.simulation.outcomes import (
+    ClassOutcome,
+    FleetOutcome,
+    PoolOutcome,
+    class_outcome,
+)
+from planner.verifier.simulation.pools import Pool, Ranks
+from planner.verifier.simulation.runs import Run
+from planner.verifier.simulation.workers import Workers
+
+N_BATCHES = 20
+WARM_UP_SHARE = 0.1
+WIND_DOWN_SHARE = 0.02
+
+
+def simulate(
+    pools: Sequence[Pool],
+    classes: Sequence[ClassLoad],
+    *,
+    n_requests: int,
+    seed: int = 0,
+    n_batches: int = N_BATCHES,
+    warm_up_share: float = WARM_UP_SHARE,
+    wind_down_share: float = WIND_DOWN_SHARE,
+    shares: Sequence[float] = SHARES,
+) -> FleetOutcome:
+    """Serve requests, and say what became of them.
+
+    Args:
+        pools: of replicas.
+        classes: what is sent to them; all that comes is served to its end.
+        n_requests: of all classes together; sources may end earlier.
+        seed: of lengths, arrivals and routers.
+        n_batches: that intervals are made of.
+        warm_up_share, wind_down_share: of the requests, the first and the last, which are not
+            counted; 0 and 0 for a finite run.
+        shares: of percentiles.
+
+    Raises:
+        ValueError: a prompt has no route.
+    """
+    n_first, n_last = int(n_requests * warm_up_share), int(n_requests * wind_down_share)
+    n_counted = n_requests - n_first - n_last
+    n_batches = max(1, min(n_batches, n_counted))
+    edges = [n_first + n_counted * b // n_batches for b in range(n_batches + 1)]
+    run = Run(pools, classes, n_requests, seed)
+    run.serve(edges)
+    return FleetOutcome(
+        classes=tuple(_class_outcome(run, number, edges, shares) for number in range(len(classes))),
+        pools=tuple(_pool_outcome(run.workers, ranks) for ranks in run.workers.pools.values()),
+        n_requests=len(run.arrived_s),
+        n_warm_up=n_first,
+        n_wind_down=max(0, len(run.arrived_s) - edges[-1]),
+        n_batches=n_batches,
+        seed=seed,
+        duration_s=run.workers.duration_s,
+    )
+
+
+def _class_outcome(
+    run: Run, number: int, edges: Sequence[int], shares: Sequence[float]
+) -> ClassOutcome:
+    log, one, n = run.workers.log, run.classes[number], len(run.arrived_s)
+    batches = [
+        [
+            request
+            for request in range(min(low, n), min(high, n))
+            if not log.of_class or log.of_class[request] == number
+        ]
+        for low, high in pairwise(edges)
+    ]
+    return class_outcome(
+        one.name,
+        batches,
+        [batch[number] for batch in run.workers.gaps[1:-1]],
+        log=log,
+        arrived_s=run.arrived_s,
+        goodput=one.goodput,
+        shares=shares,
+    )
+
+
+def _pool_outcome(workers: Workers, ranks: Ranks) -> PoolOutcome:
+    spans = [after - before for before, after in pairwise(workers.edge_s)]
+    busy = [sum(of_ranks[one] for one in ranks.numbers) for of_ranks in workers.busy_s]
+    shares = [
+        (after - before) / span / len(ranks.numbers)
+        for (before, after), span in zip(pairwise(busy), spans, strict=True)
+        if span > 0.0
+    ]
+    whole = sum(spans) * len(ranks.numbers)
+    return PoolOutcome(
+        name=ranks.pool.name,
+        utilisation=estimate((busy[-1] - busy[0]) / whole if whole else math.nan, shares),
+        n_begun_again=sum(one.n_begun_again for one in ranks.ranks),
+    )

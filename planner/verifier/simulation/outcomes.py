@@ -1,0 +1,183 @@
+"""What a simulated fleet did, by class and by pool."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from statistics import fmean
+
+from planner.specs.traffic.percentiles import (
+    E2E,
+    ITL,
+    TPOT,
+    TTFT,
+    GoodputTarget,
+    PercentileTarget,
+)
+from planner.verifier.simulation.gaps import Gaps
+from planner.verifier.simulation.intervals import (
+    Distribution,
+    Estimate,
+    distribution_of,
+    estimate,
+)
+from planner.verifier.simulation.log import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassOutcome:
+    """What became of the requests of one class that were counted.
+
+    Args:
+        name: of the class.
+        n_refused: that no replica has room for; their times are infinite.
+        ttft, tpot, itl, e2e: as `planner.specs.traffic.percentiles` defines them.
+        goodput: share that meets all limits; None where none is asked for.
+    """
+
+    name: str
+    n_refused: int
+    ttft: Distribution
+    tpot: Distribution
+    itl: Distribution
+    e2e: Distribution
+    goodput: Estimate | None
+
+    @property
+    def n_requests(self) -> int:
+        return self.e2e.n
+
+    def of(self, quantity: str) -> Distribution:
+        """By the name of a quantity."""
+        return {TTFT: self.ttft, TPOT: self.tpot, ITL: self.itl, E2E: self.e2e}[quantity]
+
+    def meets(self, target: PercentileTarget) -> bool:
+        """Whether a percentile that was kept is within its target."""
+        found = self.of(target.quantity)
+        return found.n == 0 or found.at_s(target.share) <= target.at_most_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOutcome:
+    """What the replicas of a pool did meanwhile.
+
+    Args:
+        utilisation: share of the time in which a pass was under way, of all ranks.
+        n_begun_again: how often a request lost its place, in the whole run.
+    """
+
+    name: str
+    utilisation: Estimate
+    n_begun_again: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOutcome:
+    """What a run was, and what came of it.
+
+    Args:
+        n_requests: in all.
+        n_warm_up, n_wind_down: of these, the first and the last, which are served but not counted.
+        n_batches: of the others, for intervals.
+        seed: of everything drawn.
+        duration_s: from the first request to the end of the last.
+    """
+
+    classes: tuple[ClassOutcome, ...]
+    pools: tuple[PoolOutcome, ...]
+    n_requests: int
+    n_warm_up: int
+    n_wind_down: int
+    n_batches: int
+    seed: int
+    duration_s: float
+
+    def of(self, name: str) -> ClassOutcome:
+        """The outcome of a class."""
+        return next(one for one in self.classes if one.name == name)
+
+    def pool(self, name: str) -> PoolOutcome:
+        """The outcome of a pool."""
+        return next(one for one in self.pools if one.name == name)
+
+
+def class_outcome(
+    name: str,
+    batches: Sequence[Sequence[int]],
+    gaps: Sequence[Gaps],
+    *,
+    log: Log,
+    arrived_s: Sequence[float],
+    goodput: GoodputTarget | None,
+    shares: Sequence[float],
+) -> ClassOutcome:
+    """The outcome of one class.
+
+    Args:
+        name: of the class.
+        batches: requests of the class in each, by their numbers.
+        gaps: between its tokens in each.
+        log: of the run.
+        arrived_s: of each request of the run.
+        goodput: of the class.
+        shares: of percentiles.
+    """
+    times = [[_times(log, arrived_s, request) for request in batch] for batch in batches]
+    several = [[request for request in batch if log.n_output[request] > 1] for batch in batches]
+    decoded = [[_times(log, arrived_s, request) for request in batch] for batch in several]
+    return ClassOutcome(
+        name=name,
+        n_refused=sum(map(math.isinf, chain.from_iterable(_column(times, 2)))),
+        ttft=distribution_of(_column(times, 0), shares),
+        tpot=distribution_of(_column(decoded, 1), shares),
+        itl=_gap_distribution(gaps, shares),
+        e2e=distribution_of(_column(times, 2), shares),
+        goodput=None if goodput is None else _share_met(goodput, times),
+    )
+
+
+Times = tuple[float, float, float]
+"""TTFT, TPOT and E2E of a request."""
+
+
+def _column(batches: Sequence[Sequence[Times]], which: int) -> list[list[float]]:
+    return [[times[which] for times in batch] for batch in batches]
+
+
+def _times(log: Log, arrived_s: Sequence[float], request: int) -> Times:
+    first_s, last_s = log.first_s[request], log.last_s[request]
+    n_gaps = log.n_output[request] - 1
+    if math.isinf(last_s):
+        return math.inf, math.inf, math.inf
+    tpot_s = (last_s - first_s) / n_gaps if n_gaps else 0.0
+    return first_s - arrived_s[request], tpot_s, last_s - arrived_s[request]
+
+
+def _share_met(goodput: GoodputTarget, batches: Sequence[Sequence[Times]]) -> Estimate | None:
+    """The share of requests that meet all limits; None where there are none."""
+    shares = [fmean(goodput.is_met(*times) for times in batch) for batch in batches if batch]
+    n = sum(map(len, batches))
+    if not n:
+        return None
+    met = sum(goodput.is_met(*times) for batch in batches for times in batch)
+    return estimate(met / n, shares)
+
+
+def _gap_distribution(batches: Sequence[Gaps], shares: Sequence[float]) -> Distribution:
+    """Of tokens, whose gaps are counted by their lengths."""
+    kept = [batch for batch in batches if batch.n]
+    whole = Gaps()
+    for batch in kept:
+        whole.take(batch)
+    return Distribution(
+        n=whole.n,
+        mean_s=estimate(whole.mean_s, [batch.mean_s for batch in kept]),
+        percentiles_s={
+            share: estimate(
+                whole.percentile_s(share), [batch.percentile_s(share) for batch in kept]
+            )
+            for share in shares
+        },
+    )
