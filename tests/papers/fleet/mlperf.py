@@ -5,25 +5,23 @@ how many replicas, sharded how, in which format, to prompts of which length. Non
 
 * Frontier: the most requests a second that any deployment on these devices carries within both
   limits if prompts were of one token, and if they were of 256. No point may be beyond the first.
-  The second is no prediction, but of one length that nobody states two devices can be asked: the
-  best points of H100 and H200 should be equally near to it.
+  The second is no prediction, but of a length that nobody states all devices can be asked: their
+  best points should be equally near to it.
 * Spread: p99 over p50 of TTFT and TPOT of every deployment that carries the measured rate within
   the limits. What was measured should be among these, or near.
 
 Answers are as long on average as tokens a second over requests a second say, and at most 1024
 tokens, which are the benchmark's; the shape between is unknown, so equal and geometric ones are
-both asked. The format is the smallest that Hopper computes in, for it carries most. Replicas get
-requests by chance. Only SXM devices at their full power are asked, whose kernels were measured.
+both asked. Formats are the least that a device computes with, for they carry most. Replicas get
+requests by chance. Only devices at their full power are asked, whose kernels were measured.
 
 Source: MLCommons, inference_results_v4.1, `mlperf_log_summary.txt` of each result (Apache-2.0).
 """
 
 from __future__ import annotations
 
-import csv
 import math
 import random
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,8 +30,8 @@ from functools import cache
 import numpy as np
 
 from planner.specs.served_formats import ServedFormats
+from tests.papers.fleet.mlperf_results import Point, points
 from tests.papers.fleet.replaying import (
-    DATA,
     Replayed,
     Requests,
     Server,
@@ -42,93 +40,44 @@ from tests.papers.fleet.replaying import (
     station,
 )
 
-LONGEST = 1024
-"""Tokens of a prompt, and of an answer, at most (mlcommons/inference, language/llama2-70b)."""
 
-FP8 = ServedFormats(weights="fp8", experts="fp8", cache="fp8")
-SHARDS = {"llama2-70b": (1, 2, 4, 8), "mixtral-8x7b": (1, 2, 4)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """How a replica is divided."""
+
+    n_tensor: int
+    n_stages: int
+
+    @property
+    def n_devices(self) -> int:
+        return self.n_tensor * self.n_stages
+
+
+LONGEST = 1024
+"""Tokens of an answer at most (mlcommons/inference_policies, inference_rules.adoc)."""
+
 MODELS = {"llama2-70b": "Llama-2-70b-hf", "mixtral-8x7b": "mixtral-8x7b"}
-TOPOLOGIES = {"H100": "h100-nvl8-x1", "H200": "h200-nvl8-x1"}
+TOPOLOGIES = {
+    "H100": "h100-nvl8-x1",
+    "H200": "h200-nvl8-x1",
+    "B200": "b200-nvl8-x1",
+    "L40S": "l40s-x8",
+}
+
+_FP8 = ServedFormats(weights="fp8", experts="fp8", cache="fp8")
+_FP4 = ServedFormats(weights="nvfp4", experts="nvfp4", cache="fp8")
+FORMATS = {"B200": _FP4}
+"""The least bytes that a device computes with; FP8 where nothing else is said."""
+
+PARTS = tuple(
+    Parts(n_tensor=n_tensor, n_stages=n_stages)
+    for n_tensor, n_stages in ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (1, 4))
+)
 SHORTEST, USUAL = 1, 256
 """Tokens of prompts: none is shorter; and a length of which two devices can be asked."""
 
 N_LIVES = 4
 """Lives of a request that a simulation goes on for; the first of them is not counted."""
-
-_DEVICES = re.compile(r"(H100|H200)[-_]SXM[-_]\d+GB(?:-CTS)?x(\d+)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One result.
-
-    Args:
-        n_devices: that served in all.
-        n_output: tokens of an answer on average, to the nearest five.
-        spread: p99 over p50 of TTFT and of TPOT.
-    """
-
-    submitter: str
-    system: str
-    model: str
-    gpu: str
-    n_devices: int
-    rate_per_s: float
-    n_output: int
-    ttft_limit_s: float
-    tpot_limit_s: float
-    spread: dict[str, float]
-
-
-@cache
-def points() -> tuple[tuple[Point, ...], tuple[str, ...]]:
-    """Results that are asked, each once, and what each other one was left out for."""
-    found: dict[str, Point] = {}
-    left = []
-    with (DATA / "mlperf_server.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            why = _unasked(row)
-            if why:
-                left.append(why)
-                continue
-            point = _point(row)
-            key = f"{point.submitter} {point.system} {point.model} {row['ttft_p99_ms']}"
-            if key in found:
-                left.append("the same run under another accuracy")
-            found.setdefault(key, point)
-    return tuple(found.values()), tuple(left)
-
-
-def _unasked(row: dict[str, str]) -> str:
-    if not row["ttft_p50_ms"]:
-        return "no times of tokens"
-    if row["division"] != "closed":
-        return "another model or other rules (open division)"
-    if "MaxQ" in row["system"]:
-        return "less power than usual"
-    if not _DEVICES.search(row["system"]) or not row["system"].endswith(("_TRT", "_Triton")):
-        return "devices or engines whose kernels were not measured, or that are not named"
-    return ""
-
-
-def _point(row: dict[str, str]) -> Point:
-    devices = _DEVICES.search(row["system"])
-    assert devices is not None
-    return Point(
-        submitter=row["submitter"],
-        system=row["system"],
-        model=row["model"].split("-99")[0],
-        gpu=devices[1].upper(),
-        n_devices=int(devices[2]),
-        rate_per_s=float(row["completed_qps"]),
-        n_output=5 * round(float(row["tok_s"]) / float(row["completed_qps"]) / 5.0),
-        ttft_limit_s=float(row["ttft_limit_ms"]) / 1e3,
-        tpot_limit_s=float(row["tpot_limit_ms"]) / 1e3,
-        spread={
-            name: float(row[f"{name}_p99_ms"]) / float(row[f"{name}_p50_ms"])
-            for name in ("ttft", "tpot")
-        },
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +85,7 @@ class Case:
     """A replica and the requests that it gets: what the results do not say.
 
     Args:
-        gpu, n_tensor: its devices.
+        gpu, parts: its devices.
         n_input: tokens of every prompt.
         n_output: of an answer on average.
         is_geometric: answers are geometric in length, else equal.
@@ -144,7 +93,7 @@ class Case:
 
     model: str
     gpu: str
-    n_tensor: int
+    parts: Parts
     n_input: int
     n_output: int
     is_geometric: bool
@@ -156,10 +105,11 @@ def served(case: Case, rate_per_s: float, seed: int = 1) -> Replayed:
         model=MODELS[case.model],
         topology=TOPOLOGIES[case.gpu],
         engine="trtllm",
-        n_tensor=case.n_tensor,
+        n_tensor=case.parts.n_tensor,
+        n_stages=case.parts.n_stages,
         most_running=2048,
         chunk_tokens=8192,
-        formats=FP8,
+        formats=FORMATS.get(case.gpu, _FP8),
     )
     one = station(server, case.n_input, case.n_input + LONGEST)
     one = replace(one, request_s=0.0, request_token_s=0.0)
@@ -217,12 +167,12 @@ def most_per_s(case: Case, ttft_limit_s: float, tpot_limit_s: float, n_steps: in
 
 def cases(point: Point, n_input: int, *, is_geometric: bool) -> Iterator[Case]:
     """Every deployment on a point's devices."""
-    for n_tensor in SHARDS[point.model]:
-        if point.n_devices % n_tensor == 0:
+    for parts in PARTS:
+        if point.n_devices % parts.n_devices == 0:
             yield Case(
                 model=point.model,
                 gpu=point.gpu,
-                n_tensor=n_tensor,
+                parts=parts,
                 n_input=n_input,
                 n_output=point.n_output,
                 is_geometric=is_geometric,
@@ -232,7 +182,9 @@ def cases(point: Point, n_input: int, *, is_geometric: bool) -> Iterator[Case]:
 def frontier_per_s(point: Point, n_input: int) -> float:
     """The most that any deployment on a point's devices carries."""
     return max(
-        most_per_s(case, point.ttft_limit_s, point.tpot_limit_s) * point.n_devices / case.n_tensor
+        most_per_s(case, point.ttft_limit_s, point.tpot_limit_s)
+        * point.n_devices
+        / case.parts.n_devices
         for case in cases(point, n_input, is_geometric=False)
     )
 
@@ -242,7 +194,7 @@ def spreads(point: Point) -> dict[str, tuple[float, float]]:
     found: dict[str, list[float]] = {"ttft": [], "tpot": []}
     for is_geometric in (False, True):
         for case in cases(point, USUAL, is_geometric=is_geometric):
-            one = served(case, point.rate_per_s * case.n_tensor / point.n_devices)
+            one = served(case, point.rate_per_s * case.parts.n_devices / point.n_devices)
             if within(point, one):
                 for name, values in (("ttft", one.ttft_s), ("tpot", one.tpot_s)):
                     low, high = np.quantile(values, (0.5, 0.99))

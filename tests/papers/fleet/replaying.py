@@ -52,6 +52,7 @@ class Server:
     chunk_tokens: int
     formats: ServedFormats = BF16
     role: str = TOGETHER
+    n_stages: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,7 @@ def station(server: Server, n_input: int, n_longest: int) -> Station:
         deployments(
             formats=server.formats,
             n_tensor=server.n_tensor,
+            n_stages=server.n_stages,
             batch=server.most_running,
             chunk_tokens=server.chunk_tokens,
         ),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.papers.fleet import apart, blis, mlperf, trtllm
+from tests.papers.fleet.mlperf_results import points
 from tests.papers.fleet.replaying import replay
 
 CARRIED = [one for one in blis.stages() if not one.is_overloaded]
@@ -72,11 +73,13 @@ def test_trtllm_takes_as_long_to_the_first_token_behind_another_server() -> None
 def test_the_best_server_of_mlperf_is_carried_by_a_deployment() -> None:
     """10.2 requests a second and H100: at prompts of 256 tokens pairs of devices carry them, and
     half as many again nobody does."""
-    asked, _ = mlperf.points()
+    asked, _ = points()
     of_h100 = [one for one in asked if (one.gpu, one.model) == ("H100", "llama2-70b")]
     best = max(of_h100, key=lambda one: one.rate_per_s / one.n_devices)
     case = next(
-        one for one in mlperf.cases(best, mlperf.USUAL, is_geometric=False) if one.n_tensor == 2
+        one
+        for one in mlperf.cases(best, mlperf.USUAL, is_geometric=False)
+        if one.parts.n_tensor == 2
     )
     found = mlperf.served(case, 2.0 * best.rate_per_s / best.n_devices)
     assert mlperf.within(best, found)
