@@ -5,6 +5,9 @@ a second are those of 64 requests that take as long as these at every rate. Nor 
 pass reads: the longest gaps, 0.18 s and more where prompts of 8192 tokens are read beside decodes,
 are those of 2048, which vLLM took then.
 
+Caches are handed over by every rank of a worker at once, each its own share: two move 4.7 GB/s in
+rows of TP 2, where the connector was fitted to 3.1 GB/s at TP 1.
+
 TTFT is left out: prompts of 8192 tokens take 0.43 s of an A100's peak, and half of the rows say
 less, so many were cached, and no row says which. With all prompts read, and with none, replicas
 that do both phases give gaps between which the measured ones should be. What prompts are cached
@@ -30,21 +33,21 @@ import numpy as np
 from planner.specs.connectors import load_connector
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import Station
-from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.rank import Log
+from planner.specs.traffic.records import Arriving
+from planner.verifier.simulation.fleets import simulate
+from planner.verifier.simulation.loads import ClassLoad, Conversation, ListedRequests, Route
+from planner.verifier.simulation.outcomes import FleetOutcome
+from planner.verifier.simulation.pools import ROUND_ROBIN, Handover, Pool
 from tests.papers.fleet.deviations import Deviation, deviation, table
 from tests.papers.fleet.replaying import (
     DATA,
     RECEIVED_S,
-    Requests,
     Server,
     poisson,
-    replay,
-    serve,
     station,
 )
 
-N_REQUESTS, N_SEEDS = 64, 12
+N_REQUESTS, N_SEEDS = 64, 8
 BLOCK = 16
 
 _WORKERS = re.compile(r"(\d)P(?:\(TP(\d)\))?(\d)D")
@@ -121,17 +124,59 @@ class Found:
 @cache
 def simulated(row: Row, *, is_cached: bool = False) -> Found:
     """What a run of so many requests gives on average."""
-    run = _apart if row.is_apart else _together
-    runs = [run(row, seed, is_cached) for seed in range(1, N_SEEDS + 1)]
+    runs = [_run(row, seed, is_cached=is_cached) for seed in range(1, N_SEEDS + 1)]
+    gaps = [run.classes[0].itl for run in runs]
     return Found(
-        itl_ms=float(np.mean([1e3 * gaps.mean_s for gaps, _ in runs])),
-        itl_p99_ms=float(np.mean([1e3 * gaps.percentile_s(0.99) for gaps, _ in runs])),
-        written_per_s=float(np.mean([N_REQUESTS * row.n_output / took for _, took in runs])),
+        itl_ms=float(np.mean([1e3 * one.mean_s.value for one in gaps])),
+        itl_p99_ms=float(np.mean([1e3 * one.at_s(0.99) for one in gaps])),
+        written_per_s=float(np.mean([N_REQUESTS * row.n_output / run.duration_s for run in runs])),
     )
 
 
-Run = tuple[Gaps, float]
-"""Gaps between tokens, and seconds from the first request to the last token."""
+def _run(row: Row, seed: int, *, is_cached: bool) -> FleetOutcome:
+    """Requests at random, in turn to replicas or to workers that read their prompts."""
+    cached = (row.n_input - 1) // BLOCK * BLOCK if is_cached else 0
+    listed = [
+        Arriving(at_s=at, n_input=row.n_input - cached, n_output=row.n_output)
+        for at in poisson(N_REQUESTS, row.rate_per_s, seed)
+    ]
+    load = ClassLoad(
+        name=row.load,
+        source=ListedRequests(listed=listed),
+        routes=(_route(row),),
+        conversation=Conversation(n_shared_tokens=cached),
+    )
+    return simulate(
+        _pools(row),
+        [load],
+        n_requests=N_REQUESTS,
+        n_batches=1,
+        warm_up_share=0.0,
+        wind_down_share=0.0,
+    )
+
+
+def _pools(row: Row) -> list[Pool]:
+    roles = (
+        {PREFILL: row.n_first, DECODE: row.n_second} if row.is_apart else {TOGETHER: row.n_first}
+    )
+    return [
+        Pool(name=role, station=_station(row, role), n_replicas=n, router=ROUND_ROBIN)
+        for role, n in roles.items()
+    ]
+
+
+def _route(row: Row) -> Route:
+    if not row.is_apart:
+        return Route(pool=TOGETHER)
+    connector, second = load_connector("nixl"), _station(row, DECODE)
+    handover = Handover(  # of one rank: all move their shares at once
+        latency_s=connector.latency_s,
+        bytes_per_s=connector.bytes_per_s or math.inf,
+        sequence_bytes=second.sequence_bytes,
+        token_bytes=second.token_bytes,
+    )
+    return Route(pool=PREFILL, then=DECODE, handover=handover)
 
 
 def _station(row: Row, role: str) -> Station:
@@ -146,52 +191,6 @@ def _station(row: Row, role: str) -> Station:
     )
     one = station(server, row.n_input, row.n_input + row.n_output)
     return replace(one, request_s=RECEIVED_S, request_token_s=0.0)
-
-
-def _requests(row: Row, seed: int, is_cached: bool) -> Requests:
-    whole = (row.n_input - 1) // BLOCK * BLOCK
-    return Requests(
-        arrival_s=poisson(N_REQUESTS, row.rate_per_s, seed),
-        n_input=[row.n_input] * N_REQUESTS,
-        n_output=[row.n_output] * N_REQUESTS,
-        n_cached=[whole] * N_REQUESTS if is_cached else [],
-    )
-
-
-def _together(row: Row, seed: int, is_cached: bool) -> Run:
-    requests = _requests(row, seed, is_cached)
-    found = replay(_station(row, TOGETHER), requests, row.n_first)
-    return found.gaps, found.seconds
-
-
-def _apart(row: Row, seed: int, is_cached: bool) -> Run:
-    """Prompts in turn to readers; each hands caches over one after another; decoders in turn.
-
-    Every rank of a worker moves its own share: two move 4.7 GB/s in the rows of TP 2, where the
-    connector was fitted to 3.1 GB/s at TP 1.
-    """
-    requests = _requests(row, seed, is_cached)
-    read = replay(_station(row, PREFILL), requests, row.n_first).last_s
-    second = _station(row, DECODE)
-    connector = load_connector("nixl")
-    rate = connector.bytes_per_s or math.inf
-    hand_s = connector.latency_s + second.held_bytes(row.n_input) / rate  # ranks in parallel
-    free = [0.0] * row.n_first
-    ready = []
-    for number, done in enumerate(read):
-        begun = max(float(done), free[number % row.n_first])
-        free[number % row.n_first] = begun + hand_s
-        ready.append(begun + hand_s)
-    log = Log(
-        n_input=requests.n_input,
-        n_output=requests.n_output,
-        ready_s=ready,
-        first_s=[math.nan] * N_REQUESTS,
-        last_s=[math.nan] * N_REQUESTS,
-        gaps=Gaps(),
-    )
-    serve(second, log, row.n_second, sorted(range(N_REQUESTS), key=ready.__getitem__))
-    return log.gaps, max(log.last_s)
 
 
 def errors(chosen: Sequence[Row], *, is_cached: bool = False) -> dict[str, Deviation]:

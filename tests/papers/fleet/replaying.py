@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,8 @@ from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stations import Station
 from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.rank import Log, Rank
+from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.rank import Rank
 from tests.estimates.serving.situations import BF16, clock
 
 DATA = Path(__file__).parents[2] / "data" / "fleet"
@@ -70,20 +70,15 @@ class Replayed:
     """What became of requests, (N,) each; TPOT is of those that wrote two tokens and more.
 
     Args:
-        last_s: when each was served.
         gaps: between the tokens of all.
+        seconds: until the last was served.
     """
 
-    last_s: npt.NDArray[np.float64]
     ttft_s: npt.NDArray[np.float64]
     tpot_s: npt.NDArray[np.float64]
     e2e_s: npt.NDArray[np.float64]
     gaps: Gaps
-
-    @property
-    def seconds(self) -> float:
-        """Until the last of them was served."""
-        return float(self.last_s.max())
+    seconds: float
 
 
 @cache
@@ -133,17 +128,8 @@ def poisson(n: int, rate_per_s: float, seed: int = 1) -> list[float]:
     return sorted(draw.random() * n / rate_per_s for _ in range(n))
 
 
-def serve(one: Station, log: Log, n_ranks: int, order: Iterable[int]) -> None:
-    """Give requests, in the order in which they are ready, to ranks in turn until all are done."""
-    ranks = [Rank(one, log) for _ in range(n_ranks)]
-    for turn, number in enumerate(order):
-        ranks[turn % n_ranks].arrive(number)
-    for rank in ranks:
-        rank.advance(math.inf)
-
-
-def replay(one: Station, requests: Requests, n_ranks: int = 1) -> Replayed:
-    """Serve requests on so many equal ranks, in turn."""
+def replay(one: Station, requests: Requests) -> Replayed:
+    """Serve requests on one rank."""
     n = len(requests.arrival_s)
     log = Log(
         n_input=requests.n_input,
@@ -157,12 +143,15 @@ def replay(one: Station, requests: Requests, n_ranks: int = 1) -> Replayed:
         gaps=Gaps(),
         n_cached=requests.n_cached,
     )
-    serve(one, log, n_ranks, range(n))
+    rank = Rank(one, log)
+    for number in range(n):
+        rank.arrive(number)
+    rank.advance(math.inf)
     first, last = np.array(log.first_s), np.array(log.last_s)
     written = np.array(requests.n_output)
     several = written > 1
     return Replayed(
-        last_s=last,
+        seconds=float(last.max()),
         ttft_s=first - requests.arrival_s,
         tpot_s=(last - first)[several] / (written[several] - 1),
         e2e_s=last - requests.arrival_s,
