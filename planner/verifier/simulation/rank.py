@@ -57,6 +57,7 @@ class Rank:
         "_held",
         "_left",
         "_log",
+        "_lost_s",
         "_owed",
         "_reading",
         "_reads",
@@ -88,6 +89,7 @@ class Rank:
         self._left: dict[int, int] = {}  # round in which each decoding request ends, oldest first
         self._ends: list[tuple[int, int]] = []
         self._written: dict[int, int] = {}  # tokens that who lost its place had written
+        self._lost_s: dict[int, float] = {}  # when who lost its place did
         self._decoding: dict[int, int] = {}  # how many of each class, where there are several
         self._rounds = 0
         self._since_look = 0
@@ -199,6 +201,9 @@ class Rank:
     def _decodes(self, prompt: _Prompt) -> None:
         """A request that was read has one token of its answer more, and decodes the others."""
         request = prompt.request
+        if request in self._lost_s:
+            one = self._log.of_class[request] if self._log.of_class else 0
+            self.gaps[one].add(self.free_s - self._lost_s.pop(request), 1)
         written = self._written.pop(request, 0) + 1
         left = self._log.n_output[request] - written
         self._owed -= 1
@@ -378,6 +383,7 @@ class Rank:
             self._context -= cached
             self._owed -= remaining
             self._written[request] = written
+            self._lost_s[request] = self.free_s
             self._waiting.appendleft(request)
             self._count(request, -1)
             self._log.n_begun_again += 1

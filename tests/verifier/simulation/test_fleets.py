@@ -126,6 +126,14 @@ def test_ranks_of_a_replica_share_what_it_gets() -> None:
     assert _ttft_s(run) == pytest.approx([0.2] * 4)
 
 
+def test_a_rank_that_is_done_gets_the_next() -> None:
+    """Of two ranks the second is done first."""
+    two = station(most_running=1, pass_s=0.1, read_s=1e-4, n_ranks=2)
+    pool = Pool(name="pool", station=two, n_replicas=1)
+    run = _ran([pool], [_load([(0.0, 1000, 50), (0.0, 1000, 1), (0.3, 1000, 1)])])
+    assert run.workers.rank_of == [0, 1, 1]
+
+
 def test_a_request_is_ready_once_its_text_is_read() -> None:
     slow = station(pass_s=0.1, read_s=1e-4, request_s=0.05, request_token_s=1e-5)
     pool = Pool(name="pool", station=slow, n_replicas=1)
@@ -215,6 +223,24 @@ def test_turns_of_a_conversation_read_what_is_new(n_replicas: int) -> None:
     assert run.workers.rank_of == [0, 0, 0]
 
 
+def test_a_conversation_ends_with_its_last_turn() -> None:
+    """Of two turns each: who comes next begins anew."""
+    pool = Pool(name="pool", station=ONE_AT_A_TIME, n_replicas=1)
+    talk = Conversation(n_turns=2, think_s=1.0)
+    run = _ran([pool], [_load([(0.0, 1000, 3), (9.0, 500, 3)], conversation=talk)], n=9)
+    assert run.arrived_s == pytest.approx([0.0, 1.22, 9.0, 10.17])
+    assert run.workers.log.n_input == [1000, 2003, 500, 1003]
+
+
+def test_a_turn_that_is_read_elsewhere_finds_only_what_all_share() -> None:
+    talk = Conversation(n_turns=2, think_s=1.0, n_shared_tokens=100)
+    requests = [(0.0, 1000, 3), (0.0, 1000, 3)]
+    load = _load(requests, conversation=talk, routes=(_apart_route(),))
+    run = _ran(_apart(), [load], n=3)
+    assert run.workers.log.n_cached == [100, 100, 100]
+    assert run.workers.log.n_input == [1100, 1100, 2103]
+
+
 def test_classes_are_counted_apart_and_nothing_is_lost() -> None:
     """In one pool and in pools of their own; gaps of a class are as many as its tokens."""
     one = station(step_s=0.01, pass_s=0.005, read_s=1e-5, most_running=16)
@@ -228,8 +254,12 @@ def test_classes_are_counted_apart_and_nothing_is_lost() -> None:
     found = _finite(pools, apart, 700)
     assert found.of("chat").itl.at_s(0.5) == pytest.approx(0.01, rel=0.01)
     assert found.of("code").itl.at_s(0.5) == pytest.approx(0.05, rel=0.01)
-    mixed = _finite(pools[:1], [_load(chat, name="chat"), _load(code, name="code")], 700)
-    for outcome in (found, mixed):
+    both = [_load(chat, name="chat"), _load(code, name="code")]
+    mixed = _finite(pools[:1], both, 700)
+    tight = station(step_s=0.01, pass_s=0.005, read_s=1e-5, most_running=16, room_bytes=1410.0)
+    crowded = _finite([Pool(name="pool", station=tight, n_replicas=1)], both, 700)
+    assert crowded.pool("pool").n_begun_again > 10
+    for outcome in (found, mixed, crowded):
         for name, requests in (("chat", chat), ("code", code)):
             assert outcome.of(name).n_requests == len(requests)
             assert outcome.of(name).itl.n == sum(n_output - 1 for _, _, n_output in requests)
