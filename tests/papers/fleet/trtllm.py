@@ -9,7 +9,7 @@ requests ends long after an answer of 214 tokens would, so throughput of these r
 The engine of 2024 had neither overlapped passes nor today's kernels: deviations of ITL say by how
 much it was slower, and nothing is fitted to them.
 
-Source: NVIDIA TensorRT-LLM v0.17, docs/source/performance/perf-overview.md, Online Serving
+Source: NVIDIA TensorRT-LLM v0.17, performance overview, Online Serving
 Measurements (Apache-2.0).
 """
 

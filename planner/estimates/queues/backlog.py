@@ -1,0 +1,186 @@
+"""Tokens of prompts that wait as a pass begins: a server that gathers all that came in a pass.
+
+Of w tokens a pass reads at most a chunk B, and what comes meanwhile waits for the next:
+
+    T(w) = D(n, c) + R(n, min(w, B), s),    w' = max(0, w − B) + tokens that come in T(w)
+
+Arrivals are Poisson, or Poisson groups where they are more variable, so that what comes is
+compound Poisson, found by its transform on a grid of tokens [Bailey1954]. Where prompts are read
+alone, T(0) is that of the passes between two looks, and T(w) of a pass that reads. Where nothing
+decodes, the station waits for the next arrival. T is linear between some w, the classes, so that
+of w ≤ B only the classes' shares count, and the stationary law is found by iteration. n moves
+slowly beside w: each n has its own law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.equations.arrays import FloatArray
+from planner.equations.queueing import group_of_dispersion
+from planner.estimates.queues.laws import on_grid
+from planner.estimates.queues.served import Served
+
+_POINTS = 256
+"""Of the grid of tokens; as many again are beyond it, for what comes in a pass."""
+
+_CLASSES = 8
+_ROUNDS = 400
+_SETTLED = 2e-5
+_MOST_BUSY = 0.98
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Backlog:
+    """Stationary laws of the backlog beside each of several numbers of decodes.
+
+    Args:
+        n: sequences that decode (S,).
+        idles: whether nothing is under way where nothing waits (S,).
+        step: tokens between two points of the grid (S,).
+        group_rate: of groups of requests (S,) [1/s].
+        transform: of the tokens of a group (S, G/2 + 1).
+        class_s: time of a pass of each class (S, C); first of none that wait, last of more than
+            a chunk [s].
+        share: of passes of each class (S, C).
+        over: law of what a pass leaves of the backlog, of those that leave any (S, G).
+    """
+
+    n: FloatArray
+    idles: NDArray[np.bool_]
+    step: FloatArray
+    group_rate: FloatArray
+    transform: NDArray[np.complex128]
+    class_s: FloatArray
+    share: FloatArray
+    over: FloatArray
+
+    @property
+    def full_s(self) -> FloatArray:
+        """A pass that reads a whole chunk (S,) [s]."""
+        return self.class_s[:, -1]
+
+    def comes(self, seconds: FloatArray, row: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """Transforms of the tokens that come in a time, in a row's state (M, G/2 + 1)."""
+        mean = (self.group_rate[row] * seconds)[:, None]
+        return np.asarray(np.exp(mean * (self.transform[row] - 1.0)))
+
+
+def backlogs(served: Served, n: FloatArray) -> Backlog:
+    """The laws beside n that decode (S,)."""
+    full_s, chunk = served.full_s(n), served.chunk_tokens(n)
+    most = _MOST_BUSY * chunk / (full_s * served.load.mean_input)
+    rate = np.minimum(served.load.rate_per_s, most)
+    step, per_chunk = _steps(served, rate, full_s, chunk)
+    size = 2 * _POINTS
+    one = np.stack(
+        [np.fft.rfft(on_grid(served.load.n_input, served.load.weight, x, size)) for x in step]
+    )
+    group = float(group_of_dispersion(served.load.arrival_cv2))
+    transform = one / group / (1.0 - (1.0 - 1.0 / group) * one)
+    within = np.minimum(per_chunk, _POINTS)
+    tokens = _classes(step, within)
+    idles = (n < 0.5) if served.decodes else np.ones(len(n), dtype=bool)
+    class_s = np.column_stack([_class_s(served, n, tokens), full_s])
+    class_s[:, 0] = np.where(idles, group / rate, class_s[:, 0])
+    state = Backlog(
+        n=n,
+        idles=idles,
+        step=step,
+        group_rate=rate / group,
+        transform=transform,
+        class_s=class_s,
+        share=np.zeros_like(class_s),
+        over=np.zeros((len(n), size)),
+    )
+    return _settled(state, within)
+
+
+def _steps(
+    served: Served, rate: FloatArray, full_s: FloatArray, chunk: FloatArray
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Tokens between two points, and points of a chunk, a whole number of them (S,)."""
+    load = served.load
+    longest = float(np.max(load.n_input))
+    comes = rate * full_s * load.mean_input
+    busy = comes / chunk
+    varies = load.mean(load.n_input**2) / load.mean_input * max(1.0, load.arrival_cv2)
+    queue = busy * varies / (2.0 * (1.0 - busy))
+    reach = 1.2 * longest + comes + 8.0 * queue + 4.0 * np.sqrt(comes * varies)
+    step = np.minimum(reach, 200.0 * chunk) / _POINTS
+    per_chunk = np.maximum(1, np.round(chunk / step)).astype(np.int64)
+    return np.where(per_chunk < _POINTS, chunk / per_chunk, step), per_chunk
+
+
+def _classes(step: FloatArray, within: NDArray[np.int64]) -> FloatArray:
+    """Tokens of each class up to a chunk (S, C − 1): none, then evenly."""
+    part = np.linspace(0.0, 1.0, _CLASSES)
+    some = step[:, None] * (1.0 + (within[:, None] - 1.0) * part)
+    return np.column_stack([np.zeros(len(step)), some])
+
+
+def _class_s(served: Served, n: FloatArray, tokens: FloatArray) -> FloatArray:
+    beside = n[:, None]
+    span = np.minimum(tokens / 2.0, served.load.mean_span)
+    took = served.ridden_s(beside) + served.added_s(beside, tokens, span)
+    took[:, 0] = served.plain_s(n) * served.n_looks
+    return took
+
+
+def _settled(state: Backlog, within: NDArray[np.int64]) -> Backlog:
+    """The stationary law, from an empty backlog on."""
+    n_rows, n_classes = state.class_s.shape
+    rows = np.repeat(np.arange(n_rows), n_classes)
+    came = state.comes(state.class_s.ravel(), rows).reshape(n_rows, n_classes, -1)
+    came[:, 0] = np.where(state.idles[:, None], state.transform, came[:, 0])
+    arrive = np.maximum(0.0, np.fft.irfft(came, axis=-1))
+    parts, beyond, taken = _parts(within, n_classes, arrive.shape[-1])
+    law = arrive[:, 0]
+    share, over = np.zeros((n_rows, n_classes)), np.zeros_like(law)
+    for _ in range(_ROUNDS):
+        share[:, :-1] = np.einsum("scg,sg->sc", parts, law)
+        over = np.take_along_axis(law * beyond, taken, axis=1)
+        after = np.einsum("sc,scg->sg", share[:, :-1], arrive[:, :-1])
+        if over.sum() > 1e-9:
+            after += np.fft.irfft(np.fft.rfft(over) * came[:, -1])
+        after = np.maximum(after, 0.0)
+        after /= after.sum(axis=1, keepdims=True)
+        moved = float(np.abs(after - law).sum(axis=1).max())
+        law = after
+        if moved < _SETTLED:
+            break
+    left = over.sum(axis=1, keepdims=True)
+    share[:, -1] = left[:, 0]
+    return Backlog(
+        n=state.n,
+        idles=state.idles,
+        step=state.step,
+        group_rate=state.group_rate,
+        transform=state.transform,
+        class_s=state.class_s,
+        share=share,
+        over=over / np.maximum(left, 1e-300),
+    )
+
+
+def _parts(
+    within: NDArray[np.int64], n_classes: int, size: int
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """What of each point belongs to which class; which points are beyond a chunk; these, moved.
+
+    Returns:
+        (S, C − 1, G), (S, G), and of each point the one that a chunk more is at (S, G).
+    """
+    point = np.arange(size)[None, :]
+    last = within[:, None]
+    at = np.clip((point - 1.0) / np.maximum(1.0, last - 1.0), 0.0, 1.0) * (n_classes - 3)
+    distance = np.abs(at[:, None, :] - np.arange(n_classes - 2)[None, :, None])
+    some = np.maximum(0.0, 1.0 - distance) * ((point > 0) & (point <= last))[:, None, :]
+    none = np.broadcast_to(point == 0, (len(within), size))[:, None, :]
+    moved = point + last
+    beyond = point > last
+    # what would come from behind the end is nothing: the first point is never beyond a chunk
+    return np.concatenate([none, some], axis=1), beyond * 1.0, np.where(moved < size, moved, 0)

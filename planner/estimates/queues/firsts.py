@@ -1,0 +1,194 @@
+"""TTFT: what a request finds under way, the passes before its last, and that one.
+
+An arrival is in a pass with a probability that is as large as the pass is long, anywhere in it. It
+waits for the end, with the tokens before it that the pass leaves and those that came earlier in
+it. With a tokens before it and x of its own its first token comes with pass k = ⌈(a + x) / B⌉ from
+there: k − 1 full ones and one that reads what is left, with what came after it as far as it fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.estimates.queues.backlog import Backlog
+from planner.estimates.queues.laws import UPPER, Law
+from planner.estimates.queues.served import Served
+
+_PLAIN_PARTS, _PARTS = 8, 3
+"""Times within a pass at which requests come: of one that reads nothing, and of others."""
+
+_NEGLIGIBLE = 1e-5
+_EDGES = (*np.linspace(0.0, 0.8, 9).tolist(), 0.88, 0.94, 0.97, 0.99, 1.0)
+_LAST_EDGES = np.array([0.0, 0.4, 0.7, 0.85, 0.95, 1.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Firsts:
+    """Of each state: TTFT, and the passes with which first tokens come.
+
+    Args:
+        ttft: of each state (S).
+        last_s: pass of the first token, in groups (S, Q) [s].
+        left_tokens: that wait before those that come in it, of each group (S, Q).
+        weight: of each group (S, Q).
+    """
+
+    ttft: list[Law]
+    last_s: FloatArray
+    left_tokens: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Found:
+    """What requests find as they come, M cases: the state, the rest of the pass, its time so far."""
+
+    row: IntArray
+    kind: IntArray
+    gone_s: FloatArray
+    rest_s: FloatArray
+    weight: FloatArray
+
+
+def firsts(served: Served, state: Backlog) -> Firsts:
+    """TTFT of requests that have a place, in each of the states of the station."""
+    found = _found(state)
+    before, likely = _before(state, found)  # (M, A)
+    inputs = Law(served.load.n_input, served.load.weight).grouped(UPPER)
+    row = found.row[:, None, None]
+    n = state.n[row]
+    chunk = served.chunk_tokens(n)
+    ahead = before[:, :, None] + inputs.values
+    weight = found.weight[:, None, None] * likely[:, :, None] * inputs.weights
+    n_full = np.maximum(0.0, np.ceil(ahead / chunk - 1e-9) - 1.0)
+    own = ahead - n_full * chunk
+    waited = (found.rest_s + _composed_s(served, state)[found.row])[:, None, None]
+    waited = waited + n_full * state.full_s[row]
+    comes = served.load.rate_per_s * waited
+    nobody = np.exp(-comes)
+    later = comes * served.load.mean_input / np.maximum(1.0 - nobody, 1e-12)
+    read = np.stack([own, np.minimum(chunk, own + later)])
+    span = np.where(n_full > 0, inputs.values - own / 2.0, np.minimum(own / 2.0, inputs.values))
+    span = np.stack([span, np.minimum(read[1] / 2.0, served.load.mean_span)])
+    station = served.station
+    added = _added_s(served, state, found.row, (read, np.maximum(span, 0.0)))
+    last = served.ridden_s(n) + added * station.n_lanes
+    fixed = station.request_s + station.request_token_s * inputs.values
+    left = np.stack([np.zeros_like(own), np.maximum(0.0, own + later - chunk)])
+    return _by_state(
+        found.row,
+        len(state.n),
+        (waited + last + fixed, served.ridden_s(n) + added, left),
+        np.stack([weight * nobody, weight * (1.0 - nobody)]),
+    )
+
+
+def _found(state: Backlog) -> _Found:
+    """Each state, class of the pass under way and time in it, with its probability."""
+    found = state.share * state.class_s
+    found = found / found.sum(axis=1, keepdims=True)
+    cases = []
+    for row, kind in np.argwhere(found > _NEGLIGIBLE):
+        idle = kind == 0 and state.idles[row]
+        n_parts = 1 if idle else _PLAIN_PARTS if kind == 0 else _PARTS
+        for part in range(n_parts):
+            gone = (part + 0.5) / n_parts
+            took = 0.0 if idle else float(state.class_s[row, kind])
+            weight = float(found[row, kind]) / n_parts
+            cases.append((row, kind, gone * took, (1.0 - gone) * took, weight))
+    columns = np.array(cases, dtype=float).T
+    return _Found(
+        row=columns[0].astype(np.int64),
+        kind=columns[1].astype(np.int64),
+        gone_s=columns[2],
+        rest_s=columns[3],
+        weight=columns[4],
+    )
+
+
+def _before(state: Backlog, found: _Found) -> tuple[FloatArray, FloatArray]:
+    """Tokens that are read before a request's own: groups of them, and their weights (M, A)."""
+    transform = state.comes(found.gone_s, found.row)
+    leaves = found.kind == state.class_s.shape[1] - 1
+    if leaves.any():
+        over = np.fft.rfft(state.over, axis=-1)
+        transform[leaves] *= over[found.row[leaves]]
+    law = np.maximum(0.0, np.fft.irfft(transform, axis=-1))
+    law /= law.sum(axis=1, keepdims=True)
+    tokens = np.arange(law.shape[1]) * state.step[found.row][:, None]
+    return _grouped(tokens, law, np.array(_EDGES))
+
+
+def _grouped(values: FloatArray, law: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and weights of groups of each row of ascending values (M, V), (M, A) each."""
+    middle = np.cumsum(law, axis=1) - law / 2.0
+    n_groups = len(edges) - 1
+    group = np.clip(np.searchsorted(edges, middle.ravel()) - 1, 0, n_groups - 1)
+    at = group + np.repeat(np.arange(len(law)) * n_groups, law.shape[1])
+    size = len(law) * n_groups
+    weight = np.bincount(at, law.ravel(), size)
+    mean = np.bincount(at, (law * values).ravel(), size) / np.maximum(weight, 1e-300)
+    return mean.reshape(-1, n_groups), weight.reshape(-1, n_groups)
+
+
+def _composed_s(served: Served, state: Backlog) -> FloatArray:
+    """The pass that was composed before a request came, where that is so (S,) [s]."""
+    if not served.station.composes_ahead:
+        return np.zeros(len(state.n))
+    usual = np.where(state.idles, 0.0, state.class_s[:, 0] / served.n_looks)
+    busy = state.share[:, 1:]
+    return np.asarray(usual * state.share[:, 0] + (busy * state.class_s[:, 1:]).sum(axis=1))
+
+
+def _added_s(
+    served: Served, state: Backlog, row: IntArray, reads: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """What passes add that read tokens of a span, by a line in the span (2, M, A, K) [s]."""
+    tokens, span = reads
+    reading = served.station.reading
+    points = np.array(reading.prompt_tokens if reading else (0.0, 1.0))
+    points = np.unique(np.append(points, served.station.chunk_tokens))
+    low, high = served.load.mean_span / 2.0, served.load.mean_span * 2.0
+    part = (span - low) / (high - low)
+    found = np.empty_like(tokens)
+    for at, n in enumerate(state.n):
+        mine = row == at
+        ends = [np.interp(tokens[:, mine], points, served.added_s(n, points, x)) for x in (low, high)]
+        found[:, mine] = ends[0] + part[:, mine] * (ends[1] - ends[0])
+    return np.maximum(0.0, found)
+
+
+def _by_state(
+    row: IntArray, n_rows: int, found: tuple[FloatArray, FloatArray, FloatArray], weight: FloatArray
+) -> Firsts:
+    """Times, last passes and what they leave, each (2, M, A, K), by state."""
+    laws, groups = [], []
+    for at in range(n_rows):
+        mine = row == at
+        ttft, last, left, likely = (
+            np.broadcast_to(x, weight.shape)[:, mine].ravel() for x in (*found, weight)
+        )
+        real = likely > _NEGLIGIBLE * 1e-3
+        laws.append(Law(ttft[real], likely[real]))
+        groups.append(_last_groups(last[real], left[real], likely[real]))
+    last_s, left_tokens, shares = (np.stack(x) for x in zip(*groups, strict=True))
+    return Firsts(ttft=laws, last_s=last_s, left_tokens=left_tokens, weight=shares)
+
+
+def _last_groups(
+    last: FloatArray, left: FloatArray, likely: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    order = np.argsort(last + 1e-9 * left)
+    last, left, likely = last[order], left[order], likely[order] / np.sum(likely)
+    group = np.searchsorted(_LAST_EDGES[1:-1], np.cumsum(likely) - likely / 2.0)
+    size = len(_LAST_EDGES) - 1
+    weight = np.bincount(group, likely, size)
+    held = np.maximum(weight, 1e-300)
+    means: list[NDArray[np.float64]] = [
+        np.bincount(group, likely * x, size) / held for x in (last, left)
+    ]
+    return means[0], means[1], weight

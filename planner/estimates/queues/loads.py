@@ -1,0 +1,87 @@
+"""What comes to a station: how often, and how long prompts and answers are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Load:
+    """Requests of one class that come to one station.
+
+    Args:
+        rate_per_s: of requests [1/s].
+        n_input, n_output: tokens of the prompts and of the answers of each cell of lengths (K,).
+        weight: share of all requests that each cell has (K,).
+        arrival_cv2: squared coefficient of variation of the times between arrivals; 1 of Poisson.
+
+    Raises:
+        ValueError: arrays of different lengths, none, or values that cannot be.
+    """
+
+    rate_per_s: float
+    n_input: FloatArray
+    n_output: FloatArray
+    weight: FloatArray
+    arrival_cv2: float = 1.0
+
+    def __post_init__(self) -> None:
+        given = [np.asarray(x, dtype=float) for x in (self.n_input, self.n_output, self.weight)]
+        if len({x.shape for x in given}) > 1 or given[0].ndim != 1 or not len(given[0]):
+            raise ValueError("cells need as many inputs as outputs and weights, and one at least")
+        n_input, n_output, weight = given
+        if not (np.min(n_input) >= 1 and np.min(n_output) >= 1 and np.min(weight) >= 0):
+            raise ValueError("a cell has fewer than one token of input or output, or no weight")
+        if not (np.sum(weight) > 0 and self.rate_per_s >= 0 and self.arrival_cv2 >= 0):
+            raise ValueError("no weight, or a negative rate or cv²")
+        object.__setattr__(self, "n_input", n_input)
+        object.__setattr__(self, "n_output", n_output)
+        object.__setattr__(self, "weight", weight / np.sum(weight))
+
+    def at(self, rate_per_s: float) -> Load:
+        """The same requests, that come as often as this."""
+        return replace(self, rate_per_s=rate_per_s)
+
+    def mean(self, values: FloatArray) -> float:
+        """Over requests, of a value of each cell (K,)."""
+        return float(self.weight @ values)
+
+    @property
+    def n_rounds(self) -> FloatArray:
+        """Passes in which each cell decodes (K,): the first token comes with its prompt."""
+        return self.n_output - 1.0
+
+    @property
+    def mean_rounds(self) -> float:
+        return self.mean(self.n_rounds)
+
+    @property
+    def shared_stay(self) -> float:
+        """κ: the mean of the shorter of two requests' rounds, over the mean of one's [1]."""
+        if self.mean_rounds <= 0.0:
+            return 1.0
+        order = np.argsort(self.n_rounds)
+        rounds, weight = self.n_rounds[order], self.weight[order]
+        longer = 1.0 - np.cumsum(weight)
+        return float((rounds * weight) @ (2.0 * longer + weight)) / self.mean_rounds
+
+    @property
+    def mean_input(self) -> float:
+        return self.mean(self.n_input)
+
+    @property
+    def mean_context(self) -> float:
+        """Tokens that a sequence has cached in a pass, over all passes that it decodes in."""
+        if self.mean_rounds <= 0.0:
+            return self.mean_input + 1.0
+        cached = self.n_input + self.n_output / 2.0
+        return self.mean(self.n_rounds * cached) / self.mean_rounds
+
+    @property
+    def mean_span(self) -> float:
+        """Tokens that one of a prompt attends to, over all of them: those before it."""
+        return self.mean(self.n_input**2) / (2.0 * self.mean_input)

@@ -1,0 +1,175 @@
+"""How many sequences decode, and how many requests wait for a place beside them.
+
+A station whose rate of service depends on the number in it is a processor that is shared, whose
+law does not depend on that of the lengths [Cohen1979]:
+
+    μ(n) p(n) = λ p(n − 1),    μ(n) = n / (E[rounds] T(n))
+
+While a prompt is read no sequence ends, and others come: requests begin to decode in groups, one
+of them with all that came in its reading, and theirs, so that n varies more. Of geometric groups
+of mean b, as variable as these and as the arrivals (`equations.queueing`), the balance of the
+flows across n is
+
+    μ(n) p(n) = λ / b F(n),    F(n) = (1 − 1/b) F(n − 1) + p(n − 1)
+
+Groups make exponential stays vary half as much as equal ones: the excess of E[X²] / E[X] over 1 is
+taken 2 κ times, κ = E[min of two stays] / E[stay] [Shanbhag1966]. Where n has to stay within N,
+which varies with the sizes of those that are there, the others wait: μ(n) is the mean over N of
+μ(min(n, N)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.equations.queueing import family_dispersion, group_of_dispersion
+from planner.estimates.queues.room import fits
+from planner.estimates.queues.served import Served
+
+_POINTS = 20
+_MOST_BUSY = 0.995
+_MOST_READING = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Population:
+    """The stationary law of the sequences that decode, and the wait for a place.
+
+    Args:
+        probability: of 0 … N (N + 1,).
+        plain_s, round_s: of a pass that decodes so many, by itself and on average (N + 1,) [s].
+        wait_probability: that one that comes finds no place.
+        wait_s: mean of those that wait [s].
+    """
+
+    probability: FloatArray
+    plain_s: FloatArray
+    round_s: FloatArray
+    wait_probability: float
+    wait_s: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.probability @ np.arange(len(self.probability)))
+
+    def at(self, values: FloatArray, n: FloatArray) -> FloatArray:
+        """Of values for 0 … N, those of any n."""
+        return np.asarray(np.interp(n, np.arange(len(values)), values))
+
+
+def population(served: Served) -> Population:
+    """p(n), the wait and the passes of a station under its load."""
+    load, most = served.load, served.station.most_running
+    points = np.unique(np.round(np.geomspace(1.0, most, _POINTS)))
+    n = np.arange(1.0, most + 1.0)
+    plain = np.interp(n, points, served.plain_s(points))
+    round_s = np.interp(n, points, served.round_s(points))
+    rates = np.full(most + 1, load.rate_per_s)  # of those that begin to decode beside 0 … N
+    if served.reads and served.mixes:
+        read = served.chunk_tokens(points) / served.full_s(points) / load.mean_input
+        rates[1:] = np.minimum(rates[1:], np.interp(n, points, read))
+    dispersion = _dispersion(served, plain / round_s)
+    places = _places(served, n, round_s)
+    leave = np.concatenate([[0.0], np.cumsum(np.diff(n / round_s, prepend=0.0) * places)])
+    excess = 2.0 * load.shared_stay * (dispersion - 1.0)
+    law, queued, waits = _balance(
+        rates, leave / load.mean_rounds, group_of_dispersion(1.0 + excess), places
+    )
+    mean = int(np.clip(law @ np.arange(most + 1.0), 1, most)) - 1
+    factor = (dispersion[mean] + _size_cv2(served, places)) / (2.0 + excess[mean])
+    wait_s = queued / load.rate_per_s / waits * max(0.0, factor) if waits > 0.0 else 0.0
+    return Population(
+        probability=law,
+        plain_s=np.append(plain[0], plain),
+        round_s=np.append(round_s[0], round_s),
+        wait_probability=waits,
+        wait_s=wait_s,
+    )
+
+
+def _dispersion(served: Served, plain_share: FloatArray) -> FloatArray:
+    """E[X²] / E[X] of the requests that begin to decode together beside 1 … N (N,)."""
+    load = served.load
+    bursts = np.full(len(plain_share), load.arrival_cv2)
+    if not served.reads:
+        return bursts
+    alone = served.prompts_s(np.array([len(plain_share) / 2.0]))[0][0]
+    cv2 = load.mean(alone**2) / load.mean(alone) ** 2 - 1.0
+    reading = np.clip(1.0 - plain_share, 0.0, _MOST_READING)
+    return np.asarray(family_dispersion(reading, cv2) + bursts - 1.0)
+
+
+def _places(served: Served, n: FloatArray, round_s: FloatArray) -> FloatArray:
+    """P(N ≥ n): there is a place and room for n that decode, n = 1 … (N,).
+
+    A place is taken while a prompt is read, and until the engine looks after its answer ended.
+    """
+    load, looks = served.load, served.n_looks
+    usual = min(len(n) - 1, int(load.rate_per_s * load.mean_rounds * round_s[len(n) // 2]))
+    reading_s = 0.0
+    if served.reads:
+        alone, passes = served.prompts_s(n[usual : usual + 1])
+        reading_s = load.mean(alone[0]) + load.mean(passes[0]) * float(
+            served.ridden_s(n[usual])
+        )
+    unseen = load.mean(np.ceil(load.n_rounds / looks) * looks - load.n_rounds)
+    taken = load.rate_per_s * (reading_s + unseen * round_s[usual])
+    free = np.clip(len(n) - taken - n + 1.0, 0.0, 1.0)
+    free[0] = 1.0
+    found = fits(served.station, load, load.rate_per_s * reading_s)
+    return np.asarray(np.minimum.accumulate(found * free))
+
+
+def _size_cv2(served: Served, places: FloatArray) -> float:
+    """Squared coefficient of variation of what a request takes of that which is scarce.
+
+    Of places it is its time in them, of room its bytes too; of room alone it is between both.
+    """
+    load, station = served.load, served.station
+    rounds = load.n_rounds
+    cv2 = load.mean(rounds**2) / load.mean_rounds**2 - 1.0
+    if places[-1] > 0.999 or not np.isfinite(station.room_bytes):
+        return cv2
+    cached = load.n_input + load.n_output / 2.0
+    work = rounds * (station.sequence_bytes + station.token_bytes * cached)
+    return (cv2 + load.mean(work**2) / load.mean(work) ** 2 - 1.0) / 2.0
+
+
+def _balance(
+    rates: FloatArray, leave: FloatArray, group: FloatArray, places: FloatArray
+) -> tuple[FloatArray, float, float]:
+    """The law of those that decode, the mean number that wait, and the share that has to.
+
+    Args:
+        rates: of arrivals beside 0 … N (N + 1,) [1/s].
+        leave: rate at which of 0 … N in the station some end (N + 1,) [1/s].
+        group: mean of groups beside 1 … N (N,).
+        places: P(N ≥ n) of 1 … (N,).
+    """
+    begin = np.minimum(rates, _MOST_BUSY * np.max(leave))
+    stays = (1.0 - 1.0 / np.append(group[:1], group)).tolist()
+    found, flow = [1.0], 1.0
+    for n, (rate, stay) in enumerate(zip(begin[:-1].tolist(), stays[:-1], strict=True), 1):
+        p = rate * (1.0 - stay) * flow / leave[n]
+        flow = stay * flow + p
+        found.append(p)
+        if flow > 1e200:
+            found = [x / flow for x in found]
+            flow = 1.0
+    p = np.array(found)
+    # beyond all places the law is geometric
+    busy = float(begin[-1] / leave[-1])
+    beyond = busy * flow / (1.0 - busy)
+    longer = 1.0 / ((1.0 - stays[-1]) * (1.0 - busy))
+    total = float(np.sum(p)) + beyond
+    p, beyond = p / total, beyond / total
+    waits = float(p @ np.append(1.0 - places, 1.0)) + beyond
+    served = np.append(0.0, np.cumsum(places))
+    most = len(places)
+    queued = float(p @ (np.arange(most + 1.0) - served)) + beyond * (most - served[-1] + longer)
+    above = (1.0 - np.append(0.0, np.cumsum(p)[:-1])) * np.append(1.0, places)
+    law = np.maximum(0.0, above - np.append(above[1:], 0.0))
+    return law / np.sum(law), queued, waits

@@ -1,0 +1,93 @@
+"""Percentiles of a situation as the simulator finds them, with how sure it is of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.verifier.simulation.gaps import Gaps
+from planner.verifier.simulation.rank import Log, Rank
+from tests.estimates.queues.situations import Situation
+
+SHARES = (0.5, 0.9, 0.99)
+N_BATCHES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """What was seen.
+
+    Args:
+        ttft_s, tpot_s, itl_s: at each of `SHARES`.
+        ttft_error, tpot_error: standard error of each, as a share of it, by means of batches.
+        begun_again: times that a request lost its place, for each request.
+        n: requests.
+    """
+
+    ttft_s: tuple[float, ...]
+    tpot_s: tuple[float, ...]
+    itl_s: tuple[float, ...]
+    ttft_error: tuple[float, ...]
+    tpot_error: tuple[float, ...]
+    begun_again: float
+    n: int
+
+
+def simulated(one: Situation, *, seed: int, n: int, most: int, error: float = 0.015) -> Simulated:
+    """Simulate until no percentile has a standard error above that, or `most` requests."""
+    while True:
+        found = _run(one, np.random.default_rng(seed), n)
+        worst = max(x for x in (*found.ttft_error, *found.tpot_error) if not math.isnan(x))
+        if worst <= error or n >= most:
+            return found
+        n = min(most, int(n * min(6.0, max(1.5, (worst / error) ** 2))))
+
+
+def arrivals(draw: np.random.Generator, rate: float, cv2: float, n: int) -> np.ndarray:
+    """Poisson, or of two phases with balanced means where they vary more."""
+    if cv2 <= 1.0:
+        return np.cumsum(draw.exponential(1.0 / rate, n))
+    first = (1.0 + math.sqrt((cv2 - 1.0) / (cv2 + 1.0))) / 2.0
+    share = np.where(draw.random(n) < first, first, 1.0 - first)
+    return np.cumsum(draw.exponential(1.0, n) / (2.0 * share * rate))
+
+
+def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
+    load = one.load
+    times = arrivals(draw, load.rate_per_s, load.arrival_cv2, n)
+    cell = draw.choice(len(load.weight), size=n, p=load.weight)
+    n_output = load.n_output[cell].astype(int)
+    nan = [math.nan] * n
+    log = Log(
+        n_input=load.n_input[cell].astype(int).tolist(),
+        n_output=n_output.tolist(),
+        ready_s=times.tolist(),
+        first_s=nan,
+        last_s=nan.copy(),
+        gaps=Gaps(),
+    )
+    rank = Rank(one.station, log)
+    for number in range(n):
+        rank.arrive(number)
+    rank.advance(math.inf)
+    first, last = np.array(log.first_s), np.array(log.last_s)
+    settled = slice(n // 20, n - n // 50)
+    ttft = (first - times)[settled]
+    tpot = ((last - first) / np.maximum(1, n_output - 1))[settled]
+    return Simulated(
+        ttft_s=tuple(np.quantile(ttft, SHARES)),
+        tpot_s=tuple(np.quantile(tpot, SHARES)),
+        itl_s=tuple(log.gaps.percentile_s(share) for share in SHARES),
+        ttft_error=_errors(ttft),
+        tpot_error=_errors(tpot),
+        begun_again=log.n_begun_again / n,
+        n=n,
+    )
+
+
+def _errors(values: np.ndarray) -> tuple[float, ...]:
+    batches = np.array([np.quantile(part, SHARES) for part in np.array_split(values, N_BATCHES)])
+    spread = batches.std(axis=0, ddof=1) / math.sqrt(N_BATCHES)
+    return tuple(np.where(spread > 0, spread / np.maximum(batches.mean(axis=0), 1e-12), 0.0))
