@@ -170,14 +170,18 @@ def interrupted(
 
     Source: [Takacs1967] §2, [Tanner1961]; cube root of a gamma: [Wilson1931].
     """
+    work_s = np.maximum(work_s, 1e-12)
     idle = 1.0 - np.minimum(rate_per_s * mean_s, 0.95)
     usual = rate_per_s * work_s / idle
     spread = np.sqrt((1.0 + cv2) * usual) / idle
     first = np.maximum(0.0, usual - 4.0 * spread - 2.0)
     last = usual + 5.0 * spread + 6.0
     inside = np.linspace(0.0, 1.0, N_INTERRUPTIONS)
-    n = np.round(first[..., None] + (last - first)[..., None] * inside)
-    stands_for = np.diff(n, axis=-1, append=2.0 * n[..., -1:] - n[..., -2:-1])
+    dense = np.where((first > 0.0)[..., None], inside, inside**1.7)  # near none, if that may be
+    n = np.round(first[..., None] + (last - first)[..., None] * dense)
+    between = (n[..., 1:] + n[..., :-1]) / 2.0
+    ends = (n[..., :1] - 0.5, between, n[..., -1:] + 0.5)
+    stands_for = np.diff(np.concatenate(ends, axis=-1), axis=-1)
     varies = cv2 / (9.0 * np.maximum(n, 1.0))[..., None]
     root = 1.0 - varies + _NORMAL * np.sqrt(varies)
     added = (mean_s[..., None] * n)[..., None] * np.maximum(0.0, root) ** 3

@@ -1,1 +1,1 @@
-"""Percentiles of a station's times from formulas, and the largest rate that keeps within targets."""
+"""Percentiles of a station's times from formulas, and the largest rate within targets."""

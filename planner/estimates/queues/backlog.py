@@ -14,7 +14,7 @@ slowly beside w: each n has its own law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from planner.estimates.queues.served import Served
 _POINTS = 256
 """Of the grid of tokens; as many again are beyond it, for what comes in a pass."""
 
-_CLASSES = 8
+_CLASSES = 12
 _ROUNDS = 400
 _SETTLED = 2e-5
 _MOST_BUSY = 0.98
@@ -43,6 +43,9 @@ class Backlog:
         step: tokens between two points of the grid (S,).
         group_rate: of groups of requests (S,) [1/s].
         transform: of the tokens of a group (S, G/2 + 1).
+        before: of the tokens of those of a request's own group that stand before it, of geometric
+            groups (S, G/2 + 1).
+        n_after: requests of its group behind one, on average.
         class_s: time of a pass of each class (S, C); first of none that wait, last of more than
             a chunk [s].
         share: of passes of each class (S, C).
@@ -54,6 +57,8 @@ class Backlog:
     step: FloatArray
     group_rate: FloatArray
     transform: NDArray[np.complex128]
+    before: NDArray[np.complex128]
+    n_after: float
     class_s: FloatArray
     share: FloatArray
     over: FloatArray
@@ -74,13 +79,13 @@ def backlogs(served: Served, n: FloatArray) -> Backlog:
     full_s, chunk = served.full_s(n), served.chunk_tokens(n)
     most = _MOST_BUSY * chunk / (full_s * served.load.mean_input)
     rate = np.minimum(served.load.rate_per_s, most)
-    step, per_chunk = _steps(served, rate, full_s, chunk)
+    step, per_chunk = _steps(served, n, rate, chunk)
     size = 2 * _POINTS
     one = np.stack(
         [np.fft.rfft(on_grid(served.load.n_input, served.load.weight, x, size)) for x in step]
     )
     group = float(group_of_dispersion(served.load.arrival_cv2))
-    transform = one / group / (1.0 - (1.0 - 1.0 / group) * one)
+    before = 1.0 / group / (1.0 - (1.0 - 1.0 / group) * one)
     within = np.minimum(per_chunk, _POINTS)
     tokens = _classes(step, within)
     idles = (n < 0.5) if served.decodes else np.ones(len(n), dtype=bool)
@@ -91,7 +96,9 @@ def backlogs(served: Served, n: FloatArray) -> Backlog:
         idles=idles,
         step=step,
         group_rate=rate / group,
-        transform=transform,
+        transform=before * one,
+        before=before,
+        n_after=group - 1.0,
         class_s=class_s,
         share=np.zeros_like(class_s),
         over=np.zeros((len(n), size)),
@@ -100,16 +107,21 @@ def backlogs(served: Served, n: FloatArray) -> Backlog:
 
 
 def _steps(
-    served: Served, rate: FloatArray, full_s: FloatArray, chunk: FloatArray
+    served: Served, n: FloatArray, rate: FloatArray, chunk: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Tokens between two points, and points of a chunk, a whole number of them (S,)."""
     load = served.load
     longest = float(np.max(load.n_input))
-    comes = rate * full_s * load.mean_input
-    busy = comes / chunk
     varies = load.mean(load.n_input**2) / load.mean_input * max(1.0, load.arrival_cv2)
-    queue = busy * varies / (2.0 * (1.0 - busy))
-    reach = 1.2 * longest + comes + 8.0 * queue + 4.0 * np.sqrt(comes * varies)
+    comes = np.zeros(len(n))
+    for _ in range(8):  # in a pass that follows one with the longest prompt
+        tokens = np.minimum(chunk, longest + comes)
+        took = served.ridden_s(n) + served.added_s(n, tokens, load.mean_span)
+        comes = rate * load.mean_input * np.maximum(took, served.plain_s(n) * served.n_looks)
+    reach = 1.1 * longest + comes + 4.0 * np.sqrt(comes * varies)
+    busy = rate * served.full_s(n) * load.mean_input / chunk
+    queue = 8.0 * busy * varies / (2.0 * (1.0 - busy))
+    reach = np.where(reach > 0.5 * chunk, reach + queue, reach)
     step = np.minimum(reach, 200.0 * chunk) / _POINTS
     per_chunk = np.maximum(1, np.round(chunk / step)).astype(np.int64)
     return np.where(per_chunk < _POINTS, chunk / per_chunk, step), per_chunk
@@ -154,16 +166,7 @@ def _settled(state: Backlog, within: NDArray[np.int64]) -> Backlog:
             break
     left = over.sum(axis=1, keepdims=True)
     share[:, -1] = left[:, 0]
-    return Backlog(
-        n=state.n,
-        idles=state.idles,
-        step=state.step,
-        group_rate=state.group_rate,
-        transform=state.transform,
-        class_s=state.class_s,
-        share=share,
-        over=over / np.maximum(left, 1e-300),
-    )
+    return replace(state, share=share, over=over / np.maximum(left, 1e-300))
 
 
 def _parts(
@@ -183,4 +186,5 @@ def _parts(
     moved = point + last
     beyond = point > last
     # what would come from behind the end is nothing: the first point is never beyond a chunk
-    return np.concatenate([none, some], axis=1), beyond * 1.0, np.where(moved < size, moved, 0)
+    which = np.asarray(np.where(moved < size, moved, 0), dtype=np.int64)
+    return np.concatenate([none, some], axis=1), np.asarray(beyond, dtype=float), which

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.equations.queueing import interrupted
+from planner.equations.queueing import group_of_dispersion, interrupted
 from planner.estimates.queues.firsts import Firsts
 from planner.estimates.queues.laws import LOWER, Law
 from planner.estimates.queues.population import Population
@@ -63,27 +63,23 @@ def _took(
     plain, each = (x[:, :, None] for x in times)
     rate = served.load.rate_per_s
     last = first.last_s[:, None, :]
-    left = np.minimum(first.left_tokens, served.station.chunk_tokens)[:, None, :]
-    left = left * each / served.load.mean_input
+    left = first.left_tokens[:, None, :] * each / served.load.mean_input
     busy = np.minimum(rate * each, _MOST_READING)
     if served.mixes:
-        # prompts of the last pass are read after it: a share ρ² of a pass is counted too much
+        # prompts that come in the last pass are read after it: ρ² of a pass is counted twice
         after = plain
-        work = np.maximum(0.1 * last, last + (rounds - 1.0) * plain - busy**2 * plain / (1 - busy))
+        twice = busy**2 * plain / (1.0 - busy)
+        work = np.maximum(0.1 * last, last + (rounds - 1.0) * plain - twice) + left
     else:
         looks = np.ceil(rounds / served.n_looks) - 1.0
         after = (rounds - looks * served.n_looks) * plain
         work = last + left + looks * served.n_looks * plain
-    alone = served.prompts_s(np.array([0.0]))[0][0]
-    cv2 = served.load.mean(alone**2) / served.load.mean(alone) ** 2 - 1.0
     mean = np.broadcast_to(each, work.shape)
-    took, likely = interrupted(work, rate, mean, max(cv2, 1e-9))
+    took, likely = interrupted(work, rate, mean, served.reading_moments[1])
     return took + (after - last)[..., None, None], likely
 
 
-def _over_life(
-    served: Served, people: Population, n: FloatArray, rounds: FloatArray
-) -> FloatArray:
+def _over_life(served: Served, people: Population, n: FloatArray, rounds: FloatArray) -> FloatArray:
     """What n is on average over a life of so many rounds that began at n, itself too (S, M)."""
     load = served.load
     usual = people.mean
@@ -94,5 +90,6 @@ def _over_life(
     residual = load.mean(load.n_rounds**2) / (2.0 * load.mean_rounds) / slope
     x = rounds / residual
     kept = np.sqrt(2.0 * (x + np.expm1(-x)) / x**2)
-    found = usual + kept[None, :] * (n[:, None] - usual) + 1.0
+    companions = 2.0 * load.shared_stay * (float(group_of_dispersion(load.arrival_cv2)) - 1.0)
+    found = usual + kept[None, :] * (n[:, None] - usual) + 1.0 + companions
     return np.clip(found, 1.0, len(people.probability) - 1.0)

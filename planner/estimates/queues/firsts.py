@@ -45,7 +45,7 @@ class Firsts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Found:
-    """What requests find as they come, M cases: the state, the rest of the pass, its time so far."""
+    """What requests find as they come, in M cases: the state, and the pass under way."""
 
     row: IntArray
     kind: IntArray
@@ -54,10 +54,16 @@ class _Found:
     weight: FloatArray
 
 
-def firsts(served: Served, state: Backlog) -> Firsts:
-    """TTFT of requests that have a place, in each of the states of the station."""
+def firsts(served: Served, state: Backlog, free: FloatArray) -> Firsts:
+    """TTFT of requests that have a place, in each of the states of the station.
+
+    Args:
+        free: places that no sequence has which decodes (S,): others wait in line for these.
+    """
     found = _found(state)
     before, likely = _before(state, found)  # (M, A)
+    may_read = np.maximum(1.0, free)[found.row] * served.load.mean_input
+    before = np.minimum(before, may_read[:, None])
     inputs = Law(served.load.n_input, served.load.weight).grouped(UPPER)
     row = found.row[:, None, None]
     n = state.n[row]
@@ -69,7 +75,8 @@ def firsts(served: Served, state: Backlog) -> Firsts:
     waited = (found.rest_s + _composed_s(served, state)[found.row])[:, None, None]
     waited = waited + n_full * state.full_s[row]
     comes = served.load.rate_per_s * waited
-    nobody = np.exp(-comes)
+    nobody = np.exp(-comes) / (1.0 + state.n_after)
+    comes = comes + state.n_after
     later = comes * served.load.mean_input / np.maximum(1.0 - nobody, 1e-12)
     read = np.stack([own, np.minimum(chunk, own + later)])
     span = np.where(n_full > 0, inputs.values - own / 2.0, np.minimum(own / 2.0, inputs.values))
@@ -78,7 +85,8 @@ def firsts(served: Served, state: Backlog) -> Firsts:
     added = _added_s(served, state, found.row, (read, np.maximum(span, 0.0)))
     last = served.ridden_s(n) + added * station.n_lanes
     fixed = station.request_s + station.request_token_s * inputs.values
-    left = np.stack([np.zeros_like(own), np.maximum(0.0, own + later - chunk)])
+    left = np.maximum(0.0, np.minimum(own + later, may_read[:, None, None]) - chunk)
+    left = np.stack([np.zeros_like(own), left])
     return _by_state(
         found.row,
         len(state.n),
@@ -112,7 +120,7 @@ def _found(state: Backlog) -> _Found:
 
 def _before(state: Backlog, found: _Found) -> tuple[FloatArray, FloatArray]:
     """Tokens that are read before a request's own: groups of them, and their weights (M, A)."""
-    transform = state.comes(found.gone_s, found.row)
+    transform = state.comes(found.gone_s, found.row) * state.before[found.row]
     leaves = found.kind == state.class_s.shape[1] - 1
     if leaves.any():
         over = np.fft.rfft(state.over, axis=-1)
@@ -123,7 +131,9 @@ def _before(state: Backlog, found: _Found) -> tuple[FloatArray, FloatArray]:
     return _grouped(tokens, law, np.array(_EDGES))
 
 
-def _grouped(values: FloatArray, law: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _grouped(
+    values: FloatArray, law: FloatArray, edges: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Means and weights of groups of each row of ascending values (M, V), (M, A) each."""
     middle = np.cumsum(law, axis=1) - law / 2.0
     n_groups = len(edges) - 1
@@ -132,7 +142,8 @@ def _grouped(values: FloatArray, law: FloatArray, edges: FloatArray) -> tuple[Fl
     size = len(law) * n_groups
     weight = np.bincount(at, law.ravel(), size)
     mean = np.bincount(at, (law * values).ravel(), size) / np.maximum(weight, 1e-300)
-    return mean.reshape(-1, n_groups), weight.reshape(-1, n_groups)
+    shape = (len(law), n_groups)
+    return np.asarray(mean, dtype=float).reshape(shape), np.asarray(weight, float).reshape(shape)
 
 
 def _composed_s(served: Served, state: Backlog) -> FloatArray:
@@ -157,7 +168,9 @@ def _added_s(
     found = np.empty_like(tokens)
     for at, n in enumerate(state.n):
         mine = row == at
-        ends = [np.interp(tokens[:, mine], points, served.added_s(n, points, x)) for x in (low, high)]
+        ends = [
+            np.interp(tokens[:, mine], points, served.added_s(n, points, x)) for x in (low, high)
+        ]
         found[:, mine] = ends[0] + part[:, mine] * (ends[1] - ends[0])
     return np.maximum(0.0, found)
 
@@ -191,4 +204,4 @@ def _last_groups(
     means: list[NDArray[np.float64]] = [
         np.bincount(group, likely * x, size) / held for x in (last, left)
     ]
-    return means[0], means[1], weight
+    return means[0], means[1], np.asarray(weight, dtype=float)

@@ -73,6 +73,17 @@ def summed(one: Law, other: Law) -> Law:
     return Law(values.ravel(), (one.weights[:, None] * other.weights[None, :]).ravel())
 
 
+def topped(one: Law, other: Law) -> Law:
+    """The larger of two numbers that are independent."""
+    values = np.maximum(one.values[:, None], other.values[None, :])
+    return Law(values.ravel(), (one.weights[:, None] * other.weights[None, :]).ravel())
+
+
+NONE = Law(np.array([np.nan]), np.ones(1))
+NEVER = Law(np.array([np.inf]), np.ones(1))
+"""Of what does not occur, and of what has no end."""
+
+
 def on_grid(values: FloatArray, weights: FloatArray, step: float, size: int) -> FloatArray:
     """A law on multiples of a step, so that its mean is kept; what is beyond is at the end (size,).
 

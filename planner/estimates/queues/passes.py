@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 from planner.equations.arrays import FloatArray, IntArray
 from planner.specs.stations import Station
 
+_Cells = tuple[IntArray, IntArray, FloatArray]
+
 
 class PassTimes:
     """D and R of a station, linear between the points of its tables and beyond their ends."""
@@ -38,24 +40,29 @@ class PassTimes:
         )
         if self._reading is None:
             return np.zeros(read.shape)
-        found = np.zeros(read.shape)
-        ends = [
+        n_at, token_at, span_at = (
             _cells(points, x)
             for points, x in (
                 (self._reading.n_sequences, beside),
                 (self._reading.prompt_tokens, read),
                 (self._reading.span_tokens, spans),
             )
-        ]
-        for corner in range(8):
-            upper = [corner >> axis & 1 for axis in range(3)]
-            at = tuple(end[up] for end, up in zip(ends, upper, strict=True))
-            share = [end[2] if up else 1.0 - end[2] for end, up in zip(ends, upper, strict=True)]
-            found += self._reading_s[at] * share[0] * share[1] * share[2]
+        )
+        found = self._plane(n_at[0], token_at, span_at)
+        if n_at[1] is not n_at[0]:
+            found += n_at[2] * (self._plane(n_at[1], token_at, span_at) - found)
         return np.asarray(np.where(read > 0, np.maximum(0.0, found), 0.0))
 
+    def _plane(self, n: IntArray, tokens: _Cells, spans: _Cells) -> FloatArray:
+        """Between the four points around tokens and span, beside the n-th number of sequences."""
+        (low, high, down), (near, far, across) = tokens, spans
+        table = self._reading_s
+        first = table[n, low, near] + down * (table[n, high, near] - table[n, low, near])
+        last = table[n, low, far] + down * (table[n, high, far] - table[n, low, far])
+        return np.asarray(first + across * (last - first))
 
-def _cells(points: tuple[float, ...], x: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+
+def _cells(points: tuple[float, ...], x: FloatArray) -> _Cells:
     """Lower and upper point of the interval of each x, and how far into it x is."""
     grid = np.array(points, dtype=float)
     if len(grid) == 1:

@@ -32,6 +32,7 @@ from planner.estimates.queues.served import Served
 _POINTS = 20
 _MOST_BUSY = 0.995
 _MOST_READING = 0.9
+_SURE = 0.999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +44,7 @@ class Population:
         plain_s, round_s: of a pass that decodes so many, by itself and on average (N + 1,) [s].
         wait_probability: that one that comes finds no place.
         wait_s: mean of those that wait [s].
+        most: sequences that have a place at once, on average where there is always one more.
     """
 
     probability: FloatArray
@@ -50,6 +52,7 @@ class Population:
     round_s: FloatArray
     wait_probability: float
     wait_s: float
+    most: float
 
     @property
     def mean(self) -> float:
@@ -74,12 +77,22 @@ def population(served: Served) -> Population:
     dispersion = _dispersion(served, plain / round_s)
     places = _places(served, n, round_s)
     leave = np.concatenate([[0.0], np.cumsum(np.diff(n / round_s, prepend=0.0) * places)])
+    # who stands in line is not read, so that groups are smaller there: between both, by simulation
+    bursts = load.arrival_cv2 - 1.0
+    lined = bursts + float(np.sqrt(dispersion[-1] - bursts)) if dispersion[-1] > bursts else 1.0
+    dispersion = np.append(dispersion, lined)
     excess = 2.0 * load.shared_stay * (dispersion - 1.0)
     law, queued, waits = _balance(
-        rates, leave / load.mean_rounds, group_of_dispersion(1.0 + excess), places
+        (rates, leave / load.mean_rounds),
+        group_of_dispersion(1.0 + excess),
+        places,
+        float(group_of_dispersion(load.arrival_cv2)) - 1.0,
     )
-    mean = int(np.clip(law @ np.arange(most + 1.0), 1, most)) - 1
-    factor = (dispersion[mean] + _size_cv2(served, places)) / (2.0 + excess[mean])
+    grown = 2.0 * load.shared_stay * bursts
+    factor = (lined - bursts + grown + _size_cv2(served, places)) / (2.0 + excess[-1])
+    if _is_roomy(served, places):
+        usual = int(np.clip(law @ np.arange(most + 1.0), 1, most)) - 1
+        factor *= float(np.sqrt((2.0 + excess[-1]) / (2.0 + excess[usual])))
     wait_s = queued / load.rate_per_s / waits * max(0.0, factor) if waits > 0.0 else 0.0
     return Population(
         probability=law,
@@ -87,6 +100,7 @@ def population(served: Served) -> Population:
         round_s=np.append(round_s[0], round_s),
         wait_probability=waits,
         wait_s=wait_s,
+        most=float(np.sum(places)),
     )
 
 
@@ -96,10 +110,13 @@ def _dispersion(served: Served, plain_share: FloatArray) -> FloatArray:
     bursts = np.full(len(plain_share), load.arrival_cv2)
     if not served.reads:
         return bursts
-    alone = served.prompts_s(np.array([len(plain_share) / 2.0]))[0][0]
-    cv2 = load.mean(alone**2) / load.mean(alone) ** 2 - 1.0
+    cv2 = served.reading_moments[1]
     reading = np.clip(1.0 - plain_share, 0.0, _MOST_READING)
-    return np.asarray(family_dispersion(reading, cv2) + bursts - 1.0)
+    family = family_dispersion(reading, cv2)
+    if served.mixes:  # whose prompts take passes of their own, one after the other
+        passes = load.mean(served.prompts_s(np.array([1.0]))[1][0])
+        family = 1.0 + (family - 1.0) * load.mean_rounds / (load.mean_rounds + passes * family)
+    return np.asarray(family + bursts - 1.0)
 
 
 def _places(served: Served, n: FloatArray, round_s: FloatArray) -> FloatArray:
@@ -112,15 +129,18 @@ def _places(served: Served, n: FloatArray, round_s: FloatArray) -> FloatArray:
     reading_s = 0.0
     if served.reads:
         alone, passes = served.prompts_s(n[usual : usual + 1])
-        reading_s = load.mean(alone[0]) + load.mean(passes[0]) * float(
-            served.ridden_s(n[usual])
-        )
+        reading_s = load.mean(alone[0]) + load.mean(passes[0]) * float(served.ridden_s(n[usual]))
     unseen = load.mean(np.ceil(load.n_rounds / looks) * looks - load.n_rounds)
     taken = load.rate_per_s * (reading_s + unseen * round_s[usual])
     free = np.clip(len(n) - taken - n + 1.0, 0.0, 1.0)
     free[0] = 1.0
     found = fits(served.station, load, load.rate_per_s * reading_s)
     return np.asarray(np.minimum.accumulate(found * free))
+
+
+def _is_roomy(served: Served, places: FloatArray) -> bool:
+    """Whether room for caches may be used up before places are."""
+    return bool(np.isfinite(served.station.room_bytes) and places[-1] < _SURE)
 
 
 def _size_cv2(served: Served, places: FloatArray) -> float:
@@ -131,7 +151,7 @@ def _size_cv2(served: Served, places: FloatArray) -> float:
     load, station = served.load, served.station
     rounds = load.n_rounds
     cv2 = load.mean(rounds**2) / load.mean_rounds**2 - 1.0
-    if places[-1] > 0.999 or not np.isfinite(station.room_bytes):
+    if not _is_roomy(served, places):
         return cv2
     cached = load.n_input + load.n_output / 2.0
     work = rounds * (station.sequence_bytes + station.token_bytes * cached)
@@ -139,18 +159,19 @@ def _size_cv2(served: Served, places: FloatArray) -> float:
 
 
 def _balance(
-    rates: FloatArray, leave: FloatArray, group: FloatArray, places: FloatArray
+    flows: tuple[FloatArray, FloatArray], group: FloatArray, places: FloatArray, companions: float
 ) -> tuple[FloatArray, float, float]:
     """The law of those that decode, the mean number that wait, and the share that has to.
 
     Args:
-        rates: of arrivals beside 0 … N (N + 1,) [1/s].
-        leave: rate at which of 0 … N in the station some end (N + 1,) [1/s].
-        group: mean of groups beside 1 … N (N,).
+        flows: rates at which beside 0 … N some come, and of 0 … N some end (N + 1,) [1/s].
+        group: mean of groups beside 1 … N, and of those that come while none may begin (N + 1,).
         places: P(N ≥ n) of 1 … (N,).
+        companions: that come with a request, and stand before it, on average.
     """
+    rates, leave = flows
     begin = np.minimum(rates, _MOST_BUSY * np.max(leave))
-    stays = (1.0 - 1.0 / np.append(group[:1], group)).tolist()
+    stays = (1.0 - 1.0 / group).tolist()
     found, flow = [1.0], 1.0
     for n, (rate, stay) in enumerate(zip(begin[:-1].tolist(), stays[:-1], strict=True), 1):
         p = rate * (1.0 - stay) * flow / leave[n]
@@ -166,10 +187,23 @@ def _balance(
     longer = 1.0 / ((1.0 - stays[-1]) * (1.0 - busy))
     total = float(np.sum(p)) + beyond
     p, beyond = p / total, beyond / total
-    waits = float(p @ np.append(1.0 - places, 1.0)) + beyond
+    found_full = _with_companions(np.append(1.0 - places, 1.0), companions)
+    waits = float(p @ found_full) + beyond
     served = np.append(0.0, np.cumsum(places))
     most = len(places)
     queued = float(p @ (np.arange(most + 1.0) - served)) + beyond * (most - served[-1] + longer)
     above = (1.0 - np.append(0.0, np.cumsum(p)[:-1])) * np.append(1.0, places)
     law = np.maximum(0.0, above - np.append(above[1:], 0.0))
     return law / np.sum(law), queued, waits
+
+
+def _with_companions(full: FloatArray, companions: float) -> FloatArray:
+    """Probability of no place beside 0 … N and a geometric number of companions (N + 1,)."""
+    if companions <= 0.0:
+        return full
+    stays = companions / (1.0 + companions)
+    found, after = np.empty_like(full), 1.0
+    for n in range(len(full) - 1, -1, -1):
+        after = (1.0 - stays) * float(full[n]) + stays * after
+        found[n] = after
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.loads import Load
@@ -10,7 +11,7 @@ from planner.estimates.queues.served import Served
 from planner.specs.roles import PREFILL
 from planner.specs.stations import Station
 
-_POINTS = 24
+_POINTS, _FEWEST = 32, 0.05
 _PRICES = 65
 
 
@@ -30,19 +31,27 @@ def stable_rate(station: Station, load: Load) -> float:
     if not served.decodes:
         return _reading_rate(served, 0.0)
     most = _most_decoding(station, load)
-    n = np.unique(np.append(np.geomspace(1.0, most, _POINTS), most))
+    rates, fits, n = _rates(served, np.geomspace(_FEWEST, most, _POINTS))
+    if not fits.all() and fits.any():  # the largest that fits is between two points
+        last = int(np.flatnonzero(fits)[-1])
+        best = float(np.max(rates[fits]))
+        rates, fits, n = _rates(served, np.linspace(n[last], n[last + 1], _POINTS))
+        return max(best, float(np.max(rates[fits])))
+    return float(np.max(rates)) if fits.any() else _reading_rate(served, 1.0)
+
+
+def _rates(served: Served, n: FloatArray) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
+    """Rates of as many decodes, whether places and the chunk allow that, and the decodes (N,)."""
+    station, load = served.station, served.load
     ends = n / load.mean_rounds
     if not served.reads:
-        return float(np.max(ends / served.plain_s(n)))
+        return ends / served.plain_s(n), np.ones(len(n), dtype=bool), n
     read, passes = served.gathered_s(n, ends * served.n_looks)
-    took = served.plain_s(n) + read / served.n_looks
+    rates = ends / (served.plain_s(n) + read / served.n_looks)
     if not served.mixes:
-        return float(np.max(ends / took))
-    fits = (ends * load.mean_input <= served.chunk_tokens(n)) & (
-        n + ends * passes <= station.most_running
-    )
-    rates = np.where(fits, ends / took, 0.0)
-    return float(np.max(rates)) if fits.any() else _reading_rate(served, 1.0)
+        return rates, np.ones(len(n), dtype=bool), n
+    has_places = n + ends * passes <= station.most_running
+    return rates, has_places & (ends * load.mean_input <= served.chunk_tokens(n)), n
 
 
 def fluid_rate(station: Station, load: Load) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.laws import on_grid
@@ -61,10 +62,10 @@ def _needed(station: Station, load: Load) -> FloatArray:
     return np.asarray(station.sequence_bytes + station.token_bytes * tokens)
 
 
-def _below(share: float) -> FloatArray:
+def _below(share: float) -> NDArray[np.complex128]:
     """What, times a transform, adds up the part of a law that is within a share of the room."""
     seen = np.zeros(_POINTS)
     seen[: int(share * _POINTS / _ROOMS) + 1] = 1.0
     transform = np.fft.rfft(seen).conj() * 2.0 / _POINTS
     transform[[0, -1]] /= 2.0
-    return transform  # type: ignore[no-any-return]
+    return transform

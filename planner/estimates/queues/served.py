@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,6 +12,10 @@ from planner.estimates.queues.loads import Load
 from planner.estimates.queues.passes import PassTimes
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import Station
+
+_ROUNDS, _SETTLED = 60, 1.0003
+_MOST_GROWN = 100.0
+"""Where prompts that are read alone come faster than they are read, a pass has no end."""
 
 
 class Served:
@@ -75,6 +81,13 @@ class Served:
         read = n_full * self.added_s(decoding, most, n_full * most / 2.0)
         return read + self.added_s(decoding, rest, whole - rest / 2.0), n_full + 1.0
 
+    @cached_property
+    def reading_moments(self) -> tuple[float, float]:
+        """Mean of what a prompt takes by itself [s], and its squared coefficient of variation."""
+        alone = self.prompts_s(np.zeros(1))[0][0]
+        mean = self.load.mean(alone)
+        return mean, max(1e-9, self.load.mean(alone**2) / mean**2 - 1.0)
+
     def gathered_s(self, n: FloatArray, n_prompts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What prompts add that come at random to passes while n decode [s], and passes of each.
 
@@ -84,11 +97,17 @@ class Served:
         """
         alone, passes = self.prompts_s(n)
         each = np.asarray(passes @ self.load.weight)
-        any_comes = -np.expm1(-n_prompts * each)
+        return self._shared_s(n, n_prompts, alone @ self.load.weight, each), each
+
+    def _shared_s(
+        self, n: FloatArray, n_prompts: FloatArray, alone_s: FloatArray, passes: FloatArray
+    ) -> FloatArray:
+        """What prompts add together, no more than each by itself (N,) [s]."""
+        any_comes = -np.expm1(-n_prompts * passes)
         tokens = n_prompts * self.load.mean_input / np.maximum(any_comes, 1e-300)
         n_full = np.maximum(1.0, tokens / self.chunk_tokens(n))
         shared = n_full * self.added_s(n, tokens / n_full, self.load.mean_span)
-        return np.minimum(n_prompts * (alone @ self.load.weight), any_comes * shared), each
+        return np.minimum(n_prompts * alone_s, any_comes * shared)
 
     def round_s(self, n: FloatArray) -> FloatArray:
         """Mean time from one token to the next while n decode, with the prompts that come (N,) [s].
@@ -99,12 +118,14 @@ class Served:
         plain = self.plain_s(n)
         if not self.reads:
             return plain
-        most = self.full_s(n) if self.mixes else 100.0 * plain
+        most = self.full_s(n) if self.mixes else _MOST_GROWN * plain
         took = plain
-        for _ in range(60):
+        alone_s, passes = (x @ self.load.weight for x in self.prompts_s(n))
+        for _ in range(_ROUNDS):
             prompts = self.load.rate_per_s * took * self.n_looks
-            grown = np.minimum(most, plain + self.gathered_s(n, prompts)[0] / self.n_looks)
-            if np.allclose(grown, took, rtol=1e-4):
+            added = self._shared_s(n, prompts, alone_s, passes) / self.n_looks
+            grown = np.minimum(most, plain + added)
+            if np.max(grown / took) < _SETTLED:
                 break
             took = grown
         return took

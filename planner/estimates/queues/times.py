@@ -8,11 +8,21 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.equations.queueing import interrupted
 from planner.estimates.queues.backlog import Backlog, backlogs
 from planner.estimates.queues.decoding import decode_times
 from planner.estimates.queues.firsts import Firsts, firsts
-from planner.estimates.queues.laws import EVEN, UPPER, Law, mixed, sliced, summed
+from planner.estimates.queues.gaps import gaps
+from planner.estimates.queues.laws import (
+    EVEN,
+    NEVER,
+    NONE,
+    UPPER,
+    Law,
+    mixed,
+    sliced,
+    summed,
+    topped,
+)
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.passes import PassTimes
 from planner.estimates.queues.population import Population, population
@@ -20,8 +30,12 @@ from planner.estimates.queues.rates import stable_rate
 from planner.estimates.queues.served import Served
 from planner.specs.stations import Station
 
-SLICES = np.array([0.1, 0.25, 0.3, 0.25, 0.1])
+_SLICES = np.array([0.1, 0.25, 0.3, 0.25, 0.1])
 """Shares of the law of the population, from few to many: each is a state of the station."""
+
+_SLICES_BESIDE = np.array([0.15, 0.35, 0.35, 0.15])
+_OFTEN = 0.02
+"""Where nothing decodes for this share of the time, that is a state, and these are the others."""
 
 _WAITS = -np.log1p(-(np.arange(32) + 0.5) / 32)
 """Points of an exponential law of mean 1, of the same weight."""
@@ -29,7 +43,6 @@ _WAITS = -np.log1p(-(np.arange(32) + 0.5) / 32)
 _LEAST_WAITING = 1e-4
 _LEAST_RATE = 1e-6
 _PARTS = 8
-_NONE = Law(np.array([np.nan]), np.ones(1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,22 +50,12 @@ class QueueTimes:
     """What becomes of requests; times are infinite where more come than are served.
 
     Args:
+        served: the requests, and the station.
         utilisation: rate over the largest that the station keeps up with.
-        n_running: sequences that decode on average.
-        wait_probability: share of the requests that wait for a place.
-        ttft, tpot, itl: laws [s]; NaN of what does not occur there.
-        parts: TTFT and decode time of requests that found each state of the station.
-        shares: of all requests, of each part.
     """
 
+    served: Served
     utilisation: float
-    n_running: float
-    wait_probability: float
-    ttft: Law
-    tpot: Law
-    itl: Law
-    parts: tuple[tuple[Law, Law], ...]
-    shares: FloatArray
 
     def ttft_s(self, share: float) -> float:
         """What so large a share of the requests has their first token within."""
@@ -70,11 +73,113 @@ class QueueTimes:
         """From arrival to last token."""
         return self.request.percentile(share)
 
+    @property
+    def is_stable(self) -> bool:
+        """Whether the station keeps up."""
+        return self.utilisation < 1.0
+
+    @property
+    def n_running(self) -> float:
+        """Sequences that decode on average."""
+        return self.population.mean if self.population else 0.0
+
+    @property
+    def wait_probability(self) -> float:
+        """Share of the requests that wait for a place."""
+        return self.population.wait_probability if self.population else 0.0
+
+    @cached_property
+    def population(self) -> Population | None:
+        """Of a station that decodes."""
+        return population(self.served) if self.served.decodes else None
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Of the time, of each state of the station (S,)."""
+        if self.population is None:
+            return np.ones(1)
+        idle = float(self.population.probability[0])
+        return _SLICES if idle < _OFTEN else np.append(idle, (1.0 - idle) * _SLICES_BESIDE)
+
+    @cached_property
+    def states(self) -> FloatArray:
+        """Sequences that decode in each state (S,)."""
+        if self.population is None:
+            return np.zeros(1)
+        return sliced(self.population.probability, self.shares)
+
+    @cached_property
+    def backlog(self) -> Backlog | None:
+        """Prompts that wait for their passes, of a station that reads."""
+        return backlogs(self.served, self.states) if self.served.reads else None
+
+    @cached_property
+    def firsts(self) -> Firsts | None:
+        """First tokens in each state, of a station that reads."""
+        if self.backlog is None:
+            return None
+        free = self.population.most - self.states if self.population else np.full(1, np.inf)
+        return firsts(self.served, self.backlog, free)
+
+    @cached_property
+    def decodes(self) -> list[tuple[Law, FloatArray]]:
+        """TPOT in each state, and the passes that each value is the mean of."""
+        if self.population is None:
+            return []
+        return decode_times(self.served, self.population, self.states, self.firsts)
+
+    @cached_property
+    def ttft(self) -> Law:
+        """Of requests; where prompts are read elsewhere, until they have a place [s]."""
+        if not self.is_stable:
+            return NEVER
+        laws, shares = self._begins
+        return mixed(laws, shares)
+
+    @cached_property
+    def tpot(self) -> Law:
+        """Of requests [s]; NaN where nothing is decoded."""
+        if not self.is_stable:
+            return NEVER
+        laws = [law for law, _ in self.decodes]
+        return mixed(laws, self.shares) if laws else NONE
+
+    @cached_property
+    def itl(self) -> Law:
+        """Of gaps between tokens [s]; NaN where nothing is decoded."""
+        if not self.is_stable:
+            return NEVER
+        if self.population is None:
+            return NONE
+        return gaps(self.served, self.states, self.shares, self.backlog)
+
     @cached_property
     def request(self) -> Law:
-        """Of whole requests: in each state both times are independent."""
-        sums = [summed(first.grouped(UPPER), rest.grouped(UPPER)) for first, rest in self.parts]
-        return mixed(sums, self.shares)
+        """Of whole requests [s]: in each state, TTFT and decode time are independent."""
+        if not self.is_stable:
+            return NEVER
+        laws, shares = self._begins
+        if not self.decodes:
+            return mixed(laws, shares)
+        rests = [Law(law.values * rounds, law.weights) for law, rounds in self.decodes]
+        rests += rests[-1:] * (len(laws) - len(rests))
+        sums = [
+            summed(first.grouped(UPPER), rest.grouped(UPPER))
+            for first, rest in zip(laws, rests, strict=True)
+        ]
+        return mixed(sums, shares)
+
+    @cached_property
+    def _begins(self) -> tuple[list[Law], FloatArray]:
+        """TTFT in each state, and last of those that wait for a place; with their shares."""
+        own = self.firsts.ttft if self.firsts else _rests(self.served, self.states)
+        waits = self.wait_probability
+        if self.population is None or waits < _LEAST_WAITING:
+            return own, self.shares
+        # who stands in line for a place stands before those in line for a pass
+        held = Law(self.population.wait_s * _WAITS + own[0].percentile(0.5), np.ones(len(_WAITS)))
+        late = topped(held, mixed(own, self.shares).grouped(EVEN))
+        return [*own, late], np.append(self.shares * (1.0 - waits), waits)
 
 
 def percentiles(station: Station, load: Load, *, times: PassTimes | None = None) -> QueueTimes:
@@ -82,48 +187,18 @@ def percentiles(station: Station, load: Load, *, times: PassTimes | None = None)
 
     The station is in one of five states, by how many sequences decode (`population`); in each
     prompts wait for their passes (`backlog`), first tokens come (`firsts`) and answers are written
-    (`decoding`). Of a station that only decodes, TTFT is until a request has its place.
+    (`decoding`). Each law is computed when it is first asked for.
 
     Args:
         times: of the station, where they are known already.
+
+    Where it holds: within 10 % of simulations, see `tests/estimates/queues/against_simulation.py`;
+    less well where requests often lose their places, or where lengths that differ much share
+    little room. Arrivals that vary more than Poisson ones are taken as groups that come at once.
     """
     most = stable_rate(station, load)
-    utilisation = load.rate_per_s / most
-    if utilisation >= 1.0:
-        return _endless(utilisation, station)
-    served = Served(station, load.at(max(load.rate_per_s, _LEAST_RATE * most)), times)
-    people = population(served) if served.decodes else None
-    shares = SLICES if people else np.ones(1)
-    n = sliced(people.probability, SLICES) if people else np.zeros(1)
-    state = backlogs(served, n) if served.reads else None
-    first = firsts(served, state) if state else None
-    ttft = first.ttft if first else _rests(served, n)
-    decodes = decode_times(served, people, n, first) if people else []
-    parts, weights = _parts(people, shares, ttft, decodes)
-    return QueueTimes(
-        utilisation=utilisation,
-        n_running=people.mean if people else 0.0,
-        wait_probability=people.wait_probability if people else 0.0,
-        ttft=mixed([one for one, _ in parts], weights),
-        tpot=mixed([law for law, _ in decodes], shares) if decodes else _NONE,
-        itl=_gaps(served, n, state) if people else _NONE,
-        parts=parts,
-        shares=weights,
-    )
-
-
-def _endless(utilisation: float, station: Station) -> QueueTimes:
-    never = Law(np.array([np.inf]), np.ones(1))
-    return QueueTimes(
-        utilisation=utilisation,
-        n_running=float(station.most_running),
-        wait_probability=1.0,
-        ttft=never,
-        tpot=never,
-        itl=never,
-        parts=((never, never),),
-        shares=np.ones(1),
-    )
+    steady = load.at(max(load.rate_per_s, _LEAST_RATE * most))
+    return QueueTimes(served=Served(station, steady, times), utilisation=load.rate_per_s / most)
 
 
 def _rests(served: Served, n: FloatArray) -> list[Law]:
@@ -132,50 +207,3 @@ def _rests(served: Served, n: FloatArray) -> list[Law]:
     ahead = 1.0 if served.station.composes_ahead else 0.0
     rest = served.plain_s(n)[:, None] * (parts + ahead)
     return [Law(np.where(k < 0.5, 0.0, x), np.ones(_PARTS)) for k, x in zip(n, rest, strict=True)]
-
-
-def _parts(
-    people: Population | None,
-    shares: FloatArray,
-    ttft: list[Law],
-    decodes: list[tuple[Law, FloatArray]],
-) -> tuple[tuple[tuple[Law, Law], ...], FloatArray]:
-    """TTFT and decode time of each state, and of those that wait for a place, with their shares."""
-    if people is None:
-        nothing = Law(np.zeros(1), np.ones(1))
-        return tuple((law, nothing) for law in ttft), shares
-    spent = [Law(law.values * rounds, law.weights) for law, rounds in decodes]
-    waits = people.wait_probability
-    found = list(zip(ttft, spent, strict=True))
-    if waits < _LEAST_WAITING:
-        return tuple(found), shares
-    held = Law(_WAITS * people.wait_s, np.ones(len(_WAITS)))
-    late = summed(held, mixed(ttft, shares).grouped(EVEN))
-    return (*found, (late, spent[-1])), np.append(shares * (1.0 - waits), waits)
-
-
-def _gaps(served: Served, n: FloatArray, state: Backlog | None) -> Law:
-    """Times between two tokens, of all tokens of all states."""
-    plain, looks = served.plain_s(n), served.n_looks
-    laws = []
-    for at, one in enumerate(plain):
-        if state is None:
-            laws.append(Law(np.array([one]), np.ones(1)))
-        elif served.mixes:
-            busy = slice(1 if state.idles[at] else 0, None)
-            laws.append(Law(state.class_s[at, busy], np.maximum(state.share[at, busy], 1e-12)))
-        else:
-            laws.append(_stalled(served, float(one), looks))
-    tokens = [k / law.mean for k, law in zip(n, laws, strict=True)]
-    return mixed(laws, SLICES * np.maximum(tokens, 1e-12))
-
-
-def _stalled(served: Served, plain_s: float, looks: int) -> Law:
-    """A pass, and at each look all prompts that are read before the next."""
-    alone = served.prompts_s(np.zeros(1))[0][0]
-    mean = served.load.mean(alone)
-    cv2 = max(1e-9, served.load.mean(alone**2) / mean**2 - 1.0)
-    block = np.array([looks * plain_s])
-    took, likely = interrupted(block, served.load.rate_per_s, np.array([mean]), cv2)
-    values = np.append(took.ravel() - (looks - 1) * plain_s, plain_s)
-    return Law(values, np.append(likely.ravel() / looks, 1.0 - 1.0 / looks))

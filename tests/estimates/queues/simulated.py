@@ -24,6 +24,7 @@ class Simulated:
         ttft_error, tpot_error: standard error of each, as a share of it, by means of batches.
         begun_again: times that a request lost its place, for each request.
         n: requests.
+        rate_per_s: at which they came.
     """
 
     ttft_s: tuple[float, ...]
@@ -33,6 +34,7 @@ class Simulated:
     tpot_error: tuple[float, ...]
     begun_again: float
     n: int
+    rate_per_s: float
 
 
 def simulated(one: Situation, *, seed: int, n: int, most: int, error: float = 0.015) -> Simulated:
@@ -46,12 +48,8 @@ def simulated(one: Situation, *, seed: int, n: int, most: int, error: float = 0.
 
 
 def arrivals(draw: np.random.Generator, rate: float, cv2: float, n: int) -> np.ndarray:
-    """Poisson, or of two phases with balanced means where they vary more."""
-    if cv2 <= 1.0:
-        return np.cumsum(draw.exponential(1.0 / rate, n))
-    first = (1.0 + math.sqrt((cv2 - 1.0) / (cv2 + 1.0))) / 2.0
-    share = np.where(draw.random(n) < first, first, 1.0 - first)
-    return np.cumsum(draw.exponential(1.0, n) / (2.0 * share * rate))
+    """Renewals of gamma times; Poisson where these vary as exponential ones do."""
+    return np.cumsum(draw.gamma(1.0 / cv2, cv2 / rate, n))
 
 
 def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
@@ -84,6 +82,7 @@ def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
         tpot_error=_errors(tpot),
         begun_again=log.n_begun_again / n,
         n=n,
+        rate_per_s=load.rate_per_s,
     )
 
 
@@ -91,3 +90,24 @@ def _errors(values: np.ndarray) -> tuple[float, ...]:
     batches = np.array([np.quantile(part, SHARES) for part in np.array_split(values, N_BATCHES)])
     spread = batches.std(axis=0, ddof=1) / math.sqrt(N_BATCHES)
     return tuple(np.where(spread > 0, spread / np.maximum(batches.mean(axis=0), 1e-12), 0.0))
+
+
+def served_rate(one: Situation, n: int) -> float:
+    """Requests a second while there are always some that wait."""
+    draw = np.random.default_rng(1)
+    cell = draw.choice(len(one.load.weight), size=n, p=one.load.weight)
+    log = Log(
+        n_input=one.load.n_input[cell].astype(int).tolist(),
+        n_output=one.load.n_output[cell].astype(int).tolist(),
+        ready_s=[0.0] * n,
+        first_s=[math.nan] * n,
+        last_s=[math.nan] * n,
+        gaps=Gaps(),
+    )
+    rank = Rank(one.station, log)
+    for number in range(n):
+        rank.arrive(number)
+    rank.advance(math.inf)
+    ends = np.sort(log.last_s)
+    first, last = n // 5, 3 * n // 5
+    return float((last - first) / (ends[last] - ends[first]))

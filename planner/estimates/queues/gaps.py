@@ -1,0 +1,46 @@
+"""ITL: times between two tokens, over all tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.equations.queueing import interrupted
+from planner.estimates.queues.backlog import Backlog
+from planner.estimates.queues.laws import Law, mixed
+from planner.estimates.queues.served import Served
+
+_IDLE_S = 1e-9
+"""Stands for the pass of a state in which nothing decodes, whose tokens are none."""
+
+
+def gaps(served: Served, n: FloatArray, shares: FloatArray, state: Backlog | None) -> Law:
+    """The law over all tokens: of the passes of each state, each with the tokens that it writes.
+
+    Args:
+        n: sequences that decode in each state (S,).
+        shares: of the time (S,).
+        state: backlogs, of a station that reads prompts.
+    """
+    laws = []
+    for at, plain_s in enumerate(np.maximum(served.plain_s(n), _IDLE_S)):
+        if state is None:
+            laws.append(Law(np.array([plain_s]), np.ones(1)))
+        elif served.mixes:
+            busy = slice(1 if state.idles[at] else 0, None)
+            share = np.maximum(state.share[at, busy], 1e-12)
+            laws.append(Law(state.class_s[at, busy], share))
+        else:
+            laws.append(_stalled(served, float(plain_s)))
+    tokens_per_s = [k / law.mean for k, law in zip(n, laws, strict=True)]
+    return mixed(laws, shares * np.array(tokens_per_s))
+
+
+def _stalled(served: Served, plain_s: float) -> Law:
+    """A pass and, at each look, all prompts that are read before the next."""
+    looks = served.n_looks
+    mean, cv2 = served.reading_moments
+    block = np.array([looks * plain_s])
+    took, likely = interrupted(block, served.load.rate_per_s, np.array([mean]), cv2)
+    values = np.append(took.ravel() - (looks - 1) * plain_s, plain_s)
+    return Law(values, np.append(likely.ravel() / looks, 1.0 - 1.0 / looks))
