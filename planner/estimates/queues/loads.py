@@ -30,17 +30,17 @@ class Load:
     arrival_cv2: float = 1.0
 
     def __post_init__(self) -> None:
-        given = [np.asarray(x, dtype=float) for x in (self.n_input, self.n_output, self.weight)]
+        names = ("n_input", "n_output", "weight")
+        given = [np.asarray(getattr(self, name), dtype=float) for name in names]
         if len({x.shape for x in given}) > 1 or given[0].ndim != 1 or not len(given[0]):
             raise ValueError("cells need as many inputs as outputs and weights, and one at least")
-        n_input, n_output, weight = given
-        if not (np.min(n_input) >= 1 and np.min(n_output) >= 1 and np.min(weight) >= 0):
-            raise ValueError("a cell has fewer than one token of input or output, or no weight")
-        if not (np.sum(weight) > 0 and self.rate_per_s >= 0 and self.arrival_cv2 >= 0):
+        for name, value, least in zip(names, given, (1.0, 1.0, 0.0), strict=True):
+            if not np.min(value) >= least:
+                raise ValueError(f"a cell has fewer than {least:g} of {name}")
+            object.__setattr__(self, name, value)
+        if not min(self.rate_per_s, self.arrival_cv2, np.sum(self.weight) - 1e-300) >= 0.0:
             raise ValueError("no weight, or a negative rate or cv²")
-        object.__setattr__(self, "n_input", n_input)
-        object.__setattr__(self, "n_output", n_output)
-        object.__setattr__(self, "weight", weight / np.sum(weight))
+        object.__setattr__(self, "weight", self.weight / np.sum(self.weight))
 
     def at(self, rate_per_s: float) -> Load:
         """The same requests, that come as often as this."""

@@ -79,6 +79,15 @@ def _report(seen: dict[int, Simulated], each: bool) -> None:
         worst = max((abs(x) for x in rows[-1].values() if not math.isnan(x)), default=0.0)
         if each and worst > WITHIN:
             _show(seed, asked, one, rows[-1])
+    _print_errors(rows)
+    again = [seed for seed, one in seen.items() if one.begun_again > 0.01]
+    print(f"stations where more than 1 % of the requests lose their places: {again}")
+    print(
+        f"one station: median {np.median(spent) * 1e3:.0f} ms of CPU, worst {max(spent) * 1e3:.0f}"
+    )
+
+
+def _print_errors(rows: list[dict[str, float]]) -> None:
     print(f"{'percentile':12}{'judged':>8}{'median':>8}{'90th':>8}{'worst':>8}{'within 10 %':>13}")
     for name in [f"{measure} p{share * 100:.0f}" for measure in MEASURES for share in SHARES]:
         off = np.abs([row[name] for row in rows if name in row and not math.isnan(row[name])])
@@ -90,11 +99,6 @@ def _report(seen: dict[int, Simulated], each: bool) -> None:
         )
     unsure = sum(math.isnan(x) for row in rows for x in row.values())
     print(f"not judged, for the simulation's own standard error is above {SURE:.0%}: {unsure}")
-    again = [seed for seed, one in seen.items() if one.begun_again > 0.01]
-    print(f"stations where more than 1 % of the requests lose their places: {again}")
-    print(
-        f"one station: median {np.median(spent) * 1e3:.0f} ms of CPU, worst {max(spent) * 1e3:.0f}"
-    )
 
 
 def _show(seed: int, asked: Situation, one: Simulated, row: dict[str, float]) -> None:
@@ -102,7 +106,8 @@ def _show(seed: int, asked: Situation, one: Simulated, row: dict[str, float]) ->
     kind = "mixed" if station.mixes_prefill else f"alone/{station.n_polled_rounds}"
     print(
         f"{seed:4} {station.role:8} {kind:8} ρ {asked.utilisation:.2f}"
-        f" places {station.most_running} chunk {station.chunk_tokens} reserved {station.reserved_fraction}"
+        f" places {station.most_running} chunk {station.chunk_tokens}"
+        f" reserved {station.reserved_fraction}"
         f" room {'∞' if math.isinf(station.room_bytes) else 'tight'} again {one.begun_again:.2f} |",
         ", ".join(f"{name} {off:+.0%}" for name, off in row.items() if abs(off) > WITHIN),
     )

@@ -125,7 +125,7 @@ def test_bursts_make_prompts_wait_as_in_the_simulator_and_not_less(cv2: float) -
 def test_loads_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match="as many inputs"):
         Load(rate_per_s=1.0, n_input=np.ones(2), n_output=np.ones(1), weight=np.ones(2))
-    with pytest.raises(ValueError, match="fewer than one token"):
+    with pytest.raises(ValueError, match="fewer than 1 of n_input"):
         one_length(0, 5)
     with pytest.raises(ValueError, match="negative rate"):
         one_length(5, 5, rate=-1.0)
