@@ -77,7 +77,7 @@ def strata_of(
 def _edges(
     distribution: TokenDistribution, n_strata: int, cuts: Sequence[float]
 ) -> Iterator[float]:
-    """Upper ends, in ascending order, the last beyond everything."""
+    """Upper ends, in ascending order, the last that of everything."""
     mean, most = distribution.mean_tokens, float(distribution.most_tokens)
 
     def gone(n_tokens: float) -> float:
@@ -94,5 +94,5 @@ def _edges(
                 middle = (below + above) / 2.0
                 below, above = (middle, above) if gone(middle) < wanted else (below, middle)
             yield above
-        yield high if high < most else math.inf
+        yield high
         low, low_gone = high, high_gone
