@@ -21,15 +21,19 @@ from numpy.typing import NDArray
 
 from planner.equations.arrays import FloatArray
 from planner.equations.queueing import group_of_dispersion
-from planner.estimates.queues.laws import on_grid
+from planner.estimates.queues.laws import grouped_rows, on_grid
 from planner.estimates.queues.served import Served
 
 _POINTS = 256
 """Of the grid of tokens; as many again are beyond it, for what comes in a pass."""
 
-_CLASSES = 12
+_CLASSES = 10
+_GROUPS = (0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0)
+"""Classes of the iteration, evenly by tokens; and what is found, by share of the passes that read
+no more than a chunk."""
+
 _ROUNDS = 400
-_SETTLED = 2e-5
+_SETTLED = 1e-4
 _MOST_BUSY = 0.98
 
 
@@ -47,7 +51,7 @@ class Backlog:
             groups (S, G/2 + 1).
         n_after: requests of its group behind one, on average.
         class_s: time of a pass of each class (S, C); first of none that wait, last of more than
-            a chunk [s].
+            a chunk, between them of groups of like backlogs [s].
         share: of passes of each class (S, C).
         over: law of what a pass leaves of the backlog, of those that leave any (S, G).
     """
@@ -165,8 +169,28 @@ def _settled(state: Backlog, within: NDArray[np.int64]) -> Backlog:
         if moved < _SETTLED:
             break
     left = over.sum(axis=1, keepdims=True)
-    share[:, -1] = left[:, 0]
-    return replace(state, share=share, over=over / np.maximum(left, 1e-300))
+    over = over / np.maximum(left, 1e-300)
+    some = law * (np.arange(law.shape[1]) <= within[:, None])
+    some[:, 0] = 0.0
+    read = some.sum(axis=1, keepdims=True)
+    point, weight = grouped_rows(
+        np.broadcast_to(np.arange(law.shape[1]), law.shape),
+        some / np.maximum(read, 1e-300),
+        _GROUPS,
+    )
+    took = _at_points(state.class_s, within, point)
+    share = np.column_stack([law[:, 0], weight * read, left])
+    class_s = np.column_stack([state.class_s[:, 0], took, state.class_s[:, -1]])
+    return replace(state, share=share, class_s=class_s, over=over)
+
+
+def _at_points(class_s: FloatArray, within: NDArray[np.int64], point: FloatArray) -> FloatArray:
+    """Times of passes that read as much as points of the grid (S, P) have [s]."""
+    rows = []
+    for took, last, x in zip(class_s, within, point, strict=True):
+        nodes = 1.0 + (last - 1.0) * np.linspace(0.0, 1.0, _CLASSES)
+        rows.append(np.interp(x, nodes, took[1:-1]))
+    return np.stack(rows)
 
 
 def _parts(

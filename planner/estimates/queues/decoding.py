@@ -24,6 +24,7 @@ from planner.estimates.queues.served import Served
 
 _LEAST_SLOPE = 0.1
 _MOST_READING = 0.95
+_DEVIATIONS = 1.0
 
 
 def decode_times(
@@ -42,7 +43,8 @@ def decode_times(
         return [(Law(x, answers.weights), answers.values) for x in plain]
     round_s = people.at(people.round_s, own)
     each = np.maximum(1e-12, (1.0 - people.at(people.plain_s, own) / round_s) / load.rate_per_s)
-    took, likely = _took(served, (plain, each), answers.values[None, :, None], first)
+    places = np.maximum(0.0, people.most - own) + own * answers.values / load.mean_rounds + 1.0
+    took, likely = _took(served, (plain, each, places), answers.values[None, :, None], first)
     weight = likely * (first.weight[:, None, :] * answers.weights[None, :, None])[..., None, None]
     rounds = answers.values[None, :, None, None, None]
     values = np.maximum(took / rounds, plain[..., None, None, None])
@@ -57,10 +59,14 @@ def decode_times(
 
 
 def _took(
-    served: Served, times: tuple[FloatArray, FloatArray], rounds: FloatArray, first: Firsts
+    served: Served, times: tuple[FloatArray, ...], rounds: FloatArray, first: Firsts
 ) -> tuple[FloatArray, FloatArray]:
-    """From first to last token, and how likely, (S, M, Q, J, Z) [s]; rounds are (1, M, 1)."""
-    plain, each = (x[:, :, None] for x in times)
+    """From first to last token, and how likely, (S, M, Q, J, Z) [s]; rounds are (1, M, 1).
+
+    Args:
+        times: of a pass, of a prompt [s], and how many prompts find places meanwhile, (S, M) each.
+    """
+    plain, each, places = (x[:, :, None] for x in times)
     rate = served.load.rate_per_s
     last = first.last_s[:, None, :]
     left = first.left_tokens[:, None, :] * each / served.load.mean_input
@@ -75,7 +81,10 @@ def _took(
         after = (rounds - looks * served.n_looks) * plain
         work = last + left + looks * served.n_looks * plain
     mean = np.broadcast_to(each, work.shape)
-    took, likely = interrupted(work, rate, mean, served.reading_moments[1])
+    cv2 = served.reading_moments[1]
+    took, likely = interrupted(work, rate, mean, cv2)
+    most = work + each * (places + _DEVIATIONS * np.sqrt(places * (1.0 + cv2)))
+    took = np.minimum(took, most[..., None, None])
     return took + (after - last)[..., None, None], likely
 
 

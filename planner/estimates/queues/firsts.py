@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.queues.backlog import Backlog
-from planner.estimates.queues.laws import UPPER, Law
+from planner.estimates.queues.laws import UPPER, Law, grouped_rows
+from planner.estimates.queues.loads import Load
 from planner.estimates.queues.served import Served
 
-_PLAIN_PARTS, _PARTS = 8, 3
+_PLAIN_PARTS, _PARTS = 6, 3
 """Times within a pass at which requests come: of one that reads nothing, and of others."""
 
 _NEGLIGIBLE = 1e-5
-_EDGES = (*np.linspace(0.0, 0.8, 9).tolist(), 0.88, 0.94, 0.97, 0.99, 1.0)
+_EDGES = (0.0, 0.2, 0.4, 0.55, 0.7, 0.82, 0.9, 0.95, 0.98, 0.993, 1.0)
+_LATER_EDGES = (0.0, 0.8, 1.0)
 _LAST_EDGES = np.array([0.0, 0.4, 0.7, 0.85, 0.95, 1.0])
 
 
@@ -72,27 +74,40 @@ def firsts(served: Served, state: Backlog, free: FloatArray) -> Firsts:
     weight = found.weight[:, None, None] * likely[:, :, None] * inputs.weights
     n_full = np.maximum(0.0, np.ceil(ahead / chunk - 1e-9) - 1.0)
     own = ahead - n_full * chunk
-    waited = (found.rest_s + _composed_s(served, state)[found.row])[:, None, None]
-    waited = waited + n_full * state.full_s[row]
-    comes = served.load.rate_per_s * waited
-    nobody = np.exp(-comes) / (1.0 + state.n_after)
-    comes = comes + state.n_after
-    later = comes * served.load.mean_input / np.maximum(1.0 - nobody, 1e-12)
-    read = np.stack([own, np.minimum(chunk, own + later)])
-    span = np.where(n_full > 0, inputs.values - own / 2.0, np.minimum(own / 2.0, inputs.values))
-    span = np.stack([span, np.minimum(read[1] / 2.0, served.load.mean_span)])
+    gathered = found.rest_s[:, None, None] + n_full * state.full_s[row]
+    waited = gathered + _composed_s(served, state)[row]
+    later, share = _later(served.load, served.load.rate_per_s * gathered, state.n_after)
+    read = np.minimum(chunk, own + later)
+    span = np.minimum(read / 2.0, served.load.mean_span)
+    span[0] = np.where(n_full > 0, inputs.values - own / 2.0, np.minimum(own / 2.0, inputs.values))
     station = served.station
     added = _added_s(served, state, found.row, (read, np.maximum(span, 0.0)))
     last = served.ridden_s(n) + added * station.n_lanes
     fixed = station.request_s + station.request_token_s * inputs.values
     left = np.maximum(0.0, np.minimum(own + later, may_read[:, None, None]) - chunk)
-    left = np.stack([np.zeros_like(own), left])
     return _by_state(
         found.row,
         len(state.n),
         (waited + last + fixed, served.ridden_s(n) + added, left),
-        np.stack([weight * nobody, weight * (1.0 - nobody)]),
+        weight * share,
     )
+
+
+def _later(load: Load, comes: FloatArray, n_after: float) -> tuple[FloatArray, FloatArray]:
+    """Tokens that come behind a request before its last pass, and how likely: (3, M, A, K).
+
+    None; or one prompt, of the shorter or of the longest ones, and the mean of the others.
+
+    Args:
+        comes: requests on average, at random (M, A, K).
+        n_after: of the request's own group.
+    """
+    nobody = np.exp(-comes) / (1.0 + n_after)
+    others = (comes + n_after) / np.maximum(1.0 - nobody, 1e-12) - 1.0
+    first = Law(load.n_input, load.weight).grouped(_LATER_EDGES)
+    tokens = [np.zeros_like(comes)] + [x + others * load.mean_input for x in first.values]
+    shares = [nobody] + [(1.0 - nobody) * x for x in first.weights]
+    return np.stack(tokens), np.stack(shares)
 
 
 def _found(state: Backlog) -> _Found:
@@ -126,24 +141,10 @@ def _before(state: Backlog, found: _Found) -> tuple[FloatArray, FloatArray]:
         over = np.fft.rfft(state.over, axis=-1)
         transform[leaves] *= over[found.row[leaves]]
     law = np.maximum(0.0, np.fft.irfft(transform, axis=-1))
-    law /= law.sum(axis=1, keepdims=True)
-    tokens = np.arange(law.shape[1]) * state.step[found.row][:, None]
-    return _grouped(tokens, law, np.array(_EDGES))
-
-
-def _grouped(
-    values: FloatArray, law: FloatArray, edges: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Means and weights of groups of each row of ascending values (M, V), (M, A) each."""
-    middle = np.cumsum(law, axis=1) - law / 2.0
-    n_groups = len(edges) - 1
-    group = np.clip(np.searchsorted(edges, middle.ravel()) - 1, 0, n_groups - 1)
-    at = group + np.repeat(np.arange(len(law)) * n_groups, law.shape[1])
-    size = len(law) * n_groups
-    weight = np.bincount(at, law.ravel(), size)
-    mean = np.bincount(at, (law * values).ravel(), size) / np.maximum(weight, 1e-300)
-    shape = (len(law), n_groups)
-    return np.asarray(mean, dtype=float).reshape(shape), np.asarray(weight, float).reshape(shape)
+    reach = int(np.flatnonzero(law.max(axis=0) > _NEGLIGIBLE * 1e-3)[-1]) + 1
+    law = law[:, :reach] / law[:, :reach].sum(axis=1, keepdims=True)
+    tokens = np.arange(reach) * state.step[found.row][:, None]
+    return grouped_rows(tokens, law, _EDGES)
 
 
 def _composed_s(served: Served, state: Backlog) -> FloatArray:
@@ -158,7 +159,7 @@ def _composed_s(served: Served, state: Backlog) -> FloatArray:
 def _added_s(
     served: Served, state: Backlog, row: IntArray, reads: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """What passes add that read tokens of a span, by a line in the span (2, M, A, K) [s]."""
+    """What passes add that read tokens of a span, by a line in the span (L, M, A, K) [s]."""
     tokens, span = reads
     reading = served.station.reading
     points = np.array(reading.prompt_tokens if reading else (0.0, 1.0))
@@ -178,7 +179,7 @@ def _added_s(
 def _by_state(
     row: IntArray, n_rows: int, found: tuple[FloatArray, FloatArray, FloatArray], weight: FloatArray
 ) -> Firsts:
-    """Times, last passes and what they leave, each (2, M, A, K), by state."""
+    """Times, last passes and what they leave, each (L, M, A, K), by state."""
     laws, groups = [], []
     for at in range(n_rows):
         mine = row == at

@@ -7,7 +7,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.equations.queueing import interrupted
 from planner.estimates.queues.backlog import Backlog
-from planner.estimates.queues.laws import Law, mixed
+from planner.estimates.queues.laws import UPPER, Law, mixed
 from planner.estimates.queues.served import Served
 
 _IDLE_S = 1e-9
@@ -31,16 +31,23 @@ def gaps(served: Served, n: FloatArray, shares: FloatArray, state: Backlog | Non
             share = np.maximum(state.share[at, busy], 1e-12)
             laws.append(Law(state.class_s[at, busy], share))
         else:
-            laws.append(_stalled(served, float(plain_s)))
+            laws.append(_stalled(served, float(plain_s), max(float(n[at]), 1.0)))
     tokens_per_s = [k / law.mean for k, law in zip(n, laws, strict=True)]
     return mixed(laws, shares * np.array(tokens_per_s))
 
 
-def _stalled(served: Served, plain_s: float) -> Law:
-    """A pass and, at each look, all prompts that are read before the next."""
-    looks = served.n_looks
+def _stalled(served: Served, plain_s: float, n: float) -> Law:
+    """A pass and, at each look, all prompts that are read before the next, who then decode too."""
+    looks, rate = served.n_looks, served.load.rate_per_s
     mean, cv2 = served.reading_moments
-    block = np.array([looks * plain_s])
-    took, likely = interrupted(block, served.load.rate_per_s, np.array([mean]), cv2)
-    values = np.append(took.ravel() - (looks - 1) * plain_s, plain_s)
-    return Law(values, np.append(likely.ravel() / looks, 1.0 - 1.0 / looks))
+    prompts = Law(served.prompts_s(np.zeros(1))[0][0], served.load.weight).grouped(UPPER)
+    comes = rate * looks * plain_s
+    anybody = -np.expm1(-comes)
+    # beside the first that came others did, in as long a part of the block as makes them so many
+    others_s = (comes / anybody - 1.0) / rate
+    work = others_s + prompts.values
+    took, likely = interrupted(work, rate, np.full(len(work), mean), cv2)
+    stalls = plain_s + np.maximum(took - others_s, 0.0)
+    weights = likely * prompts.weights[:, None, None] * anybody / looks
+    weights = weights * (1.0 + (stalls - plain_s) / mean / n)
+    return Law(np.append(stalls, plain_s), np.append(weights, 1.0 - anybody / looks))

@@ -20,6 +20,8 @@ from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTa
 
 _ROUNDS = 40
 _NEARLY_NONE = 1e-4
+_AIM = 0.003
+_NEAR, _FAR = 0.1, 0.9
 _MEDIAN = 0.5
 _ABOVE_MEDIAN = 1.25
 """Population over its median, as a bound: laws of populations are far less skewed."""
@@ -35,7 +37,8 @@ def largest_rate(
     Args:
         load: its rate does not matter.
         targets: none leaves what the station keeps up with.
-        precision: of the rate, as a share of it; what is found is kept to.
+        precision: of the rate or of the time that binds, whichever is closer first, as a share;
+            what is found is within the targets.
 
     Returns:
         0 where they do not hold for a request by itself.
@@ -49,19 +52,16 @@ def largest_rate(
         """Logarithm of the worst time over its target."""
         return _excess(percentiles(station, load.at(rate), times=times), targets)
 
-    low, at_low = _NEARLY_NONE * high, excess(_NEARLY_NONE * high)
-    if at_low > 0.0:
-        return 0.0
-    at_high = math.inf
+    low, at_low, top, at_top = 0.0, -math.inf, high, math.inf
     for _ in range(_ROUNDS):
-        if high - low <= precision * high:
+        if top - low <= precision * top or -precision < at_low <= 0.0 or top < _NEARLY_NONE * high:
             break
-        middle = _between(low, at_low, high, at_high)
+        middle = _between(low, at_low, top, at_top)
         found = excess(middle)
         if found <= 0.0:
             low, at_low = middle, found
         else:
-            high, at_high = middle, found
+            top, at_top = middle, found
     return low
 
 
@@ -115,8 +115,8 @@ def _excess(times: QueueTimes, targets: Sequence[PercentileTarget]) -> float:
 
 
 def _between(low: float, at_low: float, high: float, at_high: float) -> float:
-    """Where the line through both ends is 0, but not near an end; the middle where one is not."""
+    """Where the line through both ends is just below 0; the middle where there is no line."""
     if not math.isfinite(at_low) or not math.isfinite(at_high):
         return (low + high) / 2.0
-    part = -at_low / (at_high - at_low)
-    return low + (high - low) * min(0.85, max(0.15, part))
+    part = (-at_low - _AIM) / (at_high - at_low)
+    return low + (high - low) * min(_FAR, max(_NEAR, part))

@@ -97,6 +97,26 @@ def on_grid(values: FloatArray, weights: FloatArray, step: float, size: int) -> 
     return np.asarray(below + np.bincount(low + 1, weights * part, size))
 
 
+def grouped_rows(
+    values: FloatArray, law: FloatArray, edges: tuple[float, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Means and weights of groups of each row of ascending values (M, V), (M, A) each.
+
+    A point is in one group as a whole, so that few points stay what they are.
+
+    Args:
+        edges: of groups, by share of the weight of a row, which is 1 (A + 1,).
+    """
+    n_groups = len(edges) - 1
+    middle = (np.cumsum(law, axis=1) - law / 2.0).ravel()
+    group = np.minimum(np.searchsorted(edges[1:-1], middle), n_groups - 1)
+    at = group + np.repeat(np.arange(len(law)) * n_groups, law.shape[1])
+    shape, size = (len(law), n_groups), len(law) * n_groups
+    weight = np.bincount(at, law.ravel(), size)
+    mean = np.bincount(at, (law * values).ravel(), size) / np.maximum(weight, 1e-300)
+    return np.asarray(mean, float).reshape(shape), np.asarray(weight, float).reshape(shape)
+
+
 def sliced(probability: FloatArray, shares: FloatArray) -> FloatArray:
     """Means of slices of a law over 0, 1, … of these shares from below (S,)."""
     edges = np.concatenate([[0.0], np.cumsum(shares) / np.sum(shares)])

@@ -10,7 +10,7 @@ from planner.estimates.queues.laws import on_grid
 from planner.estimates.queues.loads import Load
 from planner.specs.stations import Station
 
-_POINTS = 1024
+_POINTS = 512
 _ROOMS = 4
 """The grid of bytes is so many points, and as long as so many rooms."""
 
