@@ -75,7 +75,10 @@ def firsts(served: Served, state: Backlog, free: FloatArray) -> Firsts:
     n_full = np.maximum(0.0, np.ceil(ahead / chunk - 1e-9) - 1.0)
     own = ahead - n_full * chunk
     gathered = found.rest_s[:, None, None] + n_full * state.full_s[row]
-    waited = gathered + _composed_s(served, state)[row]
+    # what is composed behind a full chunk reads of what that left, which is counted above
+    is_full = found.kind == state.class_s.shape[1] - 1
+    composed_s = np.where(is_full, 0.0, _composed_s(served, state)[found.row])
+    waited = gathered + composed_s[:, None, None]
     later, share = _later(served.load, served.load.rate_per_s * gathered, state.n_after)
     read = np.minimum(chunk, own + later)
     span = np.minimum(read / 2.0, served.load.mean_span)

@@ -29,7 +29,10 @@ def gaps(served: Served, n: FloatArray, shares: FloatArray, state: Backlog | Non
         elif served.mixes:
             busy = slice(1 if state.idles[at] else 0, None)
             share = np.maximum(state.share[at, busy], 1e-12)
-            laws.append(Law(state.class_s[at, busy], share))
+            # each token waits for all lanes of a pass, which begins when one of them is free
+            ridden_s = float(served.ridden_s(n[at]))
+            added = (state.class_s[at, busy] - ridden_s) * (served.station.n_lanes - 1.0)
+            laws.append(Law(state.class_s[at, busy] + added, share))
         else:
             laws.append(_stalled(served, float(plain_s), max(float(n[at]), 1.0)))
     tokens_per_s = [k / law.mean for k, law in zip(n, laws, strict=True)]
