@@ -72,6 +72,11 @@ class Backlog:
         """A pass that reads a whole chunk (S,) [s]."""
         return self.class_s[:, -1]
 
+    @property
+    def mean_s(self) -> FloatArray:
+        """A pass, of all that there are (S,) [s]."""
+        return np.asarray((self.share * self.class_s).sum(axis=1) / self.share.sum(axis=1))
+
     def comes(self, seconds: FloatArray, row: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Transforms of the tokens that come in a time, in a row's state (M, G/2 + 1)."""
         mean = (self.group_rate[row] * seconds)[:, None]

@@ -41,7 +41,7 @@ def decode_times(
     plain = served.plain_s(own)
     if first is None:
         return [(Law(x, answers.weights), answers.values) for x in plain]
-    round_s = people.at(people.round_s, own)
+    round_s = people.at(people.round_s, own) * first.longer[:, None]
     each = np.maximum(1e-12, (1.0 - people.at(people.plain_s, own) / round_s) / load.rate_per_s)
     places = np.maximum(0.0, people.most - own) + own * answers.values / load.mean_rounds + 1.0
     took, likely = _took(served, (plain, each, places), answers.values[None, :, None], first)

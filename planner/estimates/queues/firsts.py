@@ -37,12 +37,14 @@ class Firsts:
         last_s: pass of the first token, in groups (S, Q) [s].
         left_tokens: that wait before those that come in it, of each group (S, Q).
         weight: of each group (S, Q).
+        longer: how much longer passes are on average than in the account of the population (S,).
     """
 
     ttft: list[Law]
     last_s: FloatArray
     left_tokens: FloatArray
     weight: FloatArray
+    longer: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,7 +195,9 @@ def _by_state(
         laws.append(Law(ttft[real], likely[real]))
         groups.append(_last_groups(last[real], left[real], likely[real]))
     last_s, left_tokens, shares = (np.stack(x) for x in zip(*groups, strict=True))
-    return Firsts(ttft=laws, last_s=last_s, left_tokens=left_tokens, weight=shares)
+    return Firsts(
+        ttft=laws, last_s=last_s, left_tokens=left_tokens, weight=shares, longer=np.ones(n_rows)
+    )
 
 
 def _last_groups(

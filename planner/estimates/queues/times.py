@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +43,8 @@ _WAITS = -np.log1p(-(np.arange(32) + 0.5) / 32)
 _LEAST_WAITING = 1e-4
 _LEAST_RATE = 1e-6
 _PARTS = 8
+_MOST_LONGER = 1.25
+"""Mean passes of backlogs over those of the population's account, and the reverse, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +121,12 @@ class QueueTimes:
         if self.backlog is None:
             return None
         free = self.population.most - self.states if self.population else np.full(1, np.inf)
-        return firsts(self.served, self.backlog, free)
+        found = firsts(self.served, self.backlog, free)
+        if self.population is None or not self.served.mixes:
+            return found
+        usual = self.population.at(self.population.round_s, self.states)
+        longer = np.where(self.backlog.idles, 1.0, self.backlog.mean_s / usual)
+        return replace(found, longer=np.clip(longer, 1.0 / _MOST_LONGER, _MOST_LONGER))
 
     @cached_property
     def decodes(self) -> list[tuple[Law, FloatArray]]:

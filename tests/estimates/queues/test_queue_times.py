@@ -11,12 +11,17 @@ import pytest
 from planner.equations.queueing import one_server, several_servers
 from planner.estimates.queues.laws import Law, on_grid, sliced
 from planner.estimates.queues.loads import Load
+from planner.estimates.queues.rates import stable_rate
 from planner.estimates.queues.times import percentiles
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.serving import Serving
+from planner.estimates.serving.stations import stations
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import Station
 from tests.estimates.queues.against_simulation import errors
 from tests.estimates.queues.simulated import simulated
 from tests.estimates.queues.situations import Situation, situation
+from tests.estimates.serving.situations import BF16, clock, model
 from tests.verifier.simulation.stations import station
 
 GEOMETRIC = np.arange(1, 3000, dtype=float)
@@ -151,3 +156,31 @@ def test_lanes_read_several_prompts_at_once_and_none_faster() -> None:
     assert percentiles(a_pipeline(4), load).ttft_s(0.5) == pytest.approx(0.01 + 0.8192, rel=1e-3)
     busy = [percentiles(a_pipeline(k), load.at(1.0)).utilisation for k in (1, 4)]
     assert busy[0] == pytest.approx(4.0 * busy[1])
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_percentiles_of_an_engine_are_those_of_the_simulator(engine: str) -> None:
+    """Llama 70B on four H100, lognormal lengths, at six tenths of what it keeps up with."""
+    timer = clock("h100-nvl8-x1", engine)
+    one = stations(
+        Serving(model=model("llama-3.1-70b"), formats=BF16, engine=timer.engine, clock=timer),
+        deployments(formats=BF16, n_tensor=[4], batch=[200], chunk_tokens=8192),
+        names=["four"],
+        hbm_bytes=timer.device.hbm_bytes,
+        n_input_tokens=1000.0,
+        n_longest_tokens=8192.0,
+    )[0]
+    one = replace(one, request_s=0.0, request_token_s=0.0)  # which come before the queue
+    draw = np.random.default_rng(1)
+    load = Load(
+        rate_per_s=1.0,
+        n_input=np.clip(np.round(np.exp(draw.normal(6.9, 0.8, 64))), 10, 6000),
+        n_output=np.clip(np.round(np.exp(draw.normal(5.2, 0.7, 64))), 2, 2000),
+        weight=np.ones(64),
+    )
+    load = load.at(0.6 * stable_rate(one, load))
+    asked = Situation(station=one, load=load, utilisation=0.6)
+    seen = simulated(asked, seed=1, n=8000, most=8000)
+    off = errors(asked, seen, percentiles(one, load))
+    judged = [abs(off[f"{name} p{p}"]) for name in ("ttft", "tpot") for p in (50, 90, 99)]
+    assert np.nanmax(judged) < 0.12
