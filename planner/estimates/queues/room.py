@@ -15,8 +15,8 @@ _ROOMS = 4
 """The grid of bytes is so many points, and as long as so many rooms."""
 
 _SEEN_LONGER = 0.5
-"""Who needs much room stands first in line for longer, and all behind it wait. How much longer, as
-a power of its bytes, is between 0 of none and 1 of as much longer as it is larger: by simulation."""
+"""Who needs much room stands first in line for longer, and all behind it wait. How much longer is a
+power of its bytes, between 0, no longer, and 1, as much as it is larger: chosen by simulation."""
 
 _WRITTEN = np.array([1.0, 3.0, 5.0, 7.0]) / 8.0
 """Shares of its answer that a decoding sequence has written, as one finds it."""
