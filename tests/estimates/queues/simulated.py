@@ -52,15 +52,15 @@ def arrivals(draw: np.random.Generator, rate: float, cv2: float, n: int) -> np.n
     return np.cumsum(draw.gamma(1.0 / cv2, cv2 / rate, n))
 
 
-def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
+def _served(one: Situation, draw: np.random.Generator, n: int) -> tuple[np.ndarray, Log]:
+    """So many requests, and what became of them."""
     load = one.load
     times = arrivals(draw, load.rate_per_s, load.arrival_cv2, n)
     cell = draw.choice(len(load.weight), size=n, p=load.weight)
-    n_output = load.n_output[cell].astype(int)
     nan = [math.nan] * n
     log = Log(
         n_input=load.n_input[cell].astype(int).tolist(),
-        n_output=n_output.tolist(),
+        n_output=load.n_output[cell].astype(int).tolist(),
         ready_s=times.tolist(),
         first_s=nan,
         last_s=nan.copy(),
@@ -70,6 +70,12 @@ def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
     for number in range(n):
         rank.arrive(number)
     rank.advance(math.inf)
+    return times, log
+
+
+def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
+    times, log = _served(one, draw, n)
+    n_output = np.array(log.n_output)
     first, last = np.array(log.first_s), np.array(log.last_s)
     settled = slice(n // 20, n - n // 50)
     ttft = (first - times)[settled]
@@ -82,7 +88,7 @@ def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
         tpot_error=_errors(tpot),
         begun_again=log.n_begun_again / n,
         n=n,
-        rate_per_s=load.rate_per_s,
+        rate_per_s=one.load.rate_per_s,
     )
 
 
@@ -90,6 +96,14 @@ def _errors(values: np.ndarray) -> tuple[float, ...]:
     batches = np.array([np.quantile(part, SHARES) for part in np.array_split(values, N_BATCHES)])
     spread = batches.std(axis=0, ddof=1) / math.sqrt(N_BATCHES)
     return tuple(np.where(spread > 0, spread / np.maximum(batches.mean(axis=0), 1e-12), 0.0))
+
+
+def running(one: Situation, n: int) -> np.ndarray:
+    """Sequences that decode, as each of so many requests finds them."""
+    times, log = _served(one, np.random.default_rng(1), n)
+    begin, end = np.sort(log.first_s), np.sort(log.last_s)
+    found = np.searchsorted(begin, times) - np.searchsorted(end, times)
+    return found[n // 10 :]
 
 
 def served_rate(one: Situation, n: int) -> float:

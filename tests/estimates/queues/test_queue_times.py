@@ -102,7 +102,7 @@ def test_times_grow_with_the_rate(seed: int) -> None:
     assert np.all(np.diff(np.array(found), axis=0) > -0.01 * np.array(found)[:-1])
 
 
-@pytest.mark.parametrize("seed", [1, 3, 8, 9, 64, 102])
+@pytest.mark.parametrize("seed", [1, 3, 9, 64, 100, 102])
 def test_percentiles_are_those_of_the_simulator(seed: int) -> None:
     """Within 10 %: mixed, prompts alone, a replica that only decodes; others by the command."""
     one = situation(seed)
@@ -184,3 +184,11 @@ def test_percentiles_of_an_engine_are_those_of_the_simulator(engine: str) -> Non
     off = errors(asked, seen, percentiles(one, load))
     judged = [abs(off[f"{name} p{p}"]) for name in ("ttft", "tpot") for p in (50, 90, 99)]
     assert np.nanmax(judged) < 0.12
+
+
+def test_gaps_of_a_pipeline_are_as_long_as_all_its_lanes_take() -> None:
+    one = situation(102)
+    piped = replace(one.station, n_lanes=4)
+    asked = Situation(station=piped, load=one.load, utilisation=one.utilisation)
+    seen = simulated(asked, seed=2, n=5000, most=5000)
+    assert percentiles(piped, one.load).itl_s(0.99) == pytest.approx(seen.itl_s[2], rel=0.1)
