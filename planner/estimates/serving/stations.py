@@ -145,7 +145,7 @@ def _reading_times(
             past_tokens=np.maximum(0.0, span - each / 2.0),
         ),
     )
-    host = serving.engine.prefill_host_s + np.where(n > 0, serving.decode_host_s, 0.0)
+    host = serving.prefill_host_s + np.where(n > 0, serving.decode_host_s, 0.0)
     grown = np.where(tokens > 0.0, np.maximum(0.0, both + host - alone), 0.0)
     return [
         ReadingTimes(
@@ -198,8 +198,10 @@ def _cached(
     Half of the last block of a sequence is empty. Layers with windows keep no more than these,
     so the line through a usual prompt and the longest request stands for both.
     """
-    model, formats, block = serving.model, serving.formats, serving.engine.n_block_tokens
-    held = holding(model, table, formats, serving.engine, hbm_bytes=hbm_bytes, n_tokens=n_longest)
+    model, formats, block = serving.model, serving.run_formats, serving.engine.n_block_tokens
+    held = holding(
+        model, table, serving.formats, serving.engine, hbm_bytes=hbm_bytes, n_tokens=n_longest
+    )
     low = float(block * max(1, round(n_input / block)))
     high = float(block * max(2 + round(n_input / block), round(n_longest / block)))
     first, last = (cache_bytes(model, table, formats, n, block) for n in (low, high))
