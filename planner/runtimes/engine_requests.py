@@ -47,7 +47,7 @@ from planner.specs.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import ServedFormats, as_run
 from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
@@ -178,7 +178,7 @@ def engine_request(
         *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),
         *_context_problems(model, variants, workload),
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
-        *_backend_problems(model, machines.kernels, weights),
+        *_backend_problems(model, machines, weights),
     ]
     problems += _drafting_problems(model, request)
     problems += _record_problems(model, variants, cluster)
@@ -344,10 +344,12 @@ def _unmeasured(
 
 
 def _backend_problems(
-    model: Architecture, kernels: KernelTable, weights: Iterable[str]
+    model: Architecture, machines: Machines, weights: Iterable[str]
 ) -> Iterator[Problem]:
     for name in weights:
-        yield from backend_problems(model, kernels, name)
+        asked = ServedFormats(weights=name, experts=name, cache="bf16")
+        run = as_run(model, asked, machines.engine)
+        yield from backend_problems(model, machines.kernels, run.experts)
 
 
 def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> list[Problem]:

@@ -45,7 +45,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.served_formats import ServedFormats, unpublished
+from planner.specs.served_formats import ServedFormats, as_run, unpublished
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 
@@ -171,7 +171,8 @@ def impossible(
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    others += backend_problems(model, machines.kernels, formats.experts)
+    run = as_run(model, formats, machines.engine)
+    others += backend_problems(model, machines.kernels, run.experts)
     others += chunk_problems(table, machines.engine, drafts, traffic.role)
     if machines.n_devices is not None:
         others += size_problems(table, machines.network_name, machines.n_devices)

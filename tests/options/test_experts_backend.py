@@ -43,6 +43,7 @@ def test_another_backend_has_other_times_and_the_engines_own_choice_has_a_name()
     ("device", "engine", "number", "backend", "says"),
     [
         ("b200", "trtllm", "fp8_block", "DEEPGEMM", "moe_config: {backend: DEEPGEMM}"),
+        ("b200", "trtllm", "fp8", "DEEPGEMM", "moe_config: {backend: DEEPGEMM}"),
         ("b200", "sglang", "fp8_block", "triton", "--moe-runner-backend triton"),
         ("h100-sxm", "vllm", "fp8_block", "triton", "--moe-backend triton"),
     ],
