@@ -131,17 +131,19 @@ def _say_how_they_arrive(rate: float) -> None:
 
 
 def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
-    from planner.estimates.calibration.kernel_files import kernel_table
+    from planner.estimates.calibration.kernel_files import backend_problems, kernel_table
     from planner.estimates.serving.networks import serving_network
     from planner.runtimes.predicting import Machines
     from planner.specs.engine_files import load_engine
     from planner.specs.reading import load_cluster, load_device
 
     engine = found.collect(lambda: load_engine(written.engine))
+    backend = written.experts_backend or ""
     if bool(written.device) == bool(written.topology):
         both = "cannot go with `--topology`" if written.device else "is not given"
         remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
         found.problems.append(Problem(where="--device", fact=both, remedy=remedy))
+        found.problems += backend_problems(backend, engine.name) if backend and engine else ()
         return None
     cluster = device = None
     if written.topology:
@@ -155,7 +157,6 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
         cluster = load_cluster(usual) if usual else None
     if device is None or engine is None:
         return None
-    backend = written.experts_backend or ""
     kernels = found.collect(lambda: kernel_table(device.name, engine.name, backend))
     if kernels is None:
         return None

@@ -125,6 +125,19 @@ def _experts_by(
     return chosen
 
 
+def backend_problems(backend: str, engine: str) -> Iterator[Problem]:
+    """One problem where no device has kernels of an engine's backend for routed experts."""
+    entries = [
+        one
+        for path in files(Kind.KERNELS)
+        if (file := _read(_found(path)).file) is not None and file.table.engine == engine
+        for one in file.kernel
+    ]
+    known = {one.backend for one in entries} - {""}
+    if backend not in known:
+        yield _unknown_backend(backend, sorted(known), f"{engine} on any device")
+
+
 def _unknown_backend(backend: str, known: list[str], of: str) -> Problem:
     fact = f"no kernels of experts by it were measured of {of}"
     remedy = LEAVE_OUT
