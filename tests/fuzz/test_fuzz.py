@@ -10,7 +10,7 @@ from tests.fuzz.files import KINDS
 from tests.fuzz.judging import complaints
 from tests.fuzz.running import Ran, in_process
 
-N_CASES = 120
+N_CASES = 80
 SEED = 11
 CASES = numbered(N_CASES, SEED)
 

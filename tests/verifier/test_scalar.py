@@ -35,11 +35,11 @@ from tests.verifier.drawn import (
 
 RELATIVE = 1e-9
 EXAMPLES = settings(
-    max_examples=45,
+    max_examples=30,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # an example is big: shrinking is slow
 )
-MANY_EXAMPLES = settings(EXAMPLES, max_examples=120)
+MANY_EXAMPLES = settings(EXAMPLES, max_examples=60)
 
 
 def as_table(mesh: ScalarMesh) -> MeshTable:
