@@ -14,6 +14,7 @@ from typing import Any
 from planner.errors import Problem
 from planner.specs.huggingface.excluded import ATTENTION, EXPERTS, FFNS, excluded, unread
 from planner.specs.served_formats import STATIC, Checkpoint
+from planner.specs.tables import is_count, literal
 
 Table = dict[str, Any]
 
@@ -139,7 +140,7 @@ def _parts(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
     if method in _COMPRESSED:
         return _compressed(groups, shown, key)
     if method == "fp8":
-        return _alike((_fp8(table), []))
+        return _alike(_fp8(table, shown, key))
     if method in _METHODS:
         return _alike((_METHODS[method], []))
     if method in _BITS_METHODS:
@@ -158,11 +159,22 @@ def _alike(named: Named) -> Both:
     return (None if name is None else (name, name)), problems
 
 
-def _fp8(table: Table) -> str:
+def _fp8(table: Table, shown: str, key: str) -> Named:
     """Scales of blocks, or of tensors; those of inputs in the checkpoint, or found on the way."""
-    if table.get("weight_block_size"):
-        return "fp8_block"
-    return f"fp8{STATIC}" if table.get("activation_scheme") == "static" else "fp8"
+    block = table.get("weight_block_size")
+    if block is None:
+        return f"fp8{STATIC}" if table.get("activation_scheme") == "static" else "fp8", []
+    if isinstance(block, list) and len(block) == 2 and all(map(is_count, block)):
+        return "fp8_block", []
+    place, fact = f"{key}.weight_block_size", "is no block of rows and columns"
+    problem = Problem(
+        where=shown,
+        key=place,
+        value=literal(block),
+        fact=fact,
+        remedy="write `[128, 128]`, or leave it out",
+    )
+    return None, [problem]
 
 
 def _modelopt(algorithm: object, shown: str, key: str) -> Named:
@@ -185,9 +197,10 @@ def _mixed(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
         fact = "names no layer whose format is understood"
         return None, [Problem(where=shown, key=f"{key}.quantized_layers", fact=fact)]
     # experts of a checkpoint by the method `fp8` were made anew
-    usual = _fp8(table) if table.get("quant_method") == "fp8" else None
+    usual, problems = _fp8(table, shown, key) if table.get("quant_method") == "fp8" else (None, [])
     dense = _most(name for module, name in counted if _is_dense(module, has_experts=has_experts))
-    return (dense or usual, _most(name for module, name in counted if "experts" in module)), []
+    routed = _most(name for module, name in counted if "experts" in module)
+    return None if problems else (dense or usual, routed), problems
 
 
 def _is_dense(module: str, *, has_experts: bool) -> bool:

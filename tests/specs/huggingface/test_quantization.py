@@ -171,3 +171,10 @@ def test_files_of_models_say_what_their_checkpoints_are(name, word, expected):
     found = {one.format: one for one in load_architecture(name).checkpoints}
     assert (found[word].weights, found[word].experts) == expected
     assert found[word].source
+
+
+@pytest.mark.parametrize("block", ["x", [], [128], [128, 0], [128, True], 128])
+def test_a_block_that_is_none_is_refused(tmp_path, block):
+    """`[128, 128]` in quotes is no longer taken for blocks, nor an empty list for none."""
+    with pytest.raises(SpecError, match="is no block of rows and columns"):
+        read_config(folder_of(tmp_path, DENSE, {**FP8, "weight_block_size": block}))
