@@ -198,7 +198,8 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     spoilt, others = _spoilt(kind, name)
     if spoilt:
         return SpecError(spoilt)  # there is such a file, and it has faults
-    close = _closest(kind, name)
+    here = name.strip() and name == Path(name).name and exists(Path(name))
+    close = f"./{name}" if here else _closest(kind, name)
     meant = f"did you mean `{close}`?" if close else ""
     lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _known(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
