@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.estimates.serving.bursts import LENGTHS_VARY
 from planner.report.checkpoints import loaded_words
 from planner.report.launch.text import launch_text
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
@@ -167,7 +168,9 @@ def _time_rows(one: Prediction) -> Iterator[tuple[str, str]]:
 
 def _waves_words(waves: Waves) -> str:
     median, first = (show(seconds, "s") for seconds in (waves.median_s, waves.first_s))
-    later = f", later ones {show(waves.later_s, 's')}" if waves.n_waves > 1 else ""
+    later = ""
+    if waves.n_waves > 1:
+        later = f", later ones {show(waves.later_s, 's')}, as lengths vary by {LENGTHS_VARY:.0%}"
     return f"median {median}; first wave {first}{later}"
 
 

@@ -54,7 +54,11 @@ class WrittenPrediction:
     ] = None
     waves: Annotated[
         str | None,
-        text(SERVE, "N", "Requests of each place, all first ones at once; default: endless."),
+        text(
+            SERVE,
+            "N",
+            "Requests of each place, first ones at once, lengths vary by 6%; default: endless.",
+        ),
     ] = None
 
     tp: Annotated[str, text(DEPLOYED, "N", "Devices that share the heads of a rank.")] = "1"

@@ -101,7 +101,6 @@ SMOOTH = ("floor_s", "compute_fraction", "memory_fraction", "exponent")
 
 
 @cache
-@cache
 def arguments_of(function: Callable[..., object]) -> frozenset[str]:
     """Names that a function takes, those of a record that it unpacks among them."""
     taken = signature(function).parameters
