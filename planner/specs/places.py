@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 SEARCH_PATH = "PLANNER_PATH"
@@ -70,7 +71,7 @@ def shipped_as(path: Path) -> str:
     ''
     """
     try:
-        inside = Path(os.path.realpath(path)).relative_to(os.path.realpath(_shipped_root()))
+        inside = Path(os.path.realpath(path)).relative_to(_shipped_beside(__file__)[1])
     except (OSError, ValueError):
         return ""
     ours = any(inside.parent == Path(kind.folder) for kind in Kind)
@@ -119,6 +120,13 @@ def is_folder(path: Path) -> bool:
 
 def _shipped_root() -> Path:
     """What comes with the planner: inside it in a wheel, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
+    return _shipped_beside(__file__)[0]
+
+
+@cache  # asked of every file that may be one of these
+def _shipped_beside(file: str) -> tuple[Path, str]:
+    """What comes with a module of the planner, and the real path of that."""
+    package = Path(file).resolve().parents[1]
     packed = package / "_data"
-    return packed if packed.is_dir() else package.parent
+    root = packed if packed.is_dir() else package.parent
+    return root, os.path.realpath(root)

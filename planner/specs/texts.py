@@ -10,10 +10,12 @@ import csv
 import io
 import json
 import os
+import pickle
 import re
 import stat
 import tomllib
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +144,15 @@ def toml_of(text: str) -> dict[str, Any]:
         tomllib.TOMLDecodeError: it is not, with the line.
         UnreadError: it is nested too deep, or has a number that is too long.
     """
+    found: dict[str, Any] = pickle.loads(_read_toml(text))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _read_toml(text: str) -> bytes:
+    """The table of a text, so that each who asks gets one of its own: names are looked for in
+    the same files again and again, and the parser takes most of that time.
+    """
     if text.count(".") >= MOST_DEPTH and re.search(_DEEP_KEY, text):
         raise _too_deep()
     try:
@@ -153,7 +164,7 @@ def toml_of(text: str) -> dict[str, Any]:
     except ValueError:
         raise _too_long() from None
     _check_depth(found)
-    return found
+    return pickle.dumps(found)
 
 
 def csv_of(text: str) -> list[list[str]]:
