@@ -55,6 +55,7 @@ class Geometry:
     n_microbatches: IntArray
     n_stages: FloatArray
     axis_group_size: IntArray
+    mesh: IntArray
 
 
 def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
@@ -83,6 +84,7 @@ def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
         n_microbatches=table.n_microbatches,
         n_stages=meshes.n_stages[table.mesh].astype(float),
         axis_group_size=size[layouts.mesh],
+        mesh=table.mesh,
     )
 
 
@@ -131,8 +133,8 @@ def _batch_ways(shape: Geometry, n_sequences: FloatArray) -> tuple[FloatArray, I
     cut, over_batch = shape.cut, shape.attention == OVER_BATCH
     if len(n_sequences) > 1:
         return _largest_within(sizes, cut, over_batch, n_sequences)
-    keys = np.concatenate([shape.axis_group_size, cut, over_batch], axis=1)
-    _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    keys = (shape.mesh * (ALL_AXES + 1) + cut) * 2 + over_batch
+    _, first, same = np.unique(keys, return_index=True, return_inverse=True)
     ways, axes = _largest_within(sizes[first], cut[first], over_batch[first], n_sequences)
     return ways[same.reshape(-1)], axes[same.reshape(-1)]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import highspy  # type: ignore[import-untyped]
@@ -32,6 +33,7 @@ NO_PROBING = 32768
 FEASIBLE_POINT = 2  # kSolutionStatusFeasible
 
 
+@cache
 def version() -> str:
     return str(highspy.Highs().version())
 
