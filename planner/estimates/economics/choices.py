@@ -212,7 +212,7 @@ def _search(tables: Tables, fastest: _Fastest, at: int, split: int, room_bytes: 
     target, rows, most_bytes = tables.target, tables.splits[split], tables.most_bytes[split]
     tight = bool(most_bytes > room_bytes)
     row, token_s = _least(target, target.latency_s, rows, np.array(room_bytes), tight=tight)
-    fastest.offer(at, token_s, row, 0, np.full(len(row), ABSENT))
+    fastest.row[at], fastest.token_s[at] = row, token_s  # the first, and without a draft
     if not tables.scoring:
         return
     n_devices = int(target.ways.n_devices[rows.start])
