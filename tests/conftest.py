@@ -7,15 +7,29 @@ The gate draws the same examples each time, so that it judges a change and not a
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from planner.planning import mixing
+from tests.parsing import keep_parsers
+
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("gate")
+keep_parsers()
+
+# What Python compiles is kept: tests start hundreds of processes, each of which would compile the
+# planner again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A search for replicas of several sorts ends at its proof, however busy the machine is.
+mixing.SEARCH_S = 600.0
 
 
 @pytest.fixture
