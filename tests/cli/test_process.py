@@ -56,12 +56,15 @@ def test_lists_read_files_and_load_no_solver(command):
 
 
 def test_help_takes_little_processor_time():
-    """User and system time, the best of eight: what a machine under load adds is not ours.
+    """User and system time, the best of up to eight: what a machine under load adds is not ours.
 
     On a machine on which the command-line library alone takes more than half of that to import,
     twice its time is allowed.
     """
-    least = min(_cpu_s(lambda: spawn("--help")) for _ in range(8))
+    seconds: list[float] = []
+    while len(seconds) < 8 and min(seconds, default=HELP_CPU_S) >= HELP_CPU_S:
+        seconds.append(_cpu_s(lambda: spawn("--help")))
+    least = min(seconds)
     if least >= HELP_CPU_S:
         yardstick = [sys.executable, "-c", "import cyclopts, cyclopts.help, rich.console"]
         library = min(_cpu_s(lambda: subprocess.run(yardstick, check=True)) for _ in range(4))

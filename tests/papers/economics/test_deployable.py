@@ -7,11 +7,9 @@ allowed to be half a per cent slower; where the grid is too coarse it is faster.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from statistics import median
 
 import pytest
 
@@ -22,6 +20,7 @@ from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.specs.economics.request import Drafting, EconomicsRequest, Served
 from planner.specs.request import DEFAULT_BATCHES, SolverOptions, Targets
+from tests.clocks import least_s
 from tests.papers.economics import facts, rows
 from tests.papers.economics.model.search import Draft, grid_optimum
 from tests.papers.economics.rows import Row
@@ -31,7 +30,6 @@ from tests.papers.economics.surfaces import ACCEPTANCE
 POOL = 512
 NEVER_SLOWER = 0.995
 SHARE_OF_CPU = 0.1
-N_ROUNDS = 12
 SOLVERS = ("highs", "cpsat", "exhaustive")
 
 FASTEST = tuple(
@@ -104,37 +102,21 @@ def test_integers_are_faster_where_the_papers_lists_are_too_coarse(
     assert found > table
 
 
-def cpu_s(run: Callable[[], object]) -> float:
-    began = time.process_time()
-    run()
-    return time.process_time() - began
-
-
 def assert_takes_a_tenth(ours: Callable[[], object], theirs: Callable[[], object]) -> None:
-    """Our least CPU time is at most a tenth of the median of theirs, both in this process.
-
-    The two take turns, so that whatever else runs on the machine slows both; and as it slows
-    neither by less than nothing, a round in which it slowed ours is made good by a quieter one.
-    """
-    spent: list[float] = []
-    grid: list[float] = []
-    while len(grid) < N_ROUNDS and not (grid and min(spent) <= SHARE_OF_CPU * median(grid)):
-        spent += [cpu_s(ours) for _ in range(3)]
-        grid.append(cpu_s(theirs))
-    print(f"\n{min(spent):.3f} s of CPU with proof, grid {median(grid):.2f} s")
-    assert min(spent) <= SHARE_OF_CPU * median(grid)
+    """Whole plans, with what limits cost and the next best ones; both in this process."""
+    planned("Llama_3_8B")  # solvers are loaded
+    spent, grid = least_s(ours, theirs, until=lambda a, b: a <= SHARE_OF_CPU * b, n_rounds=12)
+    print(f"\n{spent:.3f} s of CPU with proof, grid {grid:.2f} s")
+    assert spent <= SHARE_OF_CPU * grid
 
 
 @pytest.mark.parametrize("model", ["Llama_3_70B_8_bit", "DeepSeek_V3"])
 def test_search_with_proof_takes_a_tenth_of_the_cpu_time_of_the_papers_grid(model: str):
-    """Whole plans, with what limits cost and the next best ones."""
-    planned("Llama_3_8B")  # solvers are loaded
     request, decode = asked(model), facts.decode(model)
     assert_takes_a_tenth(lambda: planned_decode(request), lambda: grid_optimum(decode))
 
 
 def test_with_a_draft_it_takes_a_tenth_as_well():
-    planned("Llama_3_8B")
     request = asked("Llama_3_70B_8_bit", draft="Llama_3_8B")
     decode = facts.decode("Llama_3_70B_8_bit")
     draft = Draft(decode=facts.decode("Llama_3_8B"), acceptance=ACCEPTANCE)
