@@ -1,11 +1,15 @@
 """`plan` with a quantity that the planner does not have: kg of CO₂ an hour.
 
 One row of the table, and the coefficients of one runtime; run as a module, in a process of its
-own, since options are made of the table as it is when the command begins.
+own, since options are made of the table as it is when the command begins. The process answers
+one line of words after the other: in JSON, as what each of them said.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import sys
 from functools import partial
 
@@ -29,9 +33,18 @@ CARBON = quantities.Quantity(
 )
 
 
-def main() -> int:
+def said(words: list[str]) -> tuple[int, str, str]:
+    """The exit code, stdout and stderr of a command line."""
+    from planner.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words)
+    return code, out.getvalue(), err.getvalue()
+
+
+def main() -> None:
     quantities.QUANTITIES[CARBON.name] = CARBON
-    from planner.cli import main as plan
     from planner.programs import amounts, deployment
 
     def with_carbon(replica, device, targets, without):
@@ -44,8 +57,9 @@ def main() -> int:
         }
 
     deployment.ways_of = with_carbon
-    return plan(sys.argv[1:])
+    for line in sys.stdin:
+        print(json.dumps(said(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
