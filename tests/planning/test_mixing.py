@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -43,6 +44,12 @@ def planned(demand, **asked):
     return plan(MODEL, POOL, **keywords)
 
 
+@cache
+def usual(demand, *, is_lowered=False):
+    """The plan of a demand in the formats published, or in lower ones too."""
+    return planned(demand, **(LOWERED if is_lowered else {}))
+
+
 def rent(answer):
     mix = answer.cheaper_mix
     return mix.certificate.objective if mix else answer.deployment.usd_per_hour
@@ -58,7 +65,7 @@ def test_a_plan_is_never_dearer_than_a_placement(demand, formats):
         workload=WORKLOAD,
         targets=Targets(tpot_s=0.040),
     )
-    answer = planned(demand, **formats)
+    answer = usual(demand, is_lowered=bool(formats))
     assert rent(answer) <= found.certificate.objective * (1 + 1e-9)
     assert answer.mix.certificate.vouched_bound <= rent(answer) * (1 + 1e-9)
 
@@ -69,13 +76,13 @@ def test_a_plan_is_never_dearer_than_a_placement(demand, formats):
 )
 def test_known_rents_are_reached(demand, formats, known):
     """The least that anybody has found for these demands, by whatever command."""
-    assert rent(planned(demand, **formats)) <= known * (1 + 1e-9)
+    assert rent(usual(demand, is_lowered=bool(formats))) <= known * (1 + 1e-9)
 
 
 def test_no_random_mix_is_cheaper():
     """Counts of configurations drawn at random, as long as they fit and serve the demand."""
     demand = 5500.0
-    answer = planned(demand)
+    answer = usual(demand)
     assert answer.cheaper_mix is not None
     asked = asked_of(answer.mix.request, None)
     every = offered(asked, whole=True).configurations
@@ -92,7 +99,7 @@ def test_no_random_mix_is_cheaper():
 
 
 def test_a_mix_that_is_altered_is_found():
-    answer = planned(5500.0)
+    answer = usual(5500.0)
     mix = answer.mix
     cases = [
         replace(answer, mix=replace(mix, certificate=replace(mix.certificate, bound=1.0, gap=0.9))),
@@ -136,7 +143,7 @@ def test_what_is_not_found_in_time_is_not_said(monkeypatch):
 
 def test_a_bound_that_nobody_vouches_for_proves_nothing():
     """One solver's word is not enough to say that no replicas serve the demand for less."""
-    answer = planned(3000.0)
+    answer = usual(3000.0)
     assert answer.cheaper_mix is None
     assert "`plan place` proves that no replicas" in " ".join(text_of(answer, 100).split())
     alone = replace(answer.mix.certificate, vouched_by=(), vouched_bound=None)
@@ -148,7 +155,7 @@ def test_a_bound_that_nobody_vouches_for_proves_nothing():
 
 
 def test_the_search_is_repeated_to_prove_that_there_is_nothing_cheaper():
-    answer = planned(3000.0)
+    answer = usual(3000.0)
     assert not proved_again(answer).findings
     proof = answer.mix.certificate
     beyond = replace(proof, bound=proof.objective * 1.1, vouched_bound=proof.objective * 1.1)

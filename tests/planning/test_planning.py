@@ -70,13 +70,15 @@ def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts
             n_context_tokens=work.n_context_tokens,
             **layout,
         )
-        held, found = (
-            scalar.held_bytes(MODEL, mesh, n_cached_tokens=n_tokens, **layout)
-            for n_tokens in (work.n_cached_tokens, work.n_found_tokens)
+        held = scalar.held_bytes(
+            MODEL,
+            mesh,
+            n_cached_tokens=work.n_cached_tokens,
+            n_found_tokens=work.n_found_tokens,
+            **layout,
         )
-        written = held.kv_bytes - found.kv_bytes
         working = held.activation_bytes + held.gather_bytes
-        sizes = held.weights_bytes, held.kv_bytes, written, working
+        sizes = held.weights_bytes, held.kv_bytes, held.written_bytes, working
         yield time.total_s, batch, *sizes
 
 
