@@ -109,7 +109,7 @@ def _asked(draw, *, on_torus):
     return {"models": tuple(models), **draw(st.fixed_dictionaries({}, optional=each))}
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=7, deadline=None, derandomize=True)
 @given(data=st.data(), on_torus=st.booleans())
 def test_nothing_typed_is_the_same_as_everything_typed(data, on_torus):
     asked = data.draw(_asked(on_torus=on_torus))
@@ -246,7 +246,7 @@ WORDS = (
 """Options of `plan place`; of those in a row one at most is said."""
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_command_without_options_repairs_as_with_all_of_them(seed, tmp_path, monkeypatch, capsys):
     """Files of a folder, text on both sides: what `plan place` was told need not be said again."""
     draw = Random(seed)

@@ -22,7 +22,7 @@ from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Effort, Status
 from tests.solvers.handing import best, handed, instance, two_halls
 
-N_RANDOM = 300
+N_RANDOM = 150
 BACKENDS = ("highs", "cpsat")
 
 
@@ -56,9 +56,9 @@ def test_random_instances_are_of_every_sort():
         feasible[one.network.aim] += found.answer is not None
         n_linked += wide.objective < found.objective - 1e-6
         n_apart += rates is not None and bool((rates > 1e-9).any())
-    assert min(feasible.values()) > 35
-    assert n_linked > 20
-    assert n_apart > 75
+    assert min(feasible.values()) > 16
+    assert n_linked > 10
+    assert n_apart > 37
 
 
 @pytest.mark.parametrize("solver", BACKENDS)
@@ -121,7 +121,7 @@ def test_a_network_of_another_program_is_refused(change, words):
         solve_handing(one.program, replace(one.network, **changed))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_all_backends_keep_cuts(seed):
     """Cuts of any sort in a random program: what enumeration finds, all find and prove."""
     rng = np.random.default_rng(1000 + seed)

@@ -24,7 +24,7 @@ from tests.solvers.liars import LIES, cpsat_lies, lies
 from tests.solvers.test_placement import _random
 from tests.solvers.test_stages import heterogeneous
 
-SEEDS = range(25)
+SEEDS = range(12)
 CASES = list(product(LIES, SEEDS))
 SAME = 1e-7
 

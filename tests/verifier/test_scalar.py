@@ -39,7 +39,7 @@ EXAMPLES = settings(
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # an example is big: shrinking is slow
 )
-MANY_EXAMPLES = settings(EXAMPLES, max_examples=60)
+MANY_EXAMPLES = settings(EXAMPLES, max_examples=40)
 
 
 def as_table(mesh: ScalarMesh) -> MeshTable:
