@@ -16,7 +16,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from planner.errors import Problem, RequestError
 from planner.quantities import limited
-from planner.specs.conforming import Conforming, Spot, hints_of
+from planner.specs.conforming import Conforming, Known, Spot, hints_of
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -82,6 +82,8 @@ _MAKERS = {
 }
 
 _UNHEEDED: ContextVar[tuple[Problem, ...]] = ContextVar("unheeded", default=())
+_KNOWN: ContextVar[Known | None] = ContextVar("known", default=None)
+"""What conforms, during the outermost call: what that calls need not look again."""
 
 
 def arguments_checked(
@@ -101,7 +103,9 @@ def arguments_checked(
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             bound = _signature(function).bind(*args, **kwargs)  # a `TypeError` like Python's own
-            conforming = Conforming(options=_FIELDS, makers=_MAKERS)
+            known = _KNOWN.get()
+            known = {} if known is None else known
+            conforming = Conforming(options=_FIELDS, makers=_MAKERS, known=known)
             hints = hints_of(function)
             for name, value in bound.arguments.items():
                 spot = Spot(options.get(name, name), name)
@@ -110,9 +114,11 @@ def arguments_checked(
             if conforming.misfits or (faults and ranges == "raised"):
                 raise RequestError(faults)
             token = _UNHEEDED.set(faults if ranges == "heeded" else ())
+            outer = _KNOWN.set(known)
             try:
                 return function(*bound.args, **bound.kwargs)
             finally:
+                _KNOWN.reset(outer)
                 _UNHEEDED.reset(token)
 
         return call
@@ -154,7 +160,7 @@ def conformed(
         hints |= hints_of(function)
     for name in ("return", *without):
         hints.pop(name, None)
-    conforming = Conforming(options=_FIELDS, makers=_MAKERS)
+    conforming = Conforming(options=_FIELDS, makers=_MAKERS, known=_KNOWN.get())
     found = {
         name: conforming.conform(value, hints[name], Spot(_OPTIONS.get(name, name), name))
         for name, value in said.items()

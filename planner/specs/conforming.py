@@ -57,6 +57,10 @@ _OPAQUE = ("kernels", "networks", "deployments")
 """Ends of the names of modules whose records only the planner makes: they are not looked into."""
 
 
+Known = dict[tuple[int, type], object]
+"""Records that conform, by identity, which each keeps as long as it is in here."""
+
+
 class Spot(NamedTuple):
     """Where a value stands.
 
@@ -85,12 +89,16 @@ class Conforming:
     Args:
         options: of fields of records, `Targets.tpot_s`, the option that says the same.
         makers: of records, what makes one of what people have in hand.
+        known: records that conform, by what they are and what was asked of them; others are added.
     """
 
-    def __init__(self, *, options: Mapping[str, str], makers: Mapping[str, str]) -> None:
+    def __init__(
+        self, *, options: Mapping[str, str], makers: Mapping[str, str], known: Known | None = None
+    ) -> None:
         self.misfits: list[Problem] = []
         self.faults: list[Problem] = []
         self._options, self._makers = options, makers
+        self._known: Known = {} if known is None else known
 
     def conform(self, value: object, hint: Any, spot: Spot) -> Any:  # noqa: ANN401
         """The value as it is to be used; as it was where it does not conform."""
@@ -129,20 +137,26 @@ class Conforming:
             maker = self._makers.get(hint.__name__)
             remedy = f"`{maker}` makes one of a name" if maker else f"write `{hint.__name__}(...)`"
             return self._wrong(value, f"is no {hint.__name__}", spot, remedy)
-        if hint.__module__.endswith(_OPAQUE):
+        if hint.__module__.endswith(_OPAQUE) or (id(value), hint) in self._known:
             return value
-        faults = list(self.faults)
-        changed = {}
-        for name, inner in hints_of(hint).items():
-            option = self._options.get(f"{hint.__name__}.{name}")
-            below = Spot(option, name) if option else spot.field(name)
-            before = getattr(value, name)
-            after = self.conform(before, inner, below)
-            if after is not before:
-                changed[name] = after
+        faults, n_wrong = list(self.faults), len(self.faults) + len(self.misfits)
+        changed = self._changed(value, hint, spot)
+        if not changed and n_wrong == len(self.faults) + len(self.misfits):
+            self._known[id(value), hint] = value
         if hint.__module__.endswith(_ANSWERS):
             self.faults = faults
         return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]
+
+    def _changed(self, value: object, hint: type, spot: Spot) -> dict[str, Any]:
+        """Fields of a record that are to be others than they are."""
+        changed = {}
+        for name, inner in hints_of(hint).items():
+            option = self._options.get(f"{hint.__name__}.{name}")
+            before = getattr(value, name)
+            after = self.conform(before, inner, Spot(option, name) if option else spot.field(name))
+            if after is not before:
+                changed[name] = after
+        return changed
 
     def _number(self, value: Any, kind: type, spot: Spot) -> object:  # noqa: ANN401
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from planner.errors import Problem
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import expert_loads
 from planner.specs.arguments import arguments_checked, conformed, heed
+from planner.specs.conforming import Conforming
 from planner.specs.engine_files import load_engine
 from planner.specs.pools import load_site
 from planner.specs.request import DEFAULT_BATCHES, default_batches
@@ -190,6 +192,49 @@ def test_faults_of_one_call_are_not_those_of_another():
     with pytest.raises(RequestError):
         heeding(-1.0)
     assert heeding(0.5) == "0.5 1"
+
+
+@dataclass(frozen=True)
+class Shelf:
+    boxes: Sequence[int]
+    n_rows: int = 1
+
+
+@arguments_checked()
+def counted(shelf: Shelf) -> int:
+    return len(shelf.boxes)
+
+
+@arguments_checked(ranges="later")
+def counted_twice(shelf: Shelf, other: Shelf) -> int:
+    return counted(shelf) + counted(other)
+
+
+def test_what_conforms_is_not_looked_into_again_by_what_a_call_calls(monkeypatch):
+    looked, changed = [], Conforming._changed
+    monkeypatch.setattr(
+        Conforming,
+        "_changed",
+        lambda self, value, hint, spot: looked.append(value) or changed(self, value, hint, spot),
+    )
+    shelf = Shelf([1, 2])
+    assert counted_twice(shelf, shelf) == 4
+    assert looked == [shelf]
+
+
+def test_what_conformed_in_one_call_is_looked_into_again_in_another():
+    boxes = [1, 2]
+    shelf = Shelf(boxes)
+    assert counted(shelf) == 2
+    boxes.append(-3)
+    assert wheres(lambda: counted(shelf)) == ["shelf"]
+
+
+def test_what_does_not_conform_is_told_wherever_it_is_handed():
+    """As a fault of what it is handed on to, where that is who judges ranges."""
+    wrong, odd = Shelf([1], n_rows=-1), Shelf(["1"])
+    assert wheres(lambda: counted_twice(Shelf([1]), wrong)) == ["shelf"]
+    assert wheres(lambda: counted_twice(odd, odd)) == ["shelf", "other"]
 
 
 def test_a_call_with_other_arguments_than_there_are_is_pythons_own_error():
