@@ -8,6 +8,7 @@ elsewhere. An option that is in none of them turns this red, as does one that mo
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,16 +30,16 @@ ELSEWHERE = {
 }
 """Options whose effect is tried by tests of their own."""
 
-IN_THE_REQUEST = {
-    "--solver": "cpsat",
-    "--gap": "50%",
-    "--threads": "2",
-    "--seed": "7",
-    "--proof": "one",
-    "--time-limit": "100s",
-    "--prefer": "objective",
+IN_THE_REQUEST: dict[str, tuple[str, object]] = {
+    "--solver": ("cpsat", "cpsat"),
+    "--gap": ("50%", 0.5),
+    "--threads": ("2", 2),
+    "--seed": ("7", 7),
+    "--proof": ("one", "one"),
+    "--time-limit": ("100s", 100.0),
+    "--prefer": ("objective", "objective"),
 }
-"""Options that only say how to search: the answer is the same, its request tells them."""
+"""Options that only say how to search: the answer is the same, its request tells each of them."""
 
 Words = dict[str, str | None]
 SMALL, LARGE, MIXTURE = "llama-3.1-8b", "llama-3.1-70b", "qwen3-30b-a3b"
@@ -141,6 +142,15 @@ def told(value: Any, *, with_request: bool) -> Any:
     }
 
 
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
+    """All that is told, by its path."""
+    if not isinstance(value, dict | list):
+        yield path, value
+        return
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from leaves(inner, f"{path}.{key}")
+
+
 def answered(
     command: str, runtime: str, words: Words, *, with_request: bool
 ) -> tuple[int, object, str]:
@@ -154,7 +164,6 @@ def trial(command: str, runtime: str, option: str) -> tuple[str, Words]:
     """What an option is to say, beside what."""
     base = {**BASES[command], **({"--tp": "4"} if (command, runtime) == ("audit", "vllm") else {})}
     value, beside = OF_ONE.get((command, option), MOVES.get(option, ("", {})))
-    value = IN_THE_REQUEST.get(option, value)
     if runtime in ENGINES:
         beside = {**beside, **({"--draft": "eagle"} if "--draft" in beside else {})}
         value = "eagle" if option == "--draft" else value
@@ -167,22 +176,38 @@ def test_every_option_moves_the_answer(command, runtime):
     meant = [option for option in parsed(command) if is_meant(command, runtime, option)]
     bases: dict[str, tuple[int, object, str]] = {}
     still = []
-    for option in (one for one in meant if one not in ELSEWHERE):
-        assert option in MOVES or option in IN_THE_REQUEST, option
-        is_told = option in IN_THE_REQUEST
+    for option in (one for one in meant if one not in {*ELSEWHERE, *IN_THE_REQUEST}):
+        assert option in MOVES, option
         value, base = trial(command, runtime, option)
-        key = json.dumps([base, is_told])
+        key = json.dumps(base)
         if key not in bases:
-            bases[key] = answered(command, runtime, base, with_request=is_told)
+            bases[key] = answered(command, runtime, base, with_request=False)
         words = {**base, option: value}
         if option == "--utilization":  # in place of a batch
             words["--batch"] = None
-        before, after = bases[key], answered(command, runtime, words, with_request=is_told)
+        before, after = bases[key], answered(command, runtime, words, with_request=False)
         assert before[0] in (0, 1), (option, before[2])
         assert after[0] in (0, 1) or option in after[2], (option, after[2])
         if before[:2] == after[:2]:
             still.append(option)
     assert still == []
+
+
+@pytest.mark.parametrize(("command", "runtime"), CELLS)
+def test_every_option_of_a_search_is_told(command, runtime):
+    """All are said at once, each with a value of its own, which stands where another stood."""
+    said = {
+        option: asked
+        for option, asked in IN_THE_REQUEST.items()
+        if option in parsed(command) and is_meant(command, runtime, option)
+    }
+    _, base = trial(command, runtime, "")
+    words = {**base, **{option: value for option, (value, _) in said.items()}}
+    before, after = (answered(command, runtime, one, with_request=True) for one in (base, words))
+    assert before[0] == after[0] == 0, after[2]
+    known = set(leaves(before[1]))
+    told_now = [value for path, value in leaves(after[1]) if (path, value) not in known]
+    assert [option for option, (_, value) in said.items() if value not in told_now] == []
 
 
 def test_an_answer_is_the_same_when_nothing_else_is_said():
