@@ -7,14 +7,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from planner.specs.routers import AT_RANDOM, LEAST_PRESENT
 from planner.specs.stations import Station
 from planner.verifier.simulation.log import Log
 from planner.verifier.simulation.rank import Rank
-
-LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM = "least", "round-robin", "random"
-ROUTERS = (LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM)
-"""The replica with the fewest requests, of those with as few the one that waited longest for one;
-each in turn; any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

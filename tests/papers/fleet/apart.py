@@ -32,12 +32,13 @@ import numpy as np
 
 from planner.specs.connectors import load_connector
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.routers import ROUND_ROBIN
 from planner.specs.stations import Station
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.loads import ClassLoad, Conversation, ListedRequests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import ROUND_ROBIN, Handover, Pool
+from planner.verifier.simulation.pools import Handover, Pool
 from tests.papers.fleet.deviations import Deviation, deviation, table
 from tests.papers.fleet.replaying import (
     DATA,

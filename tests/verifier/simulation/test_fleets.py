@@ -11,6 +11,7 @@ import pytest
 
 from planner.equations.queueing import one_server, several_servers
 from planner.specs.roles import DECODE, PREFILL
+from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN
 from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.distributions import FixedTokens
@@ -29,13 +30,7 @@ from planner.verifier.simulation.loads import (
     Route,
 )
 from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import (
-    AT_RANDOM,
-    LEAST_PRESENT,
-    ROUND_ROBIN,
-    Handover,
-    Pool,
-)
+from planner.verifier.simulation.pools import Handover, Pool
 from planner.verifier.simulation.runs import Run
 from tests.verifier.simulation.stations import poisson, station
 
