@@ -200,16 +200,17 @@ class ServingEngine:
         if domain.kind not in self.machines or domain.span == STAGE:
             return
         for role in self.roles:
-            source = self._source(domain, role)
+            source = self.source(domain, role)
             targets = source.request.targets
             for row in wanted_choices(source.choices, targets, by_latency=self.by_latency):
-                yield _configuration(source, model, domain, row)
+                yield configuration_of(source, model, domain, row)
 
     def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 
-    def _source(self, domain: Domain, role: str) -> EngineSource:
+    def source(self, domain: Domain, role: str) -> EngineSource:
+        """All deployments of a role on a domain."""
         cluster = domain.cluster
         machines = replace(
             self.machines[domain.kind],
@@ -237,7 +238,10 @@ def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
     return np.asarray(fits & (n_devices > s))
 
 
-def _configuration(source: EngineSource, model: int, domain: Domain, row: int) -> NodeConfiguration:
+def configuration_of(
+    source: EngineSource, model: int, domain: Domain, row: int
+) -> NodeConfiguration:
+    """One choice on a domain, by the averages of its engine: nothing waits."""
     found, table = source.choices, source.choices.table
     t, d, p = (int(n[row]) for n in (table.n_tensor, table.n_data, table.n_stages))
     whole, rest = divmod(t * d * p, domain.per_node)

@@ -1,0 +1,306 @@
+"""Configurations that may serve a stream, and how much each serves: bounds first, then queues.
+
+Of each shape and role there is one configuration. What it serves is known in steps, each no more
+than the one before:
+
+    fluid     no scheduler serves more on any of its deployments (`queues.rates.fluid_rate`)
+    queue     what the best of its deployments serves within all percentiles
+    simulated what a simulation that refuted that has left of it
+
+The program is solved with what is known, and what it chooses is looked at more closely: when
+nothing is left to look at, nothing else can be better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.errors import RequestError
+from planner.estimates.queues.largest import largest_rate, rate_bound
+from planner.estimates.queues.rates import fluid_rate
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.serving import Serving
+from planner.estimates.serving.stations import stations
+from planner.fleets.streams import Aimed, Stream
+from planner.placing.configurations import Configuration
+from planner.placing.engines import EngineSource, ServingEngine, configuration_of
+from planner.placing.fabrics.domains import Domain
+from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.results.engines import EngineDeployment
+from planner.runtimes.engine_requests import clock_of
+from planner.specs.kernels import EngineTables
+from planner.specs.records import DeviceSpec
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.stations import Station
+from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
+
+BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+"""Most sequences of a rank to choose from, where nobody says: two to each doubling."""
+
+HANDED_SHARE = 0.25
+"""Of a target of TTFT, what is kept for a cache to be handed over and to find a place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ways:
+    """The deployments of one shape and role that may serve a stream.
+
+    Args:
+        rows: of the choices of its source, (W,).
+        stations: of each.
+    """
+
+    source: EngineSource
+    rows: IntArray
+    stations: Sequence[Station]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueuedSource:
+    """Where a configuration of a stream comes from: the engine's source, and its ways.
+
+    `choice` of its configurations is a row of the engine's choices.
+    """
+
+    engine: EngineSource
+    stream: Stream
+    ways: Ways
+
+    @property
+    def n_candidates(self) -> int:
+        return len(self.ways.rows)
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.engine.device
+
+    def deployment(self, choice: int, n_alike: int) -> EngineDeployment:
+        """One choice in words and figures, each replica by itself."""
+        return self.engine.deployment(choice, n_alike)
+
+    def shard(self, choice: int, model: str) -> object:
+        """How ranks share the weights."""
+        return self.engine.shard(choice, model)
+
+    def station(self, choice: int) -> Station:
+        """One choice as a queue sees it."""
+        return self.ways.stations[int(np.flatnonzero(self.ways.rows == choice)[0])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueuedEngine:
+    """An engine that may serve a stream; see `planner.placing.runtimes.Runtime`.
+
+    Configurations have the fluid rate of their shape.
+    """
+
+    serving: ServingEngine
+    stream: Stream
+
+    @property
+    def tables(self) -> tuple[EngineTables, ...]:
+        return self.serving.tables
+
+    def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
+        """Every shape and role on a domain."""
+        del beaten  # by rates of which none is known yet
+        if domain.kind not in self.serving.machines or domain.span == STAGE:
+            return
+        for role in self.serving.roles:
+            source = self.serving.source(domain, role)
+            for ways in _ways(source, self.stream, role):
+                most = max(fluid_rate(one, self.stream.load) * one.n_ranks for one in ways.stations)
+                if most <= 0.0:
+                    continue
+                row = int(ways.rows[0])
+                found = configuration_of(source, model, domain, row)
+                yield replace(
+                    found,
+                    output_tokens_per_s=most * self.stream.n_output_tokens,
+                    ttft_s=0.0,  # what is left of the target after it is what the queue is held to
+                    source=QueuedSource(engine=source, stream=self.stream, ways=ways),
+                )
+
+    def on_torus(self, model: int, openings: object) -> object:
+        """Never asked: `serving_engine` refuses a torus."""
+        raise AssertionError(openings)
+
+
+def _ways(source: EngineSource, stream: Stream, role: str) -> Iterator[Ways]:
+    """Deployments of each shape, whose longest request has room; caches of a format if apart."""
+    choices = source.choices
+    table = choices.table
+    rows = np.flatnonzero(_worth_a_look(source, stream))
+    if not len(rows):
+        return
+    of_row = _stations(source, stream, rows)
+    kept = [i for i, one in enumerate(of_row) if _holds(one, stream, role)]
+    alike = [table.n_tensor, table.n_data, table.n_stages]
+    if role != TOGETHER:
+        caches = np.array([one.cache for one in table.formats])
+        alike.append(np.unique(caches, return_inverse=True)[1][table.format_index])
+    keys = np.stack(alike, axis=1)[rows]
+    for key in np.unique(keys[kept], axis=0):
+        mine = [i for i in kept if (keys[i] == key).all()]
+        yield Ways(source=source, rows=rows[mine], stations=[of_row[i] for i in mine])
+
+
+def _worth_a_look(source: EngineSource, stream: Stream) -> np.ndarray:
+    """Choices that others of their shape do not stand for.
+
+    Copies of a dense model behind one router are replicas. A larger batch serves no less, but for
+    TPOT: of those that keep it in a full decode, the largest stays, and the next beyond.
+    """
+    choices, table = source.choices, source.choices.table
+    kept = np.ones(len(table), dtype=bool)
+    if not has_experts(source.model):
+        kept &= table.n_data == 1
+    limits = [
+        one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)
+    ]
+    if not limits or choices.role == PREFILL:
+        return kept & _is_extreme(table, table.batch, largest=True)
+    within = kept & (choices.tpot_s <= max(limits))
+    return _is_extreme(table, np.where(within, table.batch, -1), largest=True) & within | (
+        _is_extreme(table, np.where(kept & ~within, table.batch, 1 << 30), largest=False)
+        & kept
+        & ~within
+    )
+
+
+def _is_extreme(table: DeploymentTable, batch: IntArray, *, largest: bool) -> np.ndarray:
+    """Whether a row has the largest batch, or the smallest, of those that differ in nothing else."""
+    alike = np.stack(
+        [
+            table.n_tensor,
+            table.n_data,
+            table.n_stages,
+            table.n_expert_parallel,
+            table.format_index,
+            table.chunk_tokens,
+        ],
+        axis=1,
+    )
+    _, group = np.unique(alike, axis=0, return_inverse=True)
+    sign = 1 if largest else -1
+    best = np.full(int(group.max(initial=-1)) + 1, -(1 << 40))
+    np.maximum.at(best, group.ravel(), sign * batch)
+    return np.asarray(sign * batch == best[group.ravel()])
+
+
+def _stations(source: EngineSource, stream: Stream, rows: IntArray) -> list[Station]:
+    """Stations of choices, those of each pair of formats at once."""
+    table, found = source.choices.table, dict[int, Station]()
+    clock = clock_of(source.machines)
+    for index in np.unique(table.format_index[rows]).tolist():
+        mine = rows[table.format_index[rows] == index]
+        serving = Serving(
+            model=source.model, formats=table.formats[index], engine=clock.engine, clock=clock
+        )
+        made = stations(
+            serving,
+            table.take(mine),
+            names=[""] * len(mine),
+            hbm_bytes=clock.device.hbm_bytes,
+            n_input_tokens=stream.load.mean_input,
+            n_longest_tokens=float(stream.n_longest_tokens),
+            role=source.choices.role,
+        )
+        found |= dict(zip(mine.tolist(), made, strict=True))
+    return [found[row] for row in rows.tolist()]
+
+
+def _holds(station: Station, stream: Stream, role: str) -> bool:
+    """Whether the longest request has room."""
+    n_tokens = stream.n_longest_input if role == PREFILL else stream.n_longest_tokens
+    return station.held_bytes(n_tokens) <= station.room_bytes
+
+
+def planned_targets(targets: Sequence[Aimed], role: str) -> list[PercentileTarget]:
+    """What a replica of a role is held to; whole requests where it does both phases."""
+    found = [one.target for one in targets]
+    if role == TOGETHER:
+        return found
+    first = HANDED_SHARE if role == DECODE else 1.0 - HANDED_SHARE
+    kept = [
+        replace(one, at_most_s=one.at_most_s * first) for one in found if one.quantity == TTFT
+    ]
+    if role == PREFILL:
+        return kept
+    return [*kept, *(one for one in found if one.quantity in (TPOT, ITL))]
+
+
+@dataclass(slots=True, kw_only=True)
+class Looked:
+    """What is known of the ways of one configuration.
+
+    Args:
+        rates: of a replica, of each way: bounds, or what was found [1/s] (W,).
+        is_found: which of them were found, by queues or by simulation (W,).
+        is_refuted: which of them a simulation took down (W,).
+    """
+
+    rates: FloatArray
+    is_found: np.ndarray
+    is_refuted: np.ndarray
+
+    @property
+    def best(self) -> int:
+        """The way that serves most; when it is found, no other serves more."""
+        return int(np.argmax(self.rates))
+
+
+@dataclass(slots=True, kw_only=True)
+class Book:
+    """What is known of how much configurations serve, each as it was offered."""
+
+    looked: dict[int, Looked] = field(default_factory=dict)
+    n_looked_at: int = 0
+
+    def is_known(self, one: NodeConfiguration) -> bool:
+        return id(one) in self.looked
+
+    def is_refuted(self, one: NodeConfiguration) -> bool:
+        """Whether what it serves is what a simulation left of it."""
+        known = self.looked.get(id(one))
+        return known is not None and bool(known.is_refuted[known.best])
+
+    def now(self, one: NodeConfiguration) -> NodeConfiguration:
+        """A configuration as it is known now."""
+        known = self.looked.get(id(one))
+        if known is None:
+            return one
+        most = float(known.rates[known.best]) * one.source.stream.n_output_tokens
+        row = int(one.source.ways.rows[known.best])
+        return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
+
+    def look_at(self, one: NodeConfiguration) -> None:
+        """Find the most that it serves within all percentiles, best bounds first."""
+        stream, ways = one.source.stream, one.source.ways
+        targets = planned_targets(stream.targets, one.role)
+        known = self.looked.get(id(one))
+        if known is None:
+            bounds = [
+                rate_bound(each, stream.load, targets) * each.n_ranks for each in ways.stations
+            ]
+            nothing = np.zeros(len(bounds), dtype=bool)
+            known = Looked(
+                rates=np.array(bounds), is_found=nothing.copy(), is_refuted=nothing.copy()
+            )
+            self.looked[id(one)] = known
+        while not known.is_found[known.best]:
+            best, station = known.best, ways.stations[known.best]
+            known.rates[best] = largest_rate(station, stream.load, targets) * station.n_ranks
+            known.is_found[best] = True
+            self.n_looked_at += 1
+
+    def take_down(self, one: NodeConfiguration, rate_per_s: float) -> None:
+        """A simulation refuted what it serves: it serves so much, or another of its ways more."""
+        known = self.looked[id(one)]
+        known.rates[known.best] = rate_per_s
+        known.is_refuted[known.best] = True
+        self.look_at(one)

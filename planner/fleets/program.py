@@ -1,0 +1,97 @@
+"""The placement program of a fleet: the placement's own, and columns that stand aside.
+
+Streams are the models of a placement, each with a demand. Of the streams that a unit is in, one
+serves it, and the others stand aside: for each stream g of units that have several there is one
+more column z_g that takes no device and serves all of its demand, and for each such unit u a
+resource that lets all of its streams but one stand aside:
+
+    Σ_{g of u} z_g ≤ |G_u| − 1            ∀ units u in several streams
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.fleets.streams import Stream
+from planner.placing.program import KTOKEN
+from planner.programs.handover import TOGETHER, Handover
+from planner.programs.placement import PlacementLimit, PlacementProgram, Uses
+
+
+def with_choice_of_streams(
+    program: PlacementProgram, network: Handover | None, streams: Sequence[Stream]
+) -> tuple[PlacementProgram, Handover | None]:
+    """The program in which each unit is served by one of its streams; new columns come last.
+
+    Args:
+        streams: in the order of the program's models.
+    """
+    in_streams = Counter(unit for one in streams for unit in one.units)
+    several = [unit for unit, n in in_streams.items() if n > 1]
+    aside = [i for i, one in enumerate(streams) if any(in_streams[u] > 1 for u in one.units)]
+    if not aside:
+        return program, network
+    n, uses = program.n_columns, program.uses
+    row = {unit: program.n_resources + k for k, unit in enumerate(several)}
+    entries = [
+        (row[unit], n + k)
+        for k, i in enumerate(aside)
+        for unit in streams[i].units
+        if unit in row
+    ]
+    resource, column = np.array(entries, dtype=np.int64).reshape(-1, 2).T
+    order = np.lexsort([np.append(uses.column, column), np.append(uses.resource, resource)])
+
+    def longer(values: FloatArray) -> FloatArray:
+        return np.concatenate([values, np.zeros(len(aside))])
+
+    demand = np.array([one.rate_per_s * one.n_output_tokens * KTOKEN for one in streams])
+    most = program.column_most
+    whole = replace(
+        program,
+        resources=(*program.resources, *(f"streams of {unit}" for unit in several)),
+        free=np.append(program.free, [in_streams[unit] - 1 for unit in several]),
+        uses=Uses(
+            resource=np.append(uses.resource, resource)[order],
+            column=np.append(uses.column, column)[order],
+            amount=np.append(uses.amount, np.ones(len(entries), dtype=np.int64))[order],
+        ),
+        column_model=np.append(program.column_model, aside),
+        objective=longer(program.objective),
+        rate=np.append(program.rate, demand[aside]),
+        ties=tuple(longer(tie) for tie in program.ties),
+        column_most=None if most is None else np.append(most, np.ones(len(aside), dtype=np.int64)),
+        limits=tuple(replace(one, column=longer(one.column)) for one in program.limits),
+        cuts=tuple(replace(one, column=longer(one.column)) for one in program.cuts),
+    )
+    if network is not None:
+        role = np.append(network.role, np.full(len(aside), TOGETHER, dtype=np.int64))
+        network = replace(network, role=role)
+    return whole, network
+
+
+def with_counts(
+    program: PlacementProgram, kinds: Sequence[str], devices: FloatArray, counts: dict[str, int]
+) -> PlacementProgram:
+    """The program that takes no more devices of a kind than there may be.
+
+    Args:
+        kinds: of the devices of each column; empty of those that have none, (J,).
+        devices: of each column, (J,).
+    """
+    of_column = np.array(kinds)
+    limits = tuple(
+        PlacementLimit(
+            name=f"devices({kind})",
+            column=np.where(of_column == kind, devices, 0.0),
+            at_most=float(most),
+            unit="1",
+        )
+        for kind, most in counts.items()
+    )
+    return replace(program, limits=(*program.limits, *limits))

@@ -1,0 +1,270 @@
+"""The choice of a fleet: solve with what is known, look closer at what is chosen, solve again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.fleets.offering import BATCHES, Book, QueuedEngine
+from planner.fleets.program import with_choice_of_streams, with_counts
+from planner.fleets.streams import Stream
+from planner.placing.engines import ServingEngine, serving_engine
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fabrics.posing import PosedOnNodes
+from planner.placing.fabrics.site import Fabric, OfferedOnNodes
+from planner.placing.program import Aim, Wanted
+from planner.placing.searching import mastered
+from planner.placing.sites import Served
+from planner.programs.handover import Handover
+from planner.programs.placement import Counts, PlacementProgram
+from planner.running.deadlines import is_over
+from planner.solvers.placement import PlacementSolution
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.records import Workload
+from planner.specs.targets import Targets
+
+RENT, SHARE = "rent", "share"
+
+N_BESIDE = 2
+"""Configurations that are looked at beside the chosen ones, where they seem as cheap."""
+
+Allowed = Callable[[NodeConfiguration], bool]
+
+
+def everything(one: NodeConfiguration) -> bool:
+    """No configuration is left out."""
+    del one
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Market:
+    """What there is to choose from.
+
+    Args:
+        request: what is asked.
+        site: its devices.
+        streams: models of the program.
+        offered: configurations at their fluid rates.
+        book: what is known of them.
+    """
+
+    request: FleetRequest
+    site: Fabric
+    streams: tuple[Stream, ...]
+    offered: OfferedOnNodes
+    book: Book = field(default_factory=Book)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """A solution.
+
+    Args:
+        counts: copies of the posed columns; None where there is no fleet.
+        origins: the configuration as it was offered, of each one that is posed, by identity.
+    """
+
+    market: Market
+    posed: PosedOnNodes
+    program: PlacementProgram
+    network: Handover | None
+    solution: PlacementSolution
+    flows: tuple[float, ...]
+    origins: dict[int, NodeConfiguration]
+
+    @property
+    def is_found(self) -> bool:
+        return self.solution.answer is not None
+
+    @property
+    def counts(self) -> Counts:
+        """Copies of the columns that places know of."""
+        assert self.solution.answer is not None
+        return Counts(copies=self.solution.answer.copies[: self.posed.program.n_columns])
+
+    @property
+    def replicas(self) -> list[tuple[NodeConfiguration, int]]:
+        """Configurations that are used, as they are known, with their replicas."""
+        used: dict[int, int] = {}
+        columns = self.posed.columns
+        for j, n in columns.replicas(self.counts.copies):
+            i = int(columns.which[j])
+            used[i] = used.get(i, 0) + n
+        return [(columns.configurations[i], n) for i, n in sorted(used.items())]
+
+    def origin(self, one: NodeConfiguration) -> NodeConfiguration:
+        return self.origins[id(one)]
+
+
+def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) -> Market:
+    """Every configuration that may serve a stream, at its fluid rate.
+
+    Raises:
+        RequestError: no engine has kernels of the devices, or what is asked of it cannot be.
+    """
+    served = [
+        Served(
+            runtimes=tuple(
+                QueuedEngine(serving=_serving(name, request, one, site), stream=one)
+                for name in request.engines
+            ),
+            several=True,
+            n_output_tokens=one.n_output_tokens,
+        )
+        for one in streams
+    ]
+    offered = site.offered(served, request.roles, by_latency=False, whole=False)
+    return Market(request=request, site=site, streams=tuple(streams), offered=offered)
+
+
+def _serving(name: str, request: FleetRequest, one: Stream, site: Fabric) -> ServingEngine:
+    """The engine for requests of the mean length of a stream."""
+    workload = Workload(
+        n_input_tokens=max(1, round(one.load.mean_input)),
+        n_output_tokens=max(1, round(one.n_output_tokens)),
+    )
+    targets = Targets(quality_loss_fraction=request.quality_loss_fraction)
+    wish = Serve(
+        model=one.model,
+        workload=workload,
+        weights_formats=request.weights_formats,
+        kv_formats=request.kv_formats,
+    )
+    placement = PlacementRequest(
+        site=request.site,
+        models=(wish,),
+        engines=(name,),
+        workload=workload,
+        targets=targets,
+        batches=request.batches or BATCHES,
+        roles=request.roles,
+        options=request.options,
+    )
+    found = serving_engine(name, placement, wish, site)
+    if request.chunks is None:
+        return found
+    asked = {kind: replace(one, chunks=request.chunks) for kind, one in found.requests.items()}
+    return replace(found, requests=asked)
+
+
+def settled(
+    market: Market,
+    *,
+    objective: str = RENT,
+    factor: float = 1.0,
+    limits: dict[str, float] | None = None,
+    allowed: Allowed = everything,
+    fluid: bool = False,
+) -> Chosen:
+    """The best fleet, at rates of which each that it rests on is known.
+
+    What is not known is taken at its fluid rate, which no queue exceeds: so an optimum in which all
+    is known is the optimum.
+
+    Args:
+        objective: the least `rent`, or the largest `share` of all demands.
+        factor: times the traffic.
+        limits: of all replicas together, in place of those of the request.
+        allowed: configurations that may be used, as they were offered.
+        fluid: take every configuration at its fluid rate.
+    """
+    aim = _aim(market, objective, factor, limits)
+    options, book = market.request.options, None if fluid else market.book
+    quick = replace(options, proof="one")
+    while True:
+        chosen = _solved(market, aim, allowed, book, quick)
+        new = [] if fluid else _unknown(chosen)
+        if not new and not is_over():  # ties are broken, and the proof is asked for, last
+            chosen = _solved(market, aim, allowed, book, options, tied=not fluid)
+            new = _unknown(chosen)
+        if fluid or not new or is_over():
+            return chosen
+        for one in new:
+            market.book.look_at(one)
+
+
+def _aim(
+    market: Market, objective: str, factor: float, limits: dict[str, float] | None
+) -> Aim:
+    return Aim(
+        wanted=tuple(
+            Wanted(
+                name=one.name,
+                demand_tokens_per_s=one.rate_per_s * one.n_output_tokens * factor,
+                n_output_tokens=one.n_output_tokens,
+            )
+            for one in market.streams
+        ),
+        objective=objective,
+        limits=dict(market.request.limits) if limits is None else limits,
+    )
+
+
+def _solved(
+    market: Market,
+    aim: Aim,
+    allowed: Allowed,
+    book: Book | None,
+    options: object,
+    *,
+    tied: bool = False,
+) -> Chosen:
+    """One program, solved."""
+    base = [one for one in market.offered.configurations if allowed(one)]
+    now = [one if book is None else book.now(one) for one in base]
+    origins = {id(b): a for a, b in zip(base, now, strict=True)}
+    serving = tuple(one for one in now if one.output_tokens_per_s > 0.0)
+    posed = replace(market.offered, configurations=serving).posed(aim)
+    program = posed.program if tied else replace(posed.program, ties=())
+    columns = posed.columns
+    of_column = [columns.configurations[i] for i in columns.which.tolist()]
+    program = with_counts(
+        program,
+        [""] * columns.n_parts + [one.pattern.kind_name for one in of_column],
+        np.array([0.0] * columns.n_parts + [float(one.n_devices) for one in of_column]),
+        dict(market.request.counts),
+    )
+    program, network = with_choice_of_streams(program, posed.network, market.streams)
+    solution, flows = mastered(program, network, options)
+    return Chosen(
+        market=market,
+        posed=posed,
+        program=program,
+        network=network,
+        solution=solution,
+        flows=flows,
+        origins=origins,
+    )
+
+
+def _unknown(chosen: Chosen) -> list[NodeConfiguration]:
+    """Configurations to look at: those that are chosen, and some that seem no dearer."""
+    if not chosen.is_found:
+        return []
+    book = chosen.market.book
+    used = [chosen.origin(one) for one, _ in chosen.replicas]
+    found = [one for one in used if not book.is_known(one)]
+    if not found:
+        return []
+    in_use = {(one.model, one.role) for one in found}
+    dearest = {
+        key: max(_price(one) for one in used if (one.model, one.role) == key) for key in in_use
+    }
+    beside = [
+        one
+        for one in chosen.market.offered.configurations
+        if (one.model, one.role) in in_use
+        and not book.is_known(one)
+        and all(one is not other for other in found)
+        and _price(one) <= dearest[one.model, one.role]
+    ]
+    beside.sort(key=_price)
+    return [*found, *beside[:N_BESIDE]]
+
+
+def _price(one: NodeConfiguration) -> float:
+    return one.usd_per_hour / one.output_tokens_per_s

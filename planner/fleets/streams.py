@@ -1,0 +1,228 @@
+"""Streams: requests that the same replicas may serve.
+
+A *unit* is a class, or the prompts of a class between two cuts. A stream is one unit, neighbouring
+units of a class, or whole classes of one model together. Each unit is served by one of its streams:
+which, is for the program to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from planner.equations.arrays import IntArray
+from planner.estimates.queues.loads import Load
+from planner.specs.placement_request import AnyModel
+from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import FREE_CUTS, TrafficClass
+
+MOST_SHARING = 4
+"""Classes of one model up to which every set of them is a stream; beyond, all of them together."""
+
+FREE_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97)
+"""Of the tokens of all prompts, what those below each cut that may be chosen have."""
+
+ALMOST_ALL = 0.999
+"""The percentile that a goodput of everybody is planned by; the simulation judges the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aimed:
+    """A target of one class of a stream.
+
+    Args:
+        target: over the requests of the class.
+        member: number of the class within the stream.
+    """
+
+    target: PercentileTarget
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stream:
+    """Requests that the same replicas may serve.
+
+    Args:
+        name: each once.
+        units: by number.
+        classes: whose requests these are.
+        model: that serves them.
+        above_tokens, upto_tokens: of their prompts.
+        load: of all of them, by cells.
+        member: the class of each cell, by its number here, int[K].
+        targets: of all classes.
+        n_longest_input, n_longest_tokens: of the longest prompt, and of the longest request.
+    """
+
+    name: str
+    units: tuple[int, ...]
+    classes: tuple[TrafficClass, ...]
+    model: AnyModel
+    above_tokens: float
+    upto_tokens: float
+    load: Load
+    member: IntArray
+    targets: tuple[Aimed, ...]
+    n_longest_input: int
+    n_longest_tokens: int
+
+    @property
+    def rate_per_s(self) -> float:
+        return self.load.rate_per_s
+
+    @property
+    def n_output_tokens(self) -> float:
+        return self.load.mean(self.load.n_output)
+
+
+def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Stream, ...]:
+    """Every stream that replicas may be for.
+
+    Args:
+        sharing: whether classes of one model may be served together.
+    """
+    found: list[Stream] = []
+    first: list[int] = []
+    n_units = 0
+    for one in classes:
+        first.append(n_units)
+        edges = _edges(one)
+        n_units += len(edges) - 1
+        for model in one.models:
+            found += _of_class(one, model, edges, first[-1])
+    if sharing:
+        whole = [range(a, b) for a, b in pairwise([*first, n_units])]
+        found += _shared(classes, whole)
+    return tuple(found)
+
+
+def _edges(one: TrafficClass) -> tuple[float, ...]:
+    """Tokens between which the prompts of a class are not divided, ascending."""
+    longest = float(one.lengths.most_input_tokens)
+    cuts = _free_cuts(one) if one.cuts == FREE_CUTS else one.cuts
+    inside = sorted({float(cut) for cut in cuts if 0 < float(cut) < longest})
+    return (0.0, *inside, float("inf"))
+
+
+def _free_cuts(one: TrafficClass) -> tuple[int, ...]:
+    """Prompts below which some shares of all tokens of prompts are, where lengths differ."""
+    cells = one.lengths.cells()
+    order = np.argsort(cells.n_input)
+    tokens, weight = np.array(cells.n_input)[order], np.array(cells.weight)[order]
+    below = np.cumsum(tokens * weight)
+    at = np.searchsorted(below, np.array(FREE_SHARES) * below[-1])
+    return tuple(sorted({int(tokens[i]) for i in at if i < len(tokens) - 1}))
+
+
+def _of_class(
+    one: TrafficClass, model: AnyModel, edges: Sequence[float], first: int
+) -> Iterator[Stream]:
+    """Streams of one class: cuts that were said part it, those that are free may."""
+    n = len(edges) - 1
+    name = one.name if model is one.model else f"{one.name} by {model.name}"
+    for low in range(n):
+        highest = n if one.cuts == FREE_CUTS else low + 1
+        for high in range(low + 1, highest + 1):
+            above, upto = edges[low], edges[high]
+            stream = _stream([one], model, range(first + low, first + high), (above, upto), edges)
+            if stream is not None:
+                yield _named(stream, name)
+
+
+def _named(stream: Stream, name: str) -> Stream:
+    words = [name]
+    if stream.above_tokens > 0.0:
+        words.append(f"above {stream.above_tokens:.0f}")
+    if stream.upto_tokens < float("inf"):
+        words.append(f"up to {stream.upto_tokens:.0f}")
+    return replace(stream, name=" ".join(words))
+
+
+def _shared(classes: Sequence[TrafficClass], units: Sequence[range]) -> Iterator[Stream]:
+    """Whole classes that one model may serve together."""
+    models = {model.name: model for one in classes for model in one.models}
+    for model in models.values():
+        mine = [i for i, one in enumerate(classes) if model in one.models]
+        sizes = range(2, len(mine) + 1) if len(mine) <= MOST_SHARING else [len(mine)]
+        for size in sizes:
+            for some in combinations(mine, size):
+                of_these = [classes[i] for i in some]
+                if any(one.cuts and one.cuts != FREE_CUTS for one in of_these):
+                    continue
+                numbers = [unit for i in some for unit in units[i]]
+                stream = _stream(of_these, model, numbers, (0.0, float("inf")), ())
+                if stream is not None:
+                    yield _named(stream, " + ".join(one.name for one in of_these))
+
+
+def _stream(
+    classes: Sequence[TrafficClass],
+    model: AnyModel,
+    units: Sequence[int],
+    between: tuple[float, float],
+    edges: Sequence[float],
+) -> Stream | None:
+    """The requests of classes with such prompts; None where there are none."""
+    above, upto = between
+    n_input, n_output, weight, member = [], [], [], []
+    for number, one in enumerate(classes):
+        cells = one.lengths.cells(cuts=edges[1:-1])
+        for read, written, share in zip(cells.n_input, cells.n_output, cells.weight, strict=True):
+            if above < read <= upto and share > 0.0:
+                n_input.append(read)
+                n_output.append(written)
+                weight.append(share * one.rate_per_s)
+                member.append(number)
+    if not weight:
+        return None
+    total = sum(weight)
+    variance = sum(one.rate_per_s * one.arrivals.cv2 for one in classes)
+    longest = [one.lengths.longest for one in classes]
+    most = min(upto, max(one.lengths.most_input_tokens for one in classes))
+    n_longest = max(sum(both) for both in longest)
+    if upto < float("inf"):  # beside the longest answer there is
+        n_longest = min(n_longest, int(upto) + max(one.lengths.most_output_tokens for one in classes))
+    return Stream(
+        name="",
+        units=tuple(units),
+        classes=tuple(classes),
+        model=model,
+        above_tokens=above,
+        upto_tokens=upto,
+        load=Load(
+            rate_per_s=total,
+            n_input=np.array(n_input),
+            n_output=np.array(n_output),
+            weight=np.array(weight),
+            arrival_cv2=variance / sum(one.rate_per_s for one in classes),
+        ),
+        member=np.array(member, dtype=np.int64),
+        targets=tuple(
+            Aimed(target=target, member=number)
+            for number, one in enumerate(classes)
+            for target in targets_of(one)
+        ),
+        n_longest_input=int(most),
+        n_longest_tokens=int(n_longest),
+    )
+
+
+def targets_of(one: TrafficClass) -> tuple[PercentileTarget, ...]:
+    """What a class is planned by: its percentiles, and of a goodput what surely comes to it.
+
+    Of several limits that a share is to meet at once, each may be missed by its part of the rest.
+    """
+    goal = one.goodput
+    if goal is None:
+        return one.targets
+    limits = {TTFT: goal.ttft_s, TPOT: goal.tpot_s, E2E: goal.e2e_s}
+    asked = {name: most for name, most in limits.items() if most is not None}
+    share = min(ALMOST_ALL, 1.0 - (1.0 - goal.share) / max(1, len(asked)))
+    found = (
+        PercentileTarget(quantity=name, share=share, at_most_s=most) for name, most in asked.items()
+    )
+    return (*one.targets, *found)
