@@ -13,23 +13,23 @@ nothing is left to look at, nothing else can be better.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.errors import RequestError
 from planner.estimates.queues.largest import largest_rate, rate_bound
 from planner.estimates.queues.rates import fluid_rate
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import stations
 from planner.fleets.streams import Aimed, Stream
-from planner.placing.configurations import Configuration
 from planner.placing.engines import EngineSource, ServingEngine, configuration_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.placing.standing import Sharding
+from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_requests import clock_of
 from planner.specs.kernels import EngineTables
@@ -37,6 +37,7 @@ from planner.specs.records import DeviceSpec
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
+from planner.topology.openings import Openings
 
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
@@ -82,13 +83,19 @@ class QueuedSource:
         """One choice in words and figures, each replica by itself."""
         return self.engine.deployment(choice, n_alike)
 
-    def shard(self, choice: int, model: str) -> object:
+    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
         """How ranks share the weights."""
         return self.engine.shard(choice, model)
 
     def station(self, choice: int) -> Station:
         """One choice as a queue sees it."""
         return self.ways.stations[int(np.flatnonzero(self.ways.rows == choice)[0])]
+
+
+def source_of(one: NodeConfiguration) -> QueuedSource:
+    """Where a configuration of a stream comes from."""
+    assert isinstance(one.source, QueuedSource)
+    return one.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,7 +132,7 @@ class QueuedEngine:
                     source=QueuedSource(engine=source, stream=self.stream, ways=ways),
                 )
 
-    def on_torus(self, model: int, openings: object) -> object:
+    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 
@@ -159,13 +166,13 @@ def _worth_a_look(source: EngineSource, stream: Stream) -> np.ndarray:
     kept = np.ones(len(table), dtype=bool)
     if not has_experts(source.model):
         kept &= table.n_data == 1
-    limits = [
-        one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)
-    ]
+    limits = [one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)]
     if not limits or choices.role == PREFILL:
         return kept & _is_extreme(table, table.batch, largest=True)
     within = kept & (choices.tpot_s <= max(limits))
-    return _is_extreme(table, np.where(within, table.batch, -1), largest=True) & within | (
+    return _is_extreme(
+        table, np.where(within, table.batch, np.int64(-1)), largest=True
+    ) & within | (
         _is_extreme(table, np.where(kept & ~within, table.batch, 1 << 30), largest=False)
         & kept
         & ~within
@@ -173,7 +180,7 @@ def _worth_a_look(source: EngineSource, stream: Stream) -> np.ndarray:
 
 
 def _is_extreme(table: DeploymentTable, batch: IntArray, *, largest: bool) -> np.ndarray:
-    """Whether a row has the largest batch, or the smallest, of those that differ in nothing else."""
+    """Whether a row has the largest batch, or the smallest, of those that are else alike."""
     alike = np.stack(
         [
             table.n_tensor,
@@ -226,9 +233,7 @@ def planned_targets(targets: Sequence[Aimed], role: str) -> list[PercentileTarge
     if role == TOGETHER:
         return found
     first = HANDED_SHARE if role == DECODE else 1.0 - HANDED_SHARE
-    kept = [
-        replace(one, at_most_s=one.at_most_s * first) for one in found if one.quantity == TTFT
-    ]
+    kept = [replace(one, at_most_s=one.at_most_s * first) for one in found if one.quantity == TTFT]
     if role == PREFILL:
         return kept
     return [*kept, *(one for one in found if one.quantity in (TPOT, ITL))]
@@ -274,13 +279,14 @@ class Book:
         known = self.looked.get(id(one))
         if known is None:
             return one
-        most = float(known.rates[known.best]) * one.source.stream.n_output_tokens
-        row = int(one.source.ways.rows[known.best])
+        source = source_of(one)
+        most = float(known.rates[known.best]) * source.stream.n_output_tokens
+        row = int(source.ways.rows[known.best])
         return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
 
     def look_at(self, one: NodeConfiguration) -> None:
         """Find the most that it serves within all percentiles, best bounds first."""
-        stream, ways = one.source.stream, one.source.ways
+        stream, ways = source_of(one).stream, source_of(one).ways
         targets = planned_targets(stream.targets, one.role)
         known = self.looked.get(id(one))
         if known is None:

@@ -11,7 +11,7 @@ resource that lets all of its streams but one stand aside:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,12 +24,17 @@ from planner.programs.placement import PlacementLimit, PlacementProgram, Uses
 
 
 def with_choice_of_streams(
-    program: PlacementProgram, network: Handover | None, streams: Sequence[Stream]
+    program: PlacementProgram,
+    network: Handover | None,
+    streams: Sequence[Stream],
+    *,
+    most_share: float = 1.0,
 ) -> tuple[PlacementProgram, Handover | None]:
     """The program in which each unit is served by one of its streams; new columns come last.
 
     Args:
         streams: in the order of the program's models.
+        most_share: of a demand, that who stands aside serves of it.
     """
     in_streams = Counter(unit for one in streams for unit in one.units)
     several = [unit for unit, n in in_streams.items() if n > 1]
@@ -39,10 +44,7 @@ def with_choice_of_streams(
     n, uses = program.n_columns, program.uses
     row = {unit: program.n_resources + k for k, unit in enumerate(several)}
     entries = [
-        (row[unit], n + k)
-        for k, i in enumerate(aside)
-        for unit in streams[i].units
-        if unit in row
+        (row[unit], n + k) for k, i in enumerate(aside) for unit in streams[i].units if unit in row
     ]
     resource, column = np.array(entries, dtype=np.int64).reshape(-1, 2).T
     order = np.lexsort([np.append(uses.column, column), np.append(uses.resource, resource)])
@@ -63,7 +65,7 @@ def with_choice_of_streams(
         ),
         column_model=np.append(program.column_model, aside),
         objective=longer(program.objective),
-        rate=np.append(program.rate, demand[aside]),
+        rate=np.append(program.rate, demand[aside] * most_share),
         ties=tuple(longer(tie) for tie in program.ties),
         column_most=None if most is None else np.append(most, np.ones(len(aside), dtype=np.int64)),
         limits=tuple(replace(one, column=longer(one.column)) for one in program.limits),
@@ -76,7 +78,7 @@ def with_choice_of_streams(
 
 
 def with_counts(
-    program: PlacementProgram, kinds: Sequence[str], devices: FloatArray, counts: dict[str, int]
+    program: PlacementProgram, kinds: Sequence[str], devices: FloatArray, counts: Mapping[str, int]
 ) -> PlacementProgram:
     """The program that takes no more devices of a kind than there may be.
 

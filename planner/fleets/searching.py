@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from planner.fleets.offering import BATCHES, Book, QueuedEngine
 from planner.fleets.program import with_choice_of_streams, with_counts
 from planner.fleets.streams import Stream
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.engines import ServingEngine, serving_engine
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
 from planner.placing.program import Aim, Wanted
@@ -24,14 +25,24 @@ from planner.solvers.placement import PlacementSolution
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import Workload
+from planner.specs.request import SolverOptions
 from planner.specs.targets import Targets
 
 RENT, SHARE = "rent", "share"
+
+MOST_SHARE = 64.0
+"""Times its traffic that a share is looked for."""
 
 N_BESIDE = 2
 """Configurations that are looked at beside the chosen ones, where they seem as cheap."""
 
 Allowed = Callable[[NodeConfiguration], bool]
+
+
+def on_nodes(one: AnyConfiguration) -> NodeConfiguration:
+    """A configuration, that is on nodes."""
+    assert isinstance(one.pattern, NodePattern)
+    return one  # type: ignore[return-value] # its pattern is
 
 
 def everything(one: NodeConfiguration) -> bool:
@@ -94,7 +105,7 @@ class Chosen:
         for j, n in columns.replicas(self.counts.copies):
             i = int(columns.which[j])
             used[i] = used.get(i, 0) + n
-        return [(columns.configurations[i], n) for i, n in sorted(used.items())]
+        return [(on_nodes(columns.configurations[i]), n) for i, n in sorted(used.items())]
 
     def origin(self, one: NodeConfiguration) -> NodeConfiguration:
         return self.origins[id(one)]
@@ -155,7 +166,7 @@ def settled(
     market: Market,
     *,
     objective: str = RENT,
-    factor: float = 1.0,
+    factors: Mapping[str, float] | None = None,
     limits: dict[str, float] | None = None,
     allowed: Allowed = everything,
     fluid: bool = False,
@@ -167,12 +178,12 @@ def settled(
 
     Args:
         objective: the least `rent`, or the largest `share` of all demands.
-        factor: times the traffic.
+        factors: times the traffic of classes by name; that of others is as it is.
         limits: of all replicas together, in place of those of the request.
         allowed: configurations that may be used, as they were offered.
         fluid: take every configuration at its fluid rate.
     """
-    aim = _aim(market, objective, factor, limits)
+    aim = _aim(market, objective, factors or {}, limits)
     options, book = market.request.options, None if fluid else market.book
     quick = replace(options, proof="one")
     while True:
@@ -188,13 +199,13 @@ def settled(
 
 
 def _aim(
-    market: Market, objective: str, factor: float, limits: dict[str, float] | None
+    market: Market, objective: str, factors: Mapping[str, float], limits: dict[str, float] | None
 ) -> Aim:
     return Aim(
         wanted=tuple(
             Wanted(
                 name=one.name,
-                demand_tokens_per_s=one.rate_per_s * one.n_output_tokens * factor,
+                demand_tokens_per_s=one.tokens_per_s(factors),
                 n_output_tokens=one.n_output_tokens,
             )
             for one in market.streams
@@ -209,7 +220,7 @@ def _solved(
     aim: Aim,
     allowed: Allowed,
     book: Book | None,
-    options: object,
+    options: SolverOptions,
     *,
     tied: bool = False,
 ) -> Chosen:
@@ -219,16 +230,21 @@ def _solved(
     origins = {id(b): a for a, b in zip(base, now, strict=True)}
     serving = tuple(one for one in now if one.output_tokens_per_s > 0.0)
     posed = replace(market.offered, configurations=serving).posed(aim)
-    program = posed.program if tied else replace(posed.program, ties=())
     columns = posed.columns
     of_column = [columns.configurations[i] for i in columns.which.tolist()]
+    n_parts = [0.0] * columns.n_parts
+    stages = np.array([*n_parts, *(float(one.pattern.n_stages - 1) for one in of_column)])
+    program = replace(posed.program, ties=(stages, *posed.program.ties) if tied else ())
     program = with_counts(
         program,
         [""] * columns.n_parts + [one.pattern.kind_name for one in of_column],
-        np.array([0.0] * columns.n_parts + [float(one.n_devices) for one in of_column]),
-        dict(market.request.counts),
+        np.array([*n_parts, *(float(one.n_devices) for one in of_column)]),
+        market.request.counts,
     )
-    program, network = with_choice_of_streams(program, posed.network, market.streams)
+    most_share = MOST_SHARE if program.is_for_share else 1.0
+    program, network = with_choice_of_streams(
+        program, posed.network, market.streams, most_share=most_share
+    )
     solution, flows = mastered(program, network, options)
     return Chosen(
         market=market,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.estimates.serving.memory import handed_bytes
+from planner.fleets.offering import source_of
 from planner.fleets.searching import Chosen
 from planner.fleets.streams import Stream
 from planner.placing.fabrics.patterns import NodeConfiguration
@@ -50,7 +51,7 @@ class PlannedPool:
 
     @property
     def station(self) -> Station:
-        return self.configuration.source.station(self.configuration.choice)
+        return source_of(self.configuration).station(self.configuration.choice)
 
     @property
     def most_per_s(self) -> float:
@@ -170,9 +171,7 @@ def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
     for p, d, rate in pairs:
         if rate <= 0.0:
             continue
-        ends = [
-            columns.configurations[int(columns.which[j - columns.n_parts])] for j in (p, d)
-        ]
+        ends = [columns.configurations[int(columns.which[j - columns.n_parts])] for j in (p, d)]
         stream = chosen.market.streams[ends[0].model]
         key = numbers[id(ends[0])], numbers[id(ends[1])]
         found[key] = found.get(key, 0.0) + rate / KTOKEN / stream.n_output_tokens
@@ -183,7 +182,7 @@ def _handover(chosen: Chosen, ours: NodeConfiguration, theirs: NodeConfiguration
     """What hands caches from replicas of one configuration to those of another."""
     connector = chosen.market.request.roles.connector
     assert connector is not None
-    source, ground = ours.source.engine, chosen.market.site.ground
+    source, ground = source_of(ours).engine, chosen.market.site.ground
     block = source.machines.engine.n_block_tokens
     low, high = (
         handed_bytes(source.model, ours.kv_format, n_tokens=float(n), n_block_tokens=block)
@@ -207,16 +206,12 @@ def tried(fleet: PlannedFleet, *, seed: int) -> FleetOutcome:
     """Serve requests with a fleet, one by one."""
     request = fleet.chosen.market.request
     pools = [
-        Pool(
-            name=one.name, station=one.station, n_replicas=one.n_replicas, router=request.router
-        )
+        Pool(name=one.name, station=one.station, n_replicas=one.n_replicas, router=request.router)
         for one in fleet.pools
     ]
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}.values()
     loads = [
-        ClassLoad(
-            name=one.name, source=one, routes=tuple(_routes(fleet, one)), goodput=one.goodput
-        )
+        ClassLoad(name=one.name, source=one, routes=tuple(_routes(fleet, one)), goodput=one.goodput)
         for one in classes
     ]
     asked = {target.share for one in classes for target in one.targets}

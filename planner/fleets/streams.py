@@ -7,7 +7,7 @@ which, is for the program to choose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -77,6 +77,17 @@ class Stream:
     @property
     def n_output_tokens(self) -> float:
         return self.load.mean(self.load.n_output)
+
+    def tokens_per_s(self, factors: Mapping[str, float]) -> float:
+        """That are written, at such times the traffic of its classes.
+
+        Raises:
+            ValueError: its classes change their shares, and so do lengths.
+        """
+        times = {factors.get(one.name, 1.0) for one in self.classes}
+        if len(times) > 1:
+            raise ValueError(f"classes of `{self.name}` do not grow alike")
+        return self.rate_per_s * self.n_output_tokens * times.pop()
 
 
 def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Stream, ...]:
@@ -185,7 +196,9 @@ def _stream(
     most = min(upto, max(one.lengths.most_input_tokens for one in classes))
     n_longest = max(sum(both) for both in longest)
     if upto < float("inf"):  # beside the longest answer there is
-        n_longest = min(n_longest, int(upto) + max(one.lengths.most_output_tokens for one in classes))
+        n_longest = min(
+            n_longest, int(upto) + max(one.lengths.most_output_tokens for one in classes)
+        )
     return Stream(
         name="",
         units=tuple(units),

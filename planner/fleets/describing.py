@@ -1,0 +1,305 @@
+"""A chosen fleet, tried, in the words of people: pools, classes, replicas, bounds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from planner.estimates.queues.times import QueueTimes, percentiles
+from planner.fleets.searching import RENT, Chosen
+from planner.fleets.simulating import PlannedFleet, PlannedPool
+from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.totals import in_si
+from planner.results.fleets import (
+    CURVE,
+    QUEUE,
+    SIMULATION,
+    FleetAlternative,
+    FleetHandover,
+    FleetPlan,
+    FleetPool,
+    Goodput,
+    Percentile,
+    Round,
+    ServedClass,
+    Simulated,
+)
+from planner.results.placements import Recipe, Replica
+from planner.solvers.certify import certified, screens_of
+from planner.specs.certificates import Certificate
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.provenance import Provenance
+from planner.specs.roles import TOGETHER
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
+from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
+
+TOLD_SHARES = (0.5, 0.95, 0.99)
+"""Percentiles that people ask for, beside targets."""
+
+_TOLD = tuple(
+    PercentileTarget(quantity=name, share=share, at_most_s=math.inf)
+    for name in (TTFT, TPOT)
+    for share in TOLD_SHARES
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answered:
+    """All that an answer is made of.
+
+    Args:
+        asked: the request, its classes at their full rates.
+        served_fraction: of each class, by name.
+    """
+
+    asked: FleetRequest
+    fleet: PlannedFleet
+    outcome: FleetOutcome
+    rounds: tuple[Round, ...]
+    served_fraction: dict[str, float]
+    fluid_usd_per_hour: float | None
+    alternatives: tuple[FleetAlternative, ...]
+    most_factor: float | None
+    began_s: float
+
+
+def fleet_plan(one: Answered) -> FleetPlan:
+    """The answer."""
+    fleet, chosen = one.fleet, one.fleet.chosen
+    site = chosen.market.site
+    located = chosen.posed.located(chosen.counts)
+    order = [pool.configuration for pool in fleet.pools]
+    recipes = tuple(_recipes(fleet))
+    numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
+    replicas = tuple(_replicas(chosen, located, numbers, fleet.pools))
+    return FleetPlan(
+        request=one.asked,
+        title=site.title,
+        recipes=recipes,
+        replicas=replicas,
+        pools=tuple(_pools(one, numbers)),
+        handovers=tuple(_handovers(fleet)),
+        classes=tuple(_classes(one)),
+        kinds=tuple(site.kinds(located)),
+        certificate=_certificate(chosen, one.began_s),
+        fluid_usd_per_hour=one.fluid_usd_per_hour,
+        simulated=_simulated(one.outcome),
+        rounds=one.rounds,
+        alternatives=one.alternatives,
+        most_factor=one.most_factor,
+        provenance=_provenance(chosen),
+    )
+
+
+def _recipes(fleet: PlannedFleet) -> Iterator[Recipe]:
+    for pool in fleet.pools:
+        one = pool.configuration
+        yield Recipe(
+            model=pool.stream.model.name,
+            engine=one.engine,
+            kind=one.pattern.kind_name,
+            span=one.pattern.span,
+            speed_fraction=one.pattern.speed_fraction,
+            counted_bytes_per_s=one.pattern.counted_bytes_per_s,
+            pieces=one.pattern.pieces,
+            deployment=one.deployment(pool.n_replicas),
+            role=one.role,
+        )
+
+
+def _replicas(
+    chosen: Chosen,
+    located: Sequence[LocatedOnNodes],
+    numbers: Sequence[int],
+    pools: Sequence[PlannedPool],
+) -> Iterator[Replica]:
+    seen = [0] * len(pools)
+    for one, recipe in zip(located, numbers, strict=True):
+        laid, pool = chosen.market.site.laid(one), pools[recipe]
+        yield Replica(
+            name=f"{pool.name}/{seen[recipe]}",
+            model=pool.stream.model.name,
+            recipe=recipe,
+            nodes=laid.nodes,
+            leaves=laid.leaves,
+            ranks=laid.ranks,
+            channels=laid.channels,
+        )
+        seen[recipe] += 1
+
+
+def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
+    fleet, book = one.fleet, one.fleet.chosen.market.book
+    then = {way.pool: way.then for way in fleet.ways if way.then is not None}
+    for i, pool in enumerate(fleet.pools):
+        used = one.outcome.pool(pool.name).utilisation
+        origin = fleet.chosen.origin(pool.configuration)
+        after = then.get(i)
+        yield FleetPool(
+            name=pool.name,
+            recipe=i,
+            replicas=tuple(k for k, number in enumerate(numbers) if number == i),
+            classes=tuple(each.name for each in pool.stream.classes),
+            above_tokens=pool.stream.above_tokens,
+            upto_tokens=pool.stream.upto_tokens,
+            then="" if after is None else fleet.pools[after].name,
+            rate_per_s=pool.rate_per_s,
+            replica_rate_per_s=pool.most_per_s,
+            evidence=SIMULATION if book.is_refuted(origin) else QUEUE,
+            utilisation=used.value,
+            utilisation_half_width=used.half_width,
+            usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,
+            station=replace(pool.station, name=pool.name),
+        )
+
+
+def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
+    for way in fleet.ways:
+        if way.then is None or way.handover is None:
+            continue
+        yield FleetHandover(
+            source=fleet.pools[way.pool].name,
+            target=fleet.pools[way.then].name,
+            requests_per_s=way.rate_per_s,
+            sequence_bytes=way.handover.sequence_bytes,
+            token_bytes=way.handover.token_bytes,
+            latency_s=way.handover.latency_s,
+            bytes_per_s=way.handover.bytes_per_s,
+            wire_bytes_per_s=way.handover.wire_bytes_per_s,
+        )
+
+
+def _classes(one: Answered) -> Iterator[ServedClass]:
+    served = {each.name: each for s in one.fleet.streams for each in s.classes}
+    for asked in one.asked.classes:
+        fraction = one.served_fraction.get(asked.name, 1.0)
+        if asked.name not in served:
+            yield _unserved(asked)
+            continue
+        outcome = one.outcome.of(asked.name)
+        pools = [*one.fleet.pools_of(asked)]
+        yield ServedClass(
+            name=asked.name,
+            model=pools[0].stream.model.name,
+            rate_per_s=asked.rate_per_s,
+            served_fraction=fraction,
+            n_input_tokens=asked.lengths.mean_input_tokens,
+            n_output_tokens=asked.lengths.mean_output_tokens,
+            percentiles=tuple(_percentiles(asked, outcome, pools)),
+            curve_s=(_curve(outcome, TTFT), _curve(outcome, TPOT)),
+            goodput=_goodput(asked, outcome),
+            usd_per_hour=math.fsum(_part(pool, asked.name) for pool in pools),
+        )
+
+
+def _unserved(asked: TrafficClass) -> ServedClass:
+    return ServedClass(
+        name=asked.name,
+        model=asked.model.name,
+        rate_per_s=asked.rate_per_s,
+        served_fraction=0.0,
+        n_input_tokens=asked.lengths.mean_input_tokens,
+        n_output_tokens=asked.lengths.mean_output_tokens,
+        percentiles=(),
+        curve_s=((), ()),
+        goodput=None,
+        usd_per_hour=0.0,
+    )
+
+
+def _part(pool: PlannedPool, name: str) -> float:
+    """Rent of a pool that is of one class: shared by requests, as they come."""
+    rates = {one.name: one.rate_per_s for one in pool.stream.classes}
+    whole = pool.n_replicas * pool.configuration.usd_per_hour
+    return whole * rates[name] / sum(rates.values())
+
+
+def _percentiles(
+    asked: TrafficClass, outcome: ClassOutcome, pools: Sequence[PlannedPool]
+) -> Iterator[Percentile]:
+    times = [_times(pool) for pool in pools if pool.role == TOGETHER]
+    if len(times) < len(pools):
+        times = []  # of what is handed over nobody says it whole
+    said = {(one.quantity, one.share) for one in asked.targets}
+    more = [one for one in _TOLD if (one.quantity, one.share) not in said]
+    for target in (*asked.targets, *more):
+        simulated = outcome.of(target.quantity).percentiles_s[target.share]
+        is_asked = math.isfinite(target.at_most_s)
+        predicted = (_asked(each, target) for each in times)
+        yield Percentile(
+            quantity=target.quantity,
+            share=target.share,
+            at_most_s=target.at_most_s if is_asked else None,
+            predicted_s=max(predicted, default=math.nan),
+            simulated_s=simulated.value,
+            half_width_s=simulated.half_width,
+        )
+
+
+def _times(pool: PlannedPool) -> QueueTimes:
+    n_ranks = pool.station.n_ranks
+    return percentiles(pool.station, pool.stream.load.at(pool.replica_rate_per_s / n_ranks))
+
+
+def _asked(times: QueueTimes, target: PercentileTarget) -> float:
+    law = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
+    return float(law[target.quantity](target.share))
+
+
+def _curve(outcome: ClassOutcome, quantity: str) -> tuple[float, ...]:
+    return tuple(outcome.of(quantity).at_s(share) for share in CURVE)
+
+
+def _goodput(asked: TrafficClass, outcome: ClassOutcome) -> Goodput | None:
+    if asked.goodput is None or outcome.goodput is None:
+        return None
+    had = outcome.goodput
+    return Goodput(asked=asked.goodput.share, simulated=had.value, half_width=had.half_width)
+
+
+def _simulated(outcome: FleetOutcome) -> Simulated:
+    return Simulated(
+        n_requests=outcome.n_requests,
+        n_warm_up=outcome.n_warm_up,
+        n_wind_down=outcome.n_wind_down,
+        n_batches=outcome.n_batches,
+        seed=outcome.seed,
+        duration_s=outcome.duration_s,
+        n_begun_again=sum(one.n_begun_again for one in outcome.pools),
+    )
+
+
+def _provenance(chosen: Chosen) -> tuple[Provenance, ...]:
+    market = chosen.market
+    connector = market.request.roles.connector
+    found = (
+        *market.site.provenance,
+        *(connector.provenance if connector else ()),
+        *(value for one in market.streams for value in one.model.provenance),
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _certificate(chosen: Chosen, began_s: float) -> Certificate:
+    """The proof in numbers, in SI units: at the rates of replicas as they are known."""
+    considered = chosen.market.offered.considered(chosen.program.n_columns)
+    sources = {id(c.source): c.source for c in chosen.market.offered.configurations}
+    return certified(
+        chosen.solution,
+        objective_name=RENT,
+        to_si=partial(in_si, RENT),
+        dimension="USD/h",
+        n_candidates=sum(one.n_candidates for one in sources.values()),
+        n_contexts=considered.n_contexts,
+        screens=screens_of(
+            {"ways": max(0, considered.n_contexts - chosen.posed.columns.which.size)},
+            {"ways": "others fit wherever they do and serve more"},
+        ),
+        n_solved=chosen.program.n_columns,
+        verified=chosen.market.site.checks,
+        wall_s=time.perf_counter() - began_s,
+    )

@@ -1,0 +1,170 @@
+"""Where not everything can be served: targets that nobody meets, and the most by priority."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from planner.errors import NoPlanError
+from planner.estimates.queues.times import percentiles
+from planner.fleets.offering import source_of
+from planner.fleets.searching import Market, market_of, settled
+from planner.fleets.streams import streams_of, targets_of
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.results.fleets import FleetConflict
+from planner.results.obstacles import Obstacle
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.roles import DECODE, PREFILL
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
+from planner.units import show
+
+_ALONE = 1e-6
+"""Of what a replica serves at most: a rate at which requests are alone."""
+
+_PRECISION = 1.0 / 1024.0
+"""Of the share of a class that is served."""
+
+
+def unreachable(market: Market) -> None:
+    """Refuse classes that no replica can serve, however little comes.
+
+    Raises:
+        NoPlanError: the conflict is a `FleetConflict`: the least that is reachable, and its rent.
+    """
+    found: list[tuple[Obstacle, float]] = []
+    for one in market.request.classes:
+        mine = [
+            offer
+            for offer in market.offered.configurations
+            if any(each.name == one.name for each in market.streams[offer.model].classes)
+        ]
+        if not mine:
+            found.append((_no_room(market, one), float("nan")))
+        elif not any(_serves(market, offer) for offer in mine):
+            found += _missed(market, one, mine)
+    if found:
+        raise NoPlanError(
+            FleetConflict(
+                pool=market.site.name,
+                n_free=market.site.n_free,
+                n_devices=market.site.n_devices,
+                obstacles=tuple(one for one, _ in found),
+                usd_per_hour=tuple(rent for _, rent in found),
+            )
+        )
+
+
+def _serves(market: Market, offer: NodeConfiguration) -> bool:
+    if not market.book.is_known(offer):
+        market.book.look_at(offer)
+    return market.book.now(offer).output_tokens_per_s > 0.0
+
+
+def _no_room(market: Market, one: TrafficClass) -> Obstacle:
+    n_tokens = sum(one.lengths.longest)
+    return Obstacle(
+        name=f"model of {one.name}",
+        asked=float(n_tokens),
+        reachable=0.0,
+        dimension="token",
+        reason=(
+            f"no replica on {market.site.n_free} free devices holds {one.model.name} "
+            f"and a request of {n_tokens} tokens"
+        ),
+    )
+
+
+def _missed(
+    market: Market, one: TrafficClass, mine: Sequence[NodeConfiguration]
+) -> Iterator[tuple[Obstacle, float]]:
+    """Targets of a class that no replica meets by itself; all, if each is met by some."""
+    best = [(target, *_least(market, target, mine)) for target in targets_of(one)]
+    beyond = [each for each in best if each[1] > each[0].at_most_s] or best
+    for target, least_s, rent in beyond:
+        what = (
+            f"{target.name} of {one.name} is {show(least_s, 's')} at least, of a request by itself "
+            f"on {show(rent, 'USD/h')}; asked: {show(target.at_most_s, 's')}"
+        )
+        if not least_s > target.at_most_s:
+            what += ", which no replica meets together with the others"
+        yield (
+            Obstacle(
+                name=f"{target.name} of {one.name}",
+                asked=target.at_most_s,
+                reachable=least_s,
+                dimension="s",
+                reason=what,
+            ),
+            rent,
+        )
+
+
+def _least(
+    market: Market, target: PercentileTarget, mine: Sequence[NodeConfiguration]
+) -> tuple[float, float]:
+    """The least of a quantity that any replica has for requests by themselves, and its rent."""
+    found = []
+    for offer in mine:
+        if offer.role == PREFILL and target.quantity != TTFT:
+            continue
+        if offer.role == DECODE and target.quantity == TTFT:
+            continue
+        station, stream = source_of(offer).ways.stations[0], market.streams[offer.model]
+        most = offer.output_tokens_per_s / stream.n_output_tokens / station.n_ranks
+        times = percentiles(station, stream.load.at(most * _ALONE))
+        law = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
+        found.append((float(law[target.quantity](target.share)), offer.usd_per_hour))
+    return min(found, default=(float("inf"), float("nan")))
+
+
+def shared_out(market: Market) -> tuple[Market, dict[str, float]]:
+    """The most of every class that the devices serve, the highest priority first.
+
+    Of classes of one priority each is served to the same share, within `_PRECISION`.
+
+    Returns:
+        What there is to choose from for the traffic that is served, and its share of each class.
+
+    Raises:
+        NoPlanError: nothing of any class can be served; the conflict is a `FleetConflict`.
+    """
+    classes = market.request.classes
+    apart = _again(market, replace(market.request, sharing=False))
+    served = dict.fromkeys((one.name for one in classes), 0.0)
+    for priority in sorted({one.priority for one in classes}, reverse=True):
+        level = [one.name for one in classes if one.priority == priority]
+        share = _share(apart, served, level)
+        served |= dict.fromkeys(level, share)
+    kept = tuple(
+        replace(one, rate_per_s=one.rate_per_s * served[one.name])
+        for one in classes
+        if served[one.name] > _PRECISION
+    )
+    if not kept:
+        raise NoPlanError(
+            FleetConflict(
+                pool=market.site.name,
+                n_free=market.site.n_free,
+                n_devices=market.site.n_devices,
+                obstacles=(_no_room(market, classes[0]),),
+                usd_per_hour=(float("nan"),),
+            )
+        )
+    return _again(market, replace(market.request, classes=kept)), served
+
+
+def _again(market: Market, request: FleetRequest) -> Market:
+    return market_of(request, market.site, streams_of(request.classes, sharing=request.sharing))
+
+
+def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) -> float:
+    """The largest share of some classes that can be served beside what is served of others."""
+    low, high = 0.0, 1.0
+    if settled(market, factors={**served, **dict.fromkeys(level, high)}).is_found:
+        return high
+    while high - low > _PRECISION:
+        middle = (low + high) / 2.0
+        found = settled(market, factors={**served, **dict.fromkeys(level, middle)}).is_found
+        low, high = (middle, high) if found else (low, middle)
+    return low
