@@ -75,7 +75,7 @@ def fleet_plan(one: Answered) -> FleetPlan:
     order = [pool.configuration for pool in fleet.pools]
     recipes = tuple(_recipes(fleet))
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
-    replicas = tuple(_replicas(chosen, located, numbers, fleet.pools))
+    replicas = tuple(_replicas(fleet, located, numbers))
     return FleetPlan(
         request=one.asked,
         title=site.title,
@@ -112,11 +112,9 @@ def _recipes(fleet: PlannedFleet) -> Iterator[Recipe]:
 
 
 def _replicas(
-    chosen: Chosen,
-    located: Sequence[LocatedOnNodes],
-    numbers: Sequence[int],
-    pools: Sequence[PlannedPool],
+    fleet: PlannedFleet, located: Sequence[LocatedOnNodes], numbers: Sequence[int]
 ) -> Iterator[Replica]:
+    chosen, pools = fleet.chosen, fleet.pools
     seen = [0] * len(pools)
     for one, recipe in zip(located, numbers, strict=True):
         laid, pool = chosen.market.site.laid(one), pools[recipe]

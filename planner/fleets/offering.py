@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.queues.largest import largest_rate, rate_bound
 from planner.estimates.queues.rates import fluid_rate
-from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import stations
 from planner.fleets.streams import Aimed, Stream
@@ -41,6 +41,9 @@ from planner.topology.openings import Openings
 
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
+
+N_BEYOND = 2
+"""Batches that are looked at beyond the last that keeps a target of TPOT when it is full."""
 
 HANDED_SHARE = 0.25
 """Of a target of TTFT, what is kept for a cache to be handed over and to find a place."""
@@ -156,47 +159,30 @@ def _ways(source: EngineSource, stream: Stream, role: str) -> Iterator[Ways]:
         yield Ways(source=source, rows=rows[mine], stations=[of_row[i] for i in mine])
 
 
-def _worth_a_look(source: EngineSource, stream: Stream) -> np.ndarray:
+def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:
     """Choices that others of their shape do not stand for.
 
-    Copies of a dense model behind one router are replicas. A larger batch serves no less, but for
-    TPOT: of those that keep it in a full decode, the largest stays, and the next beyond.
+    Copies of a dense model behind one router are replicas. Of choices that differ in nothing but
+    the most sequences there may be, the one with most serves no less where no TPOT is asked for;
+    where one is, also the last that keeps it when it is full, and the two beyond.
     """
     choices, table = source.choices, source.choices.table
-    kept = np.ones(len(table), dtype=bool)
+    kept = np.ones(len(table), dtype=np.bool_)
     if not has_experts(source.model):
         kept &= table.n_data == 1
     limits = [one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)]
-    if not limits or choices.role == PREFILL:
-        return kept & _is_extreme(table, table.batch, largest=True)
-    within = kept & (choices.tpot_s <= max(limits))
-    return _is_extreme(
-        table, np.where(within, table.batch, np.int64(-1)), largest=True
-    ) & within | (
-        _is_extreme(table, np.where(kept & ~within, table.batch, 1 << 30), largest=False)
-        & kept
-        & ~within
-    )
-
-
-def _is_extreme(table: DeploymentTable, batch: IntArray, *, largest: bool) -> np.ndarray:
-    """Whether a row has the largest batch, or the smallest, of those that are else alike."""
-    alike = np.stack(
-        [
-            table.n_tensor,
-            table.n_data,
-            table.n_stages,
-            table.n_expert_parallel,
-            table.format_index,
-            table.chunk_tokens,
-        ],
-        axis=1,
-    )
-    _, group = np.unique(alike, axis=0, return_inverse=True)
-    sign = 1 if largest else -1
-    best = np.full(int(group.max(initial=-1)) + 1, -(1 << 40))
-    np.maximum.at(best, group.ravel(), sign * batch)
-    return np.asarray(sign * batch == best[group.ravel()])
+    degrees = [table.n_tensor, table.n_data, table.n_stages, table.n_expert_parallel]
+    alike = np.stack([*degrees, table.format_index, table.chunk_tokens], axis=1)
+    order = np.lexsort([table.batch, *alike.T[::-1]])
+    fits = choices.tpot_s <= max(limits, default=np.inf)
+    found = np.zeros(len(table), dtype=np.bool_)
+    starts = np.flatnonzero(np.any(np.diff(alike[order], axis=0), axis=1)) + 1
+    for rows in np.split(order, starts):  # by ascending batch
+        n_fitting = int(np.sum(fits[rows]))
+        found[rows[-1]] = True
+        if limits and choices.role != PREFILL:
+            found[rows[max(0, n_fitting - 1) : n_fitting + N_BEYOND]] = True
+    return np.asarray(kept & found)
 
 
 def _stations(source: EngineSource, stream: Stream, rows: IntArray) -> list[Station]:
@@ -250,8 +236,8 @@ class Looked:
     """
 
     rates: FloatArray
-    is_found: np.ndarray
-    is_refuted: np.ndarray
+    is_found: BoolArray
+    is_refuted: BoolArray
 
     @property
     def best(self) -> int:
