@@ -13,7 +13,7 @@ nothing is left to look at, nothing else can be better.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.queues.largest import largest_rate, rate_bound
 from planner.estimates.queues.rates import fluid_rate
 from planner.estimates.serving.deployments import has_experts
+from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import stations
 from planner.fleets.streams import Aimed, Stream
@@ -42,6 +43,9 @@ from planner.topology.openings import Openings
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
 
+STAGES = tuple(1 << k for k in range(10))
+"""Stages of a pipeline to choose from."""
+
 N_BEYOND = 2
 """Batches that are looked at beyond the last that keeps a target of TPOT when it is full."""
 
@@ -54,11 +58,10 @@ class Ways:
     """The deployments of one shape and role that may serve a stream.
 
     Args:
-        rows: of the choices of its source, (W,).
+        rows: of the choices of their source, (W,).
         stations: of each.
     """
 
-    source: EngineSource
     rows: IntArray
     stations: Sequence[Station]
 
@@ -101,6 +104,59 @@ def source_of(one: NodeConfiguration) -> QueuedSource:
     return one.source
 
 
+@dataclass(slots=True, kw_only=True)
+class Stationed:
+    """Deployments of an engine on a domain in one role, and those stations that were asked for."""
+
+    source: EngineSource
+    n_longest_tokens: int
+    _made: dict[int, Station] = field(default_factory=dict)
+
+    def stations(self, rows: IntArray) -> list[Station]:
+        """Stations of choices, those of each pair of formats at once."""
+        source, table = self.source, self.source.choices.table
+        clock = clock_of(source.machines)
+        new = np.array([row for row in rows.tolist() if row not in self._made], dtype=np.int64)
+        for index in np.unique(table.format_index[new]).tolist():
+            mine = new[table.format_index[new] == index]
+            serving = Serving(
+                model=source.model, formats=table.formats[index], engine=clock.engine, clock=clock
+            )
+            made = stations(
+                serving,
+                table.take(mine),
+                names=[""] * len(mine),
+                hbm_bytes=clock.device.hbm_bytes,
+                n_input_tokens=float(source.request.workload.n_input_tokens),
+                n_longest_tokens=float(self.n_longest_tokens),
+                role=source.choices.role,
+            )
+            self._made |= dict(zip(mine.tolist(), made, strict=True))
+        return [self._made[row] for row in rows.tolist()]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ModelOffers:
+    """One engine for one model: what all streams of the model have in common.
+
+    Args:
+        n_longest_tokens: of the longest request of any of them.
+    """
+
+    serving: ServingEngine
+    n_longest_tokens: int
+    _known: dict[Hashable, Stationed] = field(default_factory=dict)
+
+    def on(self, domain: Domain, role: str) -> Stationed:
+        """Deployments of a role on a domain, timed once."""
+        size = domain.n_nodes, domain.per_node, domain.n_devices
+        key = (role, domain.kind, domain.span, domain.need, size)
+        if key not in self._known:
+            source = self.serving.source(domain, role)
+            self._known[key] = Stationed(source=source, n_longest_tokens=self.n_longest_tokens)
+        return self._known[key]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueuedEngine:
     """An engine that may serve a stream; see `planner.placing.runtimes.Runtime`.
@@ -108,46 +164,58 @@ class QueuedEngine:
     Configurations have the fluid rate of their shape.
     """
 
-    serving: ServingEngine
+    offers: ModelOffers
     stream: Stream
 
     @property
     def tables(self) -> tuple[EngineTables, ...]:
-        return self.serving.tables
+        return self.offers.serving.tables
 
     def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
         """Every shape and role on a domain."""
         del beaten  # by rates of which none is known yet
-        if domain.kind not in self.serving.machines or domain.span == STAGE:
+        serving = self.offers.serving
+        if domain.kind not in serving.machines or domain.span == STAGE:
             return
-        for role in self.serving.roles:
-            source = self.serving.source(domain, role)
-            for ways in _ways(source, self.stream, role):
+        for role in serving.roles:
+            here = self.offers.on(domain, role)
+            for ways in _ways(here, self.stream):
                 most = max(fluid_rate(one, self.stream.load) * one.n_ranks for one in ways.stations)
-                if most <= 0.0:
-                    continue
-                row = int(ways.rows[0])
-                found = configuration_of(source, model, domain, row)
-                yield replace(
-                    found,
-                    output_tokens_per_s=most * self.stream.n_output_tokens,
-                    ttft_s=0.0,  # what is left of the target after it is what the queue is held to
-                    source=QueuedSource(engine=source, stream=self.stream, ways=ways),
-                )
+                if most > 0.0:
+                    found = configuration_of(here.source, model, domain, int(ways.rows[0]))
+                    yield self._queued(found, here.source, ways, most)
+
+    def _queued(
+        self, one: NodeConfiguration, source: EngineSource, ways: Ways, rate_per_s: float
+    ) -> NodeConfiguration:
+        """A configuration for the stream, at a rate of requests."""
+        n_bytes = 0.0
+        if one.role != TOGETHER:
+            n_bytes = handed_bytes(
+                source.model,
+                one.kv_format,
+                n_tokens=self.stream.load.mean_input,
+                n_block_tokens=source.machines.engine.n_block_tokens,
+            )
+        return replace(
+            one,
+            output_tokens_per_s=rate_per_s * self.stream.n_output_tokens,
+            ttft_s=0.0,  # what is left of the target after it is what the queue is held to
+            handed_bytes=n_bytes,
+            source=QueuedSource(engine=source, stream=self.stream, ways=ways),
+        )
 
     def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 
 
-def _ways(source: EngineSource, stream: Stream, role: str) -> Iterator[Ways]:
+def _ways(here: Stationed, stream: Stream) -> Iterator[Ways]:
     """Deployments of each shape, whose longest request has room; caches of a format if apart."""
-    choices = source.choices
-    table = choices.table
-    rows = np.flatnonzero(_worth_a_look(source, stream))
-    if not len(rows):
-        return
-    of_row = _stations(source, stream, rows)
+    choices = here.source.choices
+    table, role = choices.table, choices.role
+    rows = np.flatnonzero(_worth_a_look(here.source, stream))
+    of_row = here.stations(rows)
     kept = [i for i, one in enumerate(of_row) if _holds(one, stream, role)]
     alike = [table.n_tensor, table.n_data, table.n_stages]
     if role != TOGETHER:
@@ -156,7 +224,7 @@ def _ways(source: EngineSource, stream: Stream, role: str) -> Iterator[Ways]:
     keys = np.stack(alike, axis=1)[rows]
     for key in np.unique(keys[kept], axis=0):
         mine = [i for i in kept if (keys[i] == key).all()]
-        yield Ways(source=source, rows=rows[mine], stations=[of_row[i] for i in mine])
+        yield Ways(rows=rows[mine], stations=[of_row[i] for i in mine])
 
 
 def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:
@@ -167,7 +235,9 @@ def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:
     where one is, also the last that keeps it when it is full, and the two beyond.
     """
     choices, table = source.choices, source.choices.table
-    kept = np.ones(len(table), dtype=np.bool_)
+    kept = np.isin(table.n_stages, STAGES)
+    if not len(table):
+        return kept
     if not has_experts(source.model):
         kept &= table.n_data == 1
     limits = [one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)]
@@ -183,28 +253,6 @@ def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:
         if limits and choices.role != PREFILL:
             found[rows[max(0, n_fitting - 1) : n_fitting + N_BEYOND]] = True
     return np.asarray(kept & found)
-
-
-def _stations(source: EngineSource, stream: Stream, rows: IntArray) -> list[Station]:
-    """Stations of choices, those of each pair of formats at once."""
-    table, found = source.choices.table, dict[int, Station]()
-    clock = clock_of(source.machines)
-    for index in np.unique(table.format_index[rows]).tolist():
-        mine = rows[table.format_index[rows] == index]
-        serving = Serving(
-            model=source.model, formats=table.formats[index], engine=clock.engine, clock=clock
-        )
-        made = stations(
-            serving,
-            table.take(mine),
-            names=[""] * len(mine),
-            hbm_bytes=clock.device.hbm_bytes,
-            n_input_tokens=stream.load.mean_input,
-            n_longest_tokens=float(stream.n_longest_tokens),
-            role=source.choices.role,
-        )
-        found |= dict(zip(mine.tolist(), made, strict=True))
-    return [found[row] for row in rows.tolist()]
 
 
 def _holds(station: Station, stream: Stream, role: str) -> bool:

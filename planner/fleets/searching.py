@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.fleets.offering import BATCHES, Book, QueuedEngine
+from planner.fleets.offering import BATCHES, Book, ModelOffers, QueuedEngine
 from planner.fleets.program import with_choice_of_streams, with_counts
 from planner.fleets.streams import Stream
 from planner.placing.configurations import AnyConfiguration
-from planner.placing.engines import ServingEngine, serving_engine
+from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
@@ -117,10 +117,15 @@ def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) ->
     Raises:
         RequestError: no engine has kernels of the devices, or what is asked of it cannot be.
     """
+    offers = {
+        (name, model): _offers(name, request, mine, site)
+        for model, mine in _of_models(streams).items()
+        for name in request.engines
+    }
     served = [
         Served(
             runtimes=tuple(
-                QueuedEngine(serving=_serving(name, request, one, site), stream=one)
+                QueuedEngine(offers=offers[name, one.model.name], stream=one)
                 for name in request.engines
             ),
             several=True,
@@ -132,15 +137,27 @@ def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) ->
     return Market(request=request, site=site, streams=tuple(streams), offered=offered)
 
 
-def _serving(name: str, request: FleetRequest, one: Stream, site: Fabric) -> ServingEngine:
-    """The engine for requests of the mean length of a stream."""
+def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
+    found: dict[str, list[Stream]] = {}
+    for one in streams:
+        found.setdefault(one.model.name, []).append(one)
+    return found
+
+
+def _offers(
+    name: str, request: FleetRequest, streams: Sequence[Stream], site: Fabric
+) -> ModelOffers:
+    """The engine for a model, and requests of the mean length of all of its streams."""
+    loads = [one.load for one in streams]
+    n_requests = sum(one.rate_per_s for one in loads)
+    n_input = sum(one.rate_per_s * one.mean_input for one in loads) / n_requests
+    n_output = sum(one.rate_per_s * one.n_output_tokens for one in streams) / n_requests
     workload = Workload(
-        n_input_tokens=max(1, round(one.load.mean_input)),
-        n_output_tokens=max(1, round(one.n_output_tokens)),
+        n_input_tokens=max(1, round(n_input)), n_output_tokens=max(1, round(n_output))
     )
     targets = Targets(quality_loss_fraction=request.quality_loss_fraction)
     wish = Serve(
-        model=one.model,
+        model=streams[0].model,
         workload=workload,
         weights_formats=request.weights_formats,
         kv_formats=request.kv_formats,
@@ -155,11 +172,12 @@ def _serving(name: str, request: FleetRequest, one: Stream, site: Fabric) -> Ser
         roles=request.roles,
         options=request.options,
     )
-    found = serving_engine(name, placement, wish, site)
-    if request.chunks is None:
-        return found
-    asked = {kind: replace(one, chunks=request.chunks) for kind, one in found.requests.items()}
-    return replace(found, requests=asked)
+    serving = serving_engine(name, placement, wish, site)
+    if request.chunks is not None:
+        asked = {k: replace(one, chunks=request.chunks) for k, one in serving.requests.items()}
+        serving = replace(serving, requests=asked)
+    longest = max(one.n_longest_tokens for one in streams)
+    return ModelOffers(serving=serving, n_longest_tokens=longest)
 
 
 def settled(
