@@ -9,21 +9,28 @@ there: k − 1 full ones and one that reads what is left, with what came after i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.queues.backlog import Backlog
-from planner.estimates.queues.laws import UPPER, Law, grouped_rows
+from planner.estimates.queues.laws import Law, Lines, grouped_rows
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.served import Served
 
-_PLAIN_PARTS, _PARTS = 6, 3
-"""Times within a pass at which requests come: of one that reads nothing, and of others."""
+_FEW = 4
+_PLAIN_PARTS, _PARTS = (10, 5), (4, 2)
+"""Times within a pass at which requests come, of one that reads nothing, and of others: where
+prompts have few lengths, and where they have more than that."""
 
+_SELDOM = 0.003
 _NEGLIGIBLE = 1e-5
-_EDGES = (0.0, 0.2, 0.4, 0.55, 0.7, 0.82, 0.9, 0.95, 0.98, 0.993, 1.0)
+_EDGES = (
+    (0.0, 0.2, 0.4, 0.55, 0.7, 0.82, 0.9, 0.95, 0.98, 0.993, 1.0),
+    (0.0, 0.3, 0.6, 0.8, 0.9, 0.96, 0.99, 1.0),
+)
 _LATER_EDGES = (0.0, 0.8, 1.0)
 _LAST_EDGES = np.array([0.0, 0.4, 0.7, 0.85, 0.95, 1.0])
 
@@ -64,38 +71,41 @@ def firsts(served: Served, state: Backlog, free: FloatArray) -> Firsts:
     Args:
         free: places that no sequence has which decodes (S,): others wait in line for these.
     """
-    found = _found(state)
-    before, likely = _before(state, found)  # (M, A)
-    may_read = np.maximum(1.0, free)[found.row] * served.load.mean_input
-    before = np.minimum(before, may_read[:, None])
-    inputs = Law(served.load.n_input, served.load.weight).grouped(UPPER)
-    row = found.row[:, None, None]
-    n = state.n[row]
-    chunk = served.chunk_tokens(n)
-    ahead = before[:, :, None] + inputs.values
-    weight = found.weight[:, None, None] * likely[:, :, None] * inputs.weights
+    several = int(len(served.inputs.values) > _FEW)
+    found = _found(state, _PLAIN_PARTS[several], _PARTS[several])
+    before, likely = _before(state, found, _EDGES[several])  # (M, A)
+    inputs, station = served.inputs, served.station
+    weight = (found.weight[:, None] * likely)[:, :, None] * inputs.weights
+    case, tokens, cell = np.nonzero(weight > _NEGLIGIBLE * 1e-3)  # (E,) each, as all below
+    weight, row, own_input = (
+        weight[case, tokens, cell],
+        found.row[case],
+        inputs.values[cell],
+    )
+    chunk, may_read = (x[row] for x in (served.chunk_tokens(state.n), _may_read(served, free)))
+    ahead = np.minimum(before[case, tokens], may_read) + own_input
     n_full = np.maximum(0.0, np.ceil(ahead / chunk - 1e-9) - 1.0)
     own = ahead - n_full * chunk
-    gathered = found.rest_s[:, None, None] + n_full * state.full_s[row]
+    gathered = found.rest_s[case] + n_full * state.full_s[row]
     # what is composed behind a full chunk reads of what that left, which is counted above
     is_full = found.kind == state.class_s.shape[1] - 1
-    composed_s = np.where(is_full, 0.0, _composed_s(served, state)[found.row])
-    waited = gathered + composed_s[:, None, None]
+    waited = gathered + np.where(is_full, 0.0, _composed_s(served, state)[found.row])[case]
     later, share = _later(served.load, served.load.rate_per_s * gathered, state.n_after)
     read = np.minimum(chunk, own + later)
     span = np.minimum(read / 2.0, served.load.mean_span)
-    span[0] = np.where(n_full > 0, inputs.values - own / 2.0, np.minimum(own / 2.0, inputs.values))
-    station = served.station
-    added = _added_s(served, state, found.row, (read, np.maximum(span, 0.0)))
-    last = served.ridden_s(n) + added * station.n_lanes
-    fixed = station.request_s + station.request_token_s * inputs.values
-    left = np.maximum(0.0, np.minimum(own + later, may_read[:, None, None]) - chunk)
-    return _by_state(
-        found.row,
-        len(state.n),
-        (waited + last + fixed, served.ridden_s(n) + added, left),
-        weight * share,
-    )
+    span[0] = np.where(n_full > 0, own_input - own / 2.0, np.minimum(own / 2.0, own_input))
+    added = _added_s(served, state, row, (read, np.maximum(span, 0.0)))
+    ridden_s = served.ridden_s(state.n)[row]
+    last = ridden_s + added * station.n_lanes
+    fixed = station.request_s + station.request_token_s * own_input
+    left = np.maximum(0.0, np.minimum(own + later, may_read) - chunk)
+    times = (waited + last + fixed, ridden_s + added, left)
+    return _by_state(row, len(state.n), times, weight * share)
+
+
+def _may_read(served: Served, free: FloatArray) -> FloatArray:
+    """Tokens of the prompts that find a place in each state (S,)."""
+    return np.asarray(np.maximum(1.0, free) * served.load.mean_input)
 
 
 def _later(load: Load, comes: FloatArray, n_after: float) -> tuple[FloatArray, FloatArray]:
@@ -115,32 +125,37 @@ def _later(load: Load, comes: FloatArray, n_after: float) -> tuple[FloatArray, F
     return np.stack(tokens), np.stack(shares)
 
 
-def _found(state: Backlog) -> _Found:
-    """Each state, class of the pass under way and time in it, with its probability."""
+def _found(state: Backlog, n_plain: int, n_others: int) -> _Found:
+    """Each state, class of the pass under way and time in it, with its probability.
+
+    Args:
+        n_plain, n_others: times in a pass that reads nothing, and in others.
+    """
     found = state.share * state.class_s
     found = found / found.sum(axis=1, keepdims=True)
-    cases = []
-    for row, kind in np.argwhere(found > _NEGLIGIBLE):
-        idle = kind == 0 and state.idles[row]
-        n_parts = 1 if idle else _PLAIN_PARTS if kind == 0 else _PARTS
-        for part in range(n_parts):
-            gone = (part + 0.5) / n_parts
-            took = 0.0 if idle else float(state.class_s[row, kind])
-            weight = float(found[row, kind]) / n_parts
-            cases.append((row, kind, gone * took, (1.0 - gone) * took, weight))
-    columns = np.array(cases, dtype=float).T
+    row, kind = np.nonzero(found > _NEGLIGIBLE)
+    idle = (kind == 0) & state.idles[row]
+    took, weight = np.where(idle, 0.0, state.class_s[row, kind]), found[row, kind]
+    n_parts = np.where(kind == 0, n_plain, n_others)
+    n_parts = np.where(idle | (weight < _SELDOM), 1, n_parts)
+    case = np.repeat(np.arange(len(row)), n_parts)
+    part = np.arange(len(case)) - np.repeat(np.cumsum(n_parts) - n_parts, n_parts)
+    gone = (part + 0.5) / n_parts[case]
     return _Found(
-        row=columns[0].astype(np.int64),
-        kind=columns[1].astype(np.int64),
-        gone_s=columns[2],
-        rest_s=columns[3],
-        weight=columns[4],
+        row=row[case],
+        kind=kind[case],
+        gone_s=gone * took[case],
+        rest_s=(1.0 - gone) * took[case],
+        weight=(weight / n_parts)[case],
     )
 
 
-def _before(state: Backlog, found: _Found) -> tuple[FloatArray, FloatArray]:
+def _before(
+    state: Backlog, found: _Found, edges: tuple[float, ...]
+) -> tuple[FloatArray, FloatArray]:
     """Tokens that are read before a request's own: groups of them, and their weights (M, A)."""
-    transform = state.comes(found.gone_s, found.row) * state.before[found.row]
+    transform = state.comes(found.gone_s, found.row)
+    transform *= state.before[found.row]
     leaves = found.kind == state.class_s.shape[1] - 1
     if leaves.any():
         over = np.fft.rfft(state.over, axis=-1)
@@ -149,7 +164,7 @@ def _before(state: Backlog, found: _Found) -> tuple[FloatArray, FloatArray]:
     reach = int(np.flatnonzero(law.max(axis=0) > _NEGLIGIBLE * 1e-3)[-1]) + 1
     law = law[:, :reach] / law[:, :reach].sum(axis=1, keepdims=True)
     tokens = np.arange(reach) * state.step[found.row][:, None]
-    return grouped_rows(tokens, law, _EDGES)
+    return grouped_rows(tokens, law, edges)
 
 
 def _composed_s(served: Served, state: Backlog) -> FloatArray:
@@ -164,36 +179,25 @@ def _composed_s(served: Served, state: Backlog) -> FloatArray:
 def _added_s(
     served: Served, state: Backlog, row: IntArray, reads: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """What passes add that read tokens of a span, by a line in the span (L, M, A, K) [s]."""
+    """What passes add that read tokens of a span, by a line in the span (L, E) [s]."""
     tokens, span = reads
-    reading = served.station.reading
-    points = np.array(reading.prompt_tokens if reading else (0.0, 1.0))
-    points = np.unique(np.append(points, served.station.chunk_tokens))
+    points = served.prompt_points
     low, high = served.load.mean_span / 2.0, served.load.mean_span * 2.0
-    part = (span - low) / (high - low)
-    found = np.empty_like(tokens)
-    for at, n in enumerate(state.n):
-        mine = row == at
-        ends = [
-            np.interp(tokens[:, mine], points, served.added_s(n, points, x)) for x in (low, high)
-        ]
-        found[:, mine] = ends[0] + part[:, mine] * (ends[1] - ends[0])
-    return np.maximum(0.0, found)
+    near, far = served.added_s(state.n[:, None], points, np.array([low, high])[:, None, None])
+    found, rise = Lines(points, np.stack([near, (far - near) / (high - low)])).at(row, tokens)
+    return np.asarray(np.maximum(0.0, found + rise * (span - low)))
 
 
 def _by_state(
     row: IntArray, n_rows: int, found: tuple[FloatArray, FloatArray, FloatArray], weight: FloatArray
 ) -> Firsts:
-    """Times, last passes and what they leave, each (L, M, A, K), by state."""
+    """Times, last passes and what they leave, each (L, E), by state."""
     laws, groups = [], []
-    for at in range(n_rows):
-        mine = row == at
-        ttft, last, left, likely = (
-            np.broadcast_to(x, weight.shape)[:, mine].ravel() for x in (*found, weight)
-        )
-        real = likely > _NEGLIGIBLE * 1e-3
-        laws.append(Law(ttft[real], likely[real]))
-        groups.append(_last_groups(last[real], left[real], likely[real]))
+    edges = np.searchsorted(row, np.arange(n_rows + 1))
+    for low, high in pairwise(edges):
+        ttft, last, left, likely = (x[:, low:high].ravel() for x in (*found, weight))
+        laws.append(Law(ttft, likely))
+        groups.append(_last_groups(last, left, likely))
     last_s, left_tokens, shares = (np.stack(x) for x in zip(*groups, strict=True))
     return Firsts(
         ttft=laws, last_s=last_s, left_tokens=left_tokens, weight=shares, longer=np.ones(n_rows)
@@ -203,7 +207,7 @@ def _by_state(
 def _last_groups(
     last: FloatArray, left: FloatArray, likely: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    order = np.argsort(last + 1e-9 * left)
+    order = np.argsort(_ranked(last, left), kind="stable")
     last, left, likely = last[order], left[order], likely[order] / np.sum(likely)
     group = np.searchsorted(_LAST_EDGES[1:-1], np.cumsum(likely) - likely / 2.0)
     size = len(_LAST_EDGES) - 1
@@ -213,3 +217,9 @@ def _last_groups(
         np.bincount(group, likely * x, size) / held for x in (last, left)
     ]
     return means[0], means[1], np.asarray(weight, dtype=float)
+
+
+def _ranked(first: FloatArray, second: FloatArray) -> NDArray[np.uint16]:
+    """Whole numbers in the order of the first, and of the second where these are alike."""
+    scaled = [(x - x.min()) / max(float(np.ptp(x)), 1e-300) for x in (first, second)]
+    return np.asarray(scaled[0] * 65_000.0 + scaled[1] * 500.0, dtype=np.uint16)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.estimates.queues.laws import Law
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.passes import PassTimes
-from planner.estimates.queues.rates import fluid_rate, stable_rate
+from planner.estimates.queues.rates import fluid_of, kept_up_with
 from planner.estimates.queues.served import Served
-from planner.estimates.queues.times import QueueTimes, percentiles
+from planner.estimates.queues.times import QueueTimes, times_at
 from planner.specs.roles import DECODE
 from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
@@ -21,7 +20,15 @@ from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTa
 _ROUNDS = 40
 _NEARLY_NONE = 1e-4
 _AIM = 0.003
-_NEAR, _FAR = 0.1, 0.9
+_NEAR, _FAR = 0.02, 0.75
+"""Shares of what is left between both ends: least and most that a step is."""
+
+_FIRST, _USUAL_RISE = 0.85, 1.6
+"""Where to look first, and what logarithms of times usually grow by from none to all that is kept
+up with: they say where to look, and change nothing that is found."""
+
+_MOST_OFF = 30.0
+_PATIENCE = 3
 _MEDIAN = 0.5
 _ABOVE_MEDIAN = 1.25
 """Population over its median, as a bound: laws of populations are far less skewed."""
@@ -43,26 +50,40 @@ def largest_rate(
     Returns:
         0 where they do not hold for a request by itself.
     """
-    high = rate_bound(station, load, targets)
+    served = Served(station, load)
+    most = kept_up_with(served)
+    high = _bound(served, targets, most)
     if high <= 0.0 or not targets:
         return high
-    times = PassTimes(station)
-
-    def excess(rate: float) -> float:
-        """Logarithm of the worst time over its target."""
-        return _excess(percentiles(station, load.at(rate), times=times), targets)
-
-    low, at_low, top, at_top = 0.0, -math.inf, high, math.inf
+    low, top = _End(0.0), _End(high)
+    rate = _FIRST * high
     for _ in range(_ROUNDS):
-        if top - low <= precision * top or -precision < at_low <= 0.0 or top < _NEARLY_NONE * high:
+        found = _End(rate, _excess(times_at(served, rate, most), targets))
+        low, top = (found, top.aged()) if found.worst <= 0.0 else (low.aged(), found)
+        is_close = top.rate - low.rate <= precision * top.rate or -precision < low.worst <= 0.0
+        if is_close or top.rate < _NEARLY_NONE * high:
             break
-        middle = _between(low, at_low, top, at_top)
-        found = excess(middle)
-        if found <= 0.0:
-            low, at_low = middle, found
-        else:
-            top, at_top = middle, found
-    return low
+        rate = _between(low, top, most)
+    return low.rate
+
+
+class _End:
+    """A rate, and by how much times are beyond their targets there.
+
+    Args:
+        rate: of requests [1/s].
+        excess: logarithm of each time over its target (T,); None where nobody asked.
+        age: times that the other end was moved since.
+    """
+
+    __slots__ = ("age", "excess", "rate", "worst")
+
+    def __init__(self, rate: float, excess: FloatArray | None = None, age: int = 0) -> None:
+        self.rate, self.excess, self.age = rate, excess, age
+        self.worst = -math.inf if excess is None else float(np.max(excess))
+
+    def aged(self) -> _End:
+        return _End(self.rate, self.excess, self.age + 1)
 
 
 def rate_bound(station: Station, load: Load, targets: Sequence[PercentileTarget]) -> float:
@@ -73,6 +94,11 @@ def rate_bound(station: Station, load: Load, targets: Sequence[PercentileTarget]
     longer than a target of TTFT, or a single sequence longer than one of TPOT.
     """
     served = Served(station, load)
+    return _bound(served, targets, kept_up_with(served))
+
+
+def _bound(served: Served, targets: Sequence[PercentileTarget], kept_up: float) -> float:
+    station, load = served.station, served.load
     if station.role != DECODE:
         alone = served.prompts_s(np.zeros(1))[0][0] * station.n_lanes
         alone = alone + station.request_s + station.request_token_s * load.n_input
@@ -86,8 +112,10 @@ def rate_bound(station: Station, load: Load, targets: Sequence[PercentileTarget]
     most = _most_within(served, targets)
     if most < 1:
         return 0.0
-    held = replace(station, most_running=most) if most < station.most_running else station
-    return min(stable_rate(held, load), fluid_rate(held, load))
+    if most == station.most_running:
+        return min(kept_up, fluid_of(served))
+    held = served.held_to(most)
+    return min(kept_up_with(held), fluid_of(held))
 
 
 def _most_within(served: Served, targets: Sequence[PercentileTarget]) -> int:
@@ -105,18 +133,35 @@ def _most_within(served: Served, targets: Sequence[PercentileTarget]) -> int:
     return min(most, math.ceil(within * _ABOVE_MEDIAN))
 
 
-def _excess(times: QueueTimes, targets: Sequence[PercentileTarget]) -> float:
-    """Logarithm of the largest time over its target; what does not occur is within."""
+def _excess(times: QueueTimes, targets: Sequence[PercentileTarget]) -> FloatArray:
+    """Logarithm of each time over its target (T,); what does not occur is within."""
     if not times.is_stable:
-        return math.inf
+        return np.full(len(targets), _MOST_OFF)
     ask = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
     ratios = [ask[target.quantity](target.share) / target.at_most_s for target in targets]
-    return max((math.log(max(x, 1e-12)) for x in ratios if not math.isnan(x)), default=-math.inf)
+    return np.array([-_MOST_OFF if math.isnan(x) else math.log(max(x, 1e-12)) for x in ratios])
 
 
-def _between(low: float, at_low: float, high: float, at_high: float) -> float:
-    """Where the line through both ends is just below 0; the middle where there is no line."""
-    if not math.isfinite(at_low) or not math.isfinite(at_high):
-        return (low + high) / 2.0
-    part = (-at_low - _AIM) / (at_high - at_low)
-    return low + (high - low) * min(_FAR, max(_NEAR, part))
+def _between(low: _End, top: _End, most: float) -> float:
+    """Where the first target is met just so, by the line through both ends.
+
+    An end that stays while the other moves counts for half each time, so that it moves too
+    [Dowell1971]. Where one end is unknown, times grow by a usual share with the rate.
+
+    Args:
+        most: what the station keeps up with [1/s].
+    """
+    wide = top.rate - low.rate
+    if low.age > _PATIENCE or top.age > _PATIENCE:
+        return low.rate + wide / 2.0
+    if low.excess is None or top.excess is None:
+        known = low if low.excess is not None else top
+        step = (-known.worst - _AIM) / _USUAL_RISE * most
+        guess = known.rate + float(np.clip(step, -_FAR * wide, _FAR * wide))
+    else:
+        at_low = (low.excess + _AIM) / 2.0 ** max(0, low.age - 1)
+        at_top = (top.excess + _AIM) / 2.0 ** max(0, top.age - 1)
+        binds = at_top > 0.0
+        part = at_low[binds] / (at_low[binds] - at_top[binds])
+        guess = low.rate + wide * float(np.min(part, initial=1.0))
+    return float(np.clip(guess, low.rate + _NEAR * wide, top.rate - _NEAR * wide))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Load:
     """Requests of one class that come to one station.
 
@@ -44,22 +46,26 @@ class Load:
 
     def at(self, rate_per_s: float) -> Load:
         """The same requests, that come as often as this."""
-        return replace(self, rate_per_s=rate_per_s)
+        if not rate_per_s >= 0.0:
+            raise ValueError("no weight, or a negative rate or cv²")
+        found = copy(self)  # with all that was found of the lengths
+        object.__setattr__(found, "rate_per_s", rate_per_s)
+        return found
 
     def mean(self, values: FloatArray) -> float:
         """Over requests, of a value of each cell (K,)."""
         return float(self.weight @ values)
 
-    @property
+    @cached_property
     def n_rounds(self) -> FloatArray:
         """Passes in which each cell decodes (K,): the first token comes with its prompt."""
         return self.n_output - 1.0
 
-    @property
+    @cached_property
     def mean_rounds(self) -> float:
         return self.mean(self.n_rounds)
 
-    @property
+    @cached_property
     def shared_stay(self) -> float:
         """κ: the mean of the shorter of two requests' rounds, over the mean of one's [1]."""
         if self.mean_rounds <= 0.0:
@@ -69,11 +75,11 @@ class Load:
         longer = 1.0 - np.cumsum(weight)
         return float((rounds * weight) @ (2.0 * longer + weight)) / self.mean_rounds
 
-    @property
+    @cached_property
     def mean_input(self) -> float:
         return self.mean(self.n_input)
 
-    @property
+    @cached_property
     def mean_context(self) -> float:
         """Tokens that a sequence has cached in a pass, over all passes that it decodes in."""
         if self.mean_rounds <= 0.0:
@@ -81,7 +87,7 @@ class Load:
         cached = self.n_input + self.n_output / 2.0
         return self.mean(self.n_rounds * cached) / self.mean_rounds
 
-    @property
+    @cached_property
     def mean_span(self) -> float:
         """Tokens that one of a prompt attends to, over all of them: those before it."""
         return self.mean(self.n_input**2) / (2.0 * self.mean_input)

@@ -26,10 +26,8 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.equations.queueing import family_dispersion, group_of_dispersion
-from planner.estimates.queues.room import fits
 from planner.estimates.queues.served import Served
 
-_POINTS = 20
 _MOST_BUSY = 0.995
 _MOST_READING = 0.9
 _SURE = 0.999
@@ -66,14 +64,14 @@ class Population:
 def population(served: Served) -> Population:
     """p(n), the wait and the passes of a station under its load."""
     load, most = served.load, served.station.most_running
-    points = np.unique(np.round(np.geomspace(1.0, most, _POINTS)))
+    usual = served.usual
     n = np.arange(1.0, most + 1.0)
-    plain = np.interp(n, points, served.plain_s(points))
-    round_s = np.interp(n, points, served.round_s(points))
+    plain = np.interp(n, usual.n, usual.plain_s)
+    round_s = np.interp(n, usual.n, served.round_s(usual))
     rates = np.full(most + 1, load.rate_per_s)  # of those that begin to decode beside 0 … N
     if served.reads and served.mixes:
-        read = served.chunk_tokens(points) / served.full_s(points) / load.mean_input
-        rates[1:] = np.minimum(rates[1:], np.interp(n, points, read))
+        read = usual.chunk_tokens / usual.full_s / load.mean_input
+        rates[1:] = np.minimum(rates[1:], np.interp(n, usual.n, read))
     dispersion = _dispersion(served, plain / round_s)
     places = _places(served, n, round_s)
     leave = np.concatenate([[0.0], np.cumsum(np.diff(n / round_s, prepend=0.0) * places)])
@@ -91,8 +89,8 @@ def population(served: Served) -> Population:
     grown = 2.0 * load.shared_stay * bursts
     factor = (lined - bursts + grown + _size_cv2(served, places)) / (2.0 + excess[-1])
     if _is_roomy(served, places):
-        usual = int(np.clip(law @ np.arange(most + 1.0), 1, most)) - 1
-        factor *= float(np.sqrt((2.0 + excess[-1]) / (2.0 + excess[usual])))
+        mean = int(np.clip(law @ np.arange(most + 1.0), 1, most)) - 1
+        factor *= float(np.sqrt((2.0 + excess[-1]) / (2.0 + excess[mean])))
     wait_s = queued / load.rate_per_s / waits * max(0.0, factor) if waits > 0.0 else 0.0
     return Population(
         probability=law,
@@ -114,7 +112,7 @@ def _dispersion(served: Served, plain_share: FloatArray) -> FloatArray:
     reading = np.clip(1.0 - plain_share, 0.0, _MOST_READING)
     family = family_dispersion(reading, cv2)
     if served.mixes:  # whose prompts take passes of their own, one after the other
-        passes = load.mean(served.prompts_s(np.array([1.0]))[1][0])
+        passes = float(served.usual.passes[0])
         family = 1.0 + (family - 1.0) * load.mean_rounds / (load.mean_rounds + passes * family)
     return np.asarray(family + bursts - 1.0)
 
@@ -128,13 +126,14 @@ def _places(served: Served, n: FloatArray, round_s: FloatArray) -> FloatArray:
     usual = min(len(n) - 1, int(load.rate_per_s * load.mean_rounds * round_s[len(n) // 2]))
     reading_s = 0.0
     if served.reads:
-        alone, passes = served.prompts_s(n[usual : usual + 1])
-        reading_s = load.mean(alone[0]) + load.mean(passes[0]) * float(served.ridden_s(n[usual]))
+        points = served.usual
+        alone, passes = (np.interp(n[usual], points.n, x) for x in (points.alone_s, points.passes))
+        reading_s = float(alone + passes * served.ridden_s(n[usual]))
     unseen = load.mean(np.ceil(load.n_rounds / looks) * looks - load.n_rounds)
     taken = load.rate_per_s * (reading_s + unseen * round_s[usual])
     free = np.clip(len(n) - taken - n + 1.0, 0.0, 1.0)
     free[0] = 1.0
-    found = fits(served.station, load, load.rate_per_s * reading_s)
+    found = served.room.fits(load.rate_per_s * reading_s)
     return np.asarray(np.minimum.accumulate(found * free))
 
 

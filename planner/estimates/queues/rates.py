@@ -12,7 +12,7 @@ from planner.specs.roles import PREFILL
 from planner.specs.stations import Station
 
 _POINTS, _FEWEST = 32, 0.05
-_PRICES = 65
+_STEPS, _SETTLED = 60, 1e-9
 
 
 def stable_rate(station: Station, load: Load) -> float:
@@ -27,10 +27,14 @@ def stable_rate(station: Station, load: Load) -> float:
     prompts of r passes. Where nothing decodes, or prompts fill the chunk before anything else is
     full, a chunk is read in each pass.
     """
-    served = Served(station, load)
+    return kept_up_with(Served(station, load))
+
+
+def kept_up_with(served: Served) -> float:
+    """The same of requests and a station."""
     if not served.decodes:
         return _reading_rate(served, 0.0)
-    most = _most_decoding(station, load)
+    most = _most_decoding(served.station, served.load)
     rates, fits, n = _rates(served, np.geomspace(_FEWEST, most, _POINTS))
     if not fits.all() and fits.any():  # the largest that fits is between two points
         last = int(np.flatnonzero(fits)[-1])
@@ -72,18 +76,43 @@ def fluid_rate(station: Station, load: Load) -> float:
     Contexts and spans are at their means, which is no more than the mean of the times wherever
     time is convex in them, as attention is.
     """
-    served = Served(station, load)
+    return fluid_of(Served(station, load))
+
+
+def fluid_of(served: Served) -> float:
+    """The same of requests and a station."""
+    load = served.load
     n, tokens, took = _passes(served)
     written = n / load.mean_rounds if served.decodes else np.zeros_like(n)
     read = tokens / load.mean_input
     if not served.decodes or not served.reads:
         return float(np.max((read if served.reads else written) / took))
-    price = np.linspace(0.0, 1.0, _PRICES)
-    for _ in range(3):  # the bound is convex in the price
-        bound = np.max((price[:, None] * written + (1 - price)[:, None] * read) / took, axis=1)
-        at = int(np.argmin(bound))
-        price = np.linspace(price[max(0, at - 1)], price[min(_PRICES - 1, at + 1)], _PRICES)
-    return float(np.min(bound))
+    return _least_of_lines(written / took, read / took)
+
+
+def _least_of_lines(at_one: FloatArray, at_none: FloatArray) -> float:
+    """Least over w in 0 … 1 of the highest of the lines that these are the ends of (P,).
+
+    The highest line at either end of an interval bounds the least from below where both meet, and
+    is taken there next [Kelley1960].
+    """
+    low, high = int(np.argmax(at_none)), int(np.argmax(at_one))
+    least = min(float(at_none[low]), float(at_one[high]))
+    for _ in range(_STEPS):
+        falls, rises = at_one[low] - at_none[low], at_one[high] - at_none[high]
+        if falls >= 0.0 or rises <= 0.0:
+            break
+        price = float((at_none[low] - at_none[high]) / (rises - falls))
+        values = at_none + price * (at_one - at_none)
+        top = int(np.argmax(values))
+        least = min(least, float(values[top]))
+        if values[top] <= values[low] * (1.0 + _SETTLED):
+            break
+        if at_one[top] > at_none[top]:
+            high = top
+        else:
+            low = top
+    return least
 
 
 def _passes(served: Served) -> tuple[FloatArray, FloatArray, FloatArray]:

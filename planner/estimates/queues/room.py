@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,33 +24,48 @@ _WRITTEN = np.array([1.0, 3.0, 5.0, 7.0]) / 8.0
 """Shares of its answer that a decoding sequence has written, as one finds it."""
 
 
-def fits(station: Station, load: Load, n_reading: float) -> FloatArray:
-    """Probability that one more fits beside n that decode, n = 0 … most_running − 1 (N,).
+class Room:
+    """Room for caches of a station, and what requests of a load take of it, at any rate."""
 
-    Those that decode are seen more often the longer their answers are, and have written any share
-    of these. Their caches and what is reserved of the rest are independent, so that the law of the
-    sum of n is the n-fold convolution, by its transform.
+    def __init__(self, station: Station, load: Load) -> None:
+        self._station, self._load = station, load
 
-    Args:
-        n_reading: requests on average that have room and are being read.
-    """
-    most, room = station.most_running, station.room_bytes
-    found = np.ones(most)
-    if not np.isfinite(room) or load.mean_rounds <= 0.0:
-        return found
-    sizes, weight = _held(station, load)
-    new = _needed(station, load)
-    one = np.fft.rfft(on_grid(np.minimum(sizes, room), weight, room * _ROOMS / _POINTS, _POINTS))
-    seen = load.weight * new**_SEEN_LONGER
-    step = room * _ROOMS / _POINTS
-    first = np.fft.rfft(on_grid(np.minimum(new, room), seen / np.sum(seen), step, _POINTS))
-    n = int(min(most, 2.0 * room / float(weight @ sizes) + 2))
-    sums = np.cumprod(np.vstack([first, np.broadcast_to(one, (n - 1, len(one)))]), axis=0)
-    free = max(0.3, 1.0 - n_reading * load.mean(new) / room)
-    found[:] = 0.0
-    found[:n] = np.clip((sums @ _below(free)).real, 0.0, 1.0)
-    found[0] = 1.0
-    return np.asarray(np.minimum.accumulate(found))
+    def fits(self, n_reading: float) -> FloatArray:
+        """Probability that one more fits beside n that decode, n = 0 … most_running − 1 (N,).
+
+        Those that decode are seen more often the longer their answers are, and have written any
+        share of these. Their caches and what is reserved of the rest are independent, so that the
+        law of the sum of n is the n-fold convolution, by its transform.
+
+        Args:
+            n_reading: requests on average that have room and are being read.
+        """
+        most, room = self._station.most_running, self._station.room_bytes
+        found = np.ones(most)
+        if not np.isfinite(room) or self._load.mean_rounds <= 0.0:
+            return found
+        sums = self._sums
+        new = self._load.mean(_needed(self._station, self._load))
+        free = max(0.3, 1.0 - n_reading * new / room)
+        found[:] = 0.0
+        found[: len(sums)] = np.clip((sums @ _below(free)).real, 0.0, 1.0)
+        found[0] = 1.0
+        return np.asarray(np.minimum.accumulate(found))
+
+    @cached_property
+    def _sums(self) -> NDArray[np.complex128]:
+        """Transforms of what one request takes beside 0, 1, … (N, G / 2 + 1)."""
+        station, load, room = self._station, self._load, self._station.room_bytes
+        sizes, weight = _held(station, load)
+        new = _needed(station, load)
+        step = room * _ROOMS / _POINTS
+        one = np.fft.rfft(on_grid(np.minimum(sizes, room), weight, step, _POINTS))
+        seen = load.weight * new**_SEEN_LONGER
+        first = np.fft.rfft(on_grid(np.minimum(new, room), seen / np.sum(seen), step, _POINTS))
+        n = int(min(station.most_running, 2.0 * room / float(weight @ sizes) + 2))
+        return np.asarray(
+            np.cumprod(np.vstack([first, np.broadcast_to(one, (n - 1, len(one)))]), axis=0)
+        )
 
 
 def _held(station: Station, load: Load) -> tuple[FloatArray, FloatArray]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.estimates.queues.laws import UPPER, Law, Lines
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.passes import PassTimes
+from planner.estimates.queues.room import Room
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import Station
 
+_POINTS = 20
 _ROUNDS, _SETTLED = 60, 1.0003
 _MOST_GROWN = 100.0
 """Where prompts that are read alone come faster than they are read, a pass has no end."""
@@ -32,6 +37,20 @@ class Served:
         self.decodes = station.role != PREFILL and load.mean_rounds > 0.0
         self.reads = station.role != DECODE
         self.mixes = station.mixes_prefill or not self.decodes
+
+    def at(self, rate_per_s: float) -> Served:
+        """The same that come as often as this, with all that does not depend on how often."""
+        if self.decodes:
+            _ = self.usual, self.room
+        if self.reads:
+            _ = self.reading_moments, self.prompt_points, self.inputs
+        found = copy(self)
+        found.load = self.load.at(rate_per_s)
+        return found
+
+    def held_to(self, most_running: int) -> Served:
+        """The same requests on a station with so many places."""
+        return Served(replace(self.station, most_running=most_running), self.load, self.times)
 
     @property
     def n_looks(self) -> int:
@@ -86,7 +105,37 @@ class Served:
         """Mean of what a prompt takes by itself [s], and its squared coefficient of variation."""
         alone = self.prompts_s(np.zeros(1))[0][0]
         mean = self.load.mean(alone)
-        return mean, max(1e-9, self.load.mean(alone**2) / mean**2 - 1.0)
+        cv2 = self.load.mean(alone**2) / mean**2 - 1.0 if mean > 0.0 else 0.0
+        return mean, max(1e-9, cv2)
+
+    @cached_property
+    def prompt_points(self) -> FloatArray:
+        """Tokens of prompts between which a pass takes linearly longer, up to a chunk (P,)."""
+        reading = self.station.reading
+        points = np.array(reading.prompt_tokens if reading else (0.0, 1.0))
+        return np.unique(np.append(points, [0.0, self.station.chunk_tokens]))
+
+    def reads_s(self, n: FloatArray) -> Lines:
+        """What a pass is longer while n decode (N,), by tokens of prompts of the mean span."""
+        points = self.prompt_points
+        return Lines(points, self.added_s(n[:, None], points, self.load.mean_span))
+
+    @cached_property
+    def room(self) -> Room:
+        """For caches."""
+        return Room(self.station, self.load)
+
+    @cached_property
+    def inputs(self) -> Law:
+        """Prompts, in groups that are finer where they are long."""
+        return Law(self.load.n_input, self.load.weight).grouped(UPPER)
+
+    @cached_property
+    def usual(self) -> Usual:
+        """Passes beside as many as there may be, at points."""
+        return Usual(
+            self, np.unique(np.round(np.geomspace(1.0, self.station.most_running, _POINTS)))
+        )
 
     def gathered_s(self, n: FloatArray, n_prompts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What prompts add that come at random to passes while n decode [s], and passes of each.
@@ -95,37 +144,57 @@ class Served:
             n: sequences that decode (N,).
             n_prompts: that are read together on average (N,).
         """
-        alone, passes = self.prompts_s(n)
-        each = np.asarray(passes @ self.load.weight)
-        return self._shared_s(n, n_prompts, alone @ self.load.weight, each), each
+        usual = Usual(self, n)
+        return usual.gathered_s(n_prompts), usual.passes
 
-    def _shared_s(
-        self, n: FloatArray, n_prompts: FloatArray, alone_s: FloatArray, passes: FloatArray
-    ) -> FloatArray:
-        """What prompts add together, no more than each by itself (N,) [s]."""
-        any_comes = -np.expm1(-n_prompts * passes)
-        tokens = n_prompts * self.load.mean_input / np.maximum(any_comes, 1e-300)
-        n_full = np.maximum(1.0, tokens / self.chunk_tokens(n))
-        shared = n_full * self.added_s(n, tokens / n_full, self.load.mean_span)
-        return np.minimum(n_prompts * alone_s, any_comes * shared)
-
-    def round_s(self, n: FloatArray) -> FloatArray:
-        """Mean time from one token to the next while n decode, with the prompts that come (N,) [s].
+    def round_s(self, usual: Usual) -> FloatArray:
+        """Mean time from one token to the next, with the prompts that come (N,) [s].
 
         The fixed point of T = D(n, c) + E[R(n, prompts that come in T)]; where the chunk is full,
         a pass that is full of prompts.
         """
-        plain = self.plain_s(n)
+        plain = usual.plain_s
         if not self.reads:
             return plain
-        most = self.full_s(n) if self.mixes else _MOST_GROWN * plain
-        took = plain
-        alone_s, passes = (x @ self.load.weight for x in self.prompts_s(n))
+        most = usual.full_s if self.mixes else _MOST_GROWN * plain
+        took, per_s = plain, self.load.rate_per_s * self.n_looks
         for _ in range(_ROUNDS):
-            prompts = self.load.rate_per_s * took * self.n_looks
-            added = self._shared_s(n, prompts, alone_s, passes) / self.n_looks
-            grown = np.minimum(most, plain + added)
+            grown = np.minimum(most, plain + usual.gathered_s(per_s * took) / self.n_looks)
             if np.max(grown / took) < _SETTLED:
                 break
             took = grown
         return took
+
+
+class Usual:
+    """Passes beside n that decode, whatever the rate.
+
+    Args:
+        served: the requests and the station.
+        n: sequences that decode (N,).
+
+    `plain_s` and `full_s` are those that read nothing and a whole chunk [s], `chunk_tokens` what
+    they read; `alone_s` is what a prompt adds by itself [s] and `passes` in how many, on average.
+    """
+
+    def __init__(self, served: Served, n: FloatArray) -> None:
+        self.n = n
+        self.plain_s = served.plain_s(n)
+        self.chunk_tokens = served.chunk_tokens(n)
+        self._n_input = served.load.mean_input
+        if served.reads:
+            self.full_s = served.full_s(n)
+            self._reads_s, self._rows = served.reads_s(n), np.arange(len(n))
+            self.alone_s, self.passes = (x @ served.load.weight for x in served.prompts_s(n))
+
+    def gathered_s(self, n_prompts: FloatArray) -> FloatArray:
+        """What prompts add that come at random, no more than each by itself (N,) [s].
+
+        Args:
+            n_prompts: that are read together on average (N,).
+        """
+        any_comes = -np.expm1(-n_prompts * self.passes)
+        tokens = n_prompts * self._n_input / np.maximum(any_comes, 1e-300)
+        n_full = np.maximum(1.0, tokens / self.chunk_tokens)
+        shared = n_full * self._reads_s.at(self._rows, tokens / n_full)
+        return np.asarray(np.minimum(n_prompts * self.alone_s, any_comes * shared))

@@ -24,9 +24,8 @@ from planner.estimates.queues.laws import (
     topped,
 )
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.passes import PassTimes
 from planner.estimates.queues.population import Population, population
-from planner.estimates.queues.rates import stable_rate
+from planner.estimates.queues.rates import kept_up_with
 from planner.estimates.queues.served import Served
 from planner.specs.stations import Station
 
@@ -189,23 +188,25 @@ class QueueTimes:
         return [*own, late], np.append(self.shares * (1.0 - waits), waits)
 
 
-def percentiles(station: Station, load: Load, *, times: PassTimes | None = None) -> QueueTimes:
+def percentiles(station: Station, load: Load) -> QueueTimes:
     """The laws of TTFT, TPOT, ITL and whole requests of a load on a station.
 
     The station is in one of five states, by how many sequences decode (`population`); in each
     prompts wait for their passes (`backlog`), first tokens come (`firsts`) and answers are written
     (`decoding`). Each law is computed when it is first asked for.
 
-    Args:
-        times: of the station, where they are known already.
-
     Where it holds: within 10 % of simulations, see `tests/estimates/queues/against_simulation.py`;
     less well where requests often lose their places, or where lengths that differ much share
     little room. Arrivals that vary more than Poisson ones are taken as groups that come at once.
     """
-    most = stable_rate(station, load)
-    steady = load.at(max(load.rate_per_s, _LEAST_RATE * most))
-    return QueueTimes(served=Served(station, steady, times), utilisation=load.rate_per_s / most)
+    served = Served(station, load)
+    return times_at(served, load.rate_per_s, kept_up_with(served))
+
+
+def times_at(served: Served, rate_per_s: float, most: float) -> QueueTimes:
+    """The same at another rate, where `most` is known, what the station keeps up with [1/s]."""
+    steady = served.at(max(rate_per_s, _LEAST_RATE * most))
+    return QueueTimes(served=steady, utilisation=rate_per_s / most)
 
 
 def _rests(served: Served, n: FloatArray) -> list[Law]:

@@ -50,13 +50,15 @@ def simulate(seed: int, most: int) -> dict[str, object]:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--stations", type=int, default=200)
+    asked.add_argument("--first", type=int, default=0, help="seed of the first of them")
     asked.add_argument("--most", type=int, default=250_000, help="requests of a simulation")
     asked.add_argument("--workers", type=int, default=1)
     asked.add_argument("--keep", type=Path)
     asked.add_argument("--each", action="store_true")
     options = asked.parse_args()
     kept = json.loads(options.keep.read_text()) if options.keep and options.keep.exists() else {}
-    missing = [seed for seed in range(options.stations) if str(seed) not in kept]
+    seeds = range(options.first, options.first + options.stations)
+    missing = [seed for seed in seeds if str(seed) not in kept]
     with ProcessPoolExecutor(options.workers) as pool:
         for seed, seen in zip(
             missing, pool.map(simulate, missing, [options.most] * len(missing)), strict=True
@@ -64,7 +66,7 @@ def main() -> None:
             kept[str(seed)] = seen
             if options.keep:
                 options.keep.write_text(json.dumps(kept))
-    _report({seed: Simulated(**kept[str(seed)]) for seed in range(options.stations)}, options.each)
+    _report({seed: Simulated(**kept[str(seed)]) for seed in seeds}, options.each)
 
 
 def _report(seen: dict[int, Simulated], each: bool) -> None:

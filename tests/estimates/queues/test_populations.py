@@ -9,7 +9,7 @@ import pytest
 
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.population import population
-from planner.estimates.queues.room import fits
+from planner.estimates.queues.room import Room
 from planner.estimates.queues.served import Served
 from planner.estimates.queues.times import percentiles
 from planner.specs.roles import DECODE
@@ -57,7 +57,7 @@ def test_room_is_for_as_many_as_their_bytes_let_in() -> None:
         weight=np.ones(40),
     )
     one = station(room_bytes=12_000.0, most_running=20)
-    found = fits(one, load, 0.0)
+    found = Room(one, load).fits(0.0)
     head = load.n_input**0.5
     for n in (5, 9, 12):
         sums = load.n_input[draw.integers(0, 40, (20_000, n))].sum(axis=1)
