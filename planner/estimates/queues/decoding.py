@@ -18,7 +18,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.equations.queueing import group_of_dispersion, interrupted
 from planner.estimates.queues.firsts import Firsts
-from planner.estimates.queues.laws import LOWER, Law
+from planner.estimates.queues.laws import Law
 from planner.estimates.queues.population import Population
 from planner.estimates.queues.served import Served
 
@@ -36,7 +36,7 @@ def decode_times(
         first: with which passes first tokens come; None of a station without prompts.
     """
     load = served.load
-    answers = Law(load.n_rounds, load.weight * (load.n_rounds > 0)).grouped(LOWER)
+    answers = served.own.answers
     own = _over_life(served, people, n, answers.values)  # (S, M)
     plain = served.plain_s(own)
     if first is None:

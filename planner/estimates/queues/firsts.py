@@ -71,10 +71,10 @@ def firsts(served: Served, state: Backlog, free: FloatArray) -> Firsts:
     Args:
         free: places that no sequence has which decodes (S,): others wait in line for these.
     """
-    several = int(len(served.inputs.values) > _FEW)
+    several = int(len(served.own.inputs.values) > _FEW)
     found = _found(state, _PLAIN_PARTS[several], _PARTS[several])
     before, likely = _before(state, found, _EDGES[several])  # (M, A)
-    inputs, station = served.inputs, served.station
+    inputs, station = served.own.inputs, served.station
     weight = (found.weight[:, None] * likely)[:, :, None] * inputs.weights
     case, tokens, cell = np.nonzero(weight > _NEGLIGIBLE * 1e-3)  # (E,) each, as all below
     weight, row, own_input = (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.laws import Law
-from planner.estimates.queues.loads import Load
+from planner.estimates.queues.loads import Cells, Load
 from planner.estimates.queues.rates import fluid_of, kept_up_with
-from planner.estimates.queues.served import Served
+from planner.estimates.queues.served import Own, Served
 from planner.estimates.queues.times import QueueTimes, times_at
 from planner.specs.roles import DECODE
 from planner.specs.stations import Station
@@ -34,8 +36,34 @@ _ABOVE_MEDIAN = 1.25
 """Population over its median, as a bound: laws of populations are far less skewed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupTarget:
+    """A target over the requests of some cells of a load, as of one class among several.
+
+    Args:
+        target: over these requests.
+        cells: of the load.
+    """
+
+    target: PercentileTarget
+    cells: Cells
+
+
+AnyTarget: TypeAlias = PercentileTarget | GroupTarget
+"""Over all requests, or over some."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judged:
+    """Requests that have targets of their own."""
+
+    own: Own
+    load: Load
+    targets: list[PercentileTarget]
+
+
 def largest_rate(
-    station: Station, load: Load, targets: Sequence[PercentileTarget], *, precision: float = 0.005
+    station: Station, load: Load, targets: Sequence[AnyTarget], *, precision: float = 0.005
 ) -> float:
     """Requests a second, as they come in the load, at which all targets hold [1/s].
 
@@ -52,13 +80,14 @@ def largest_rate(
     """
     served = Served(station, load)
     most = kept_up_with(served)
-    high = _bound(served, targets, most)
+    judged = _groups(load, targets)
+    high = _bound(served, judged, most)
     if high <= 0.0 or not targets:
         return high
     low, top = _End(0.0), _End(high)
     rate = _FIRST * high
     for _ in range(_ROUNDS):
-        found = _End(rate, _excess(times_at(served, rate, most), targets))
+        found = _End(rate, _excess(times_at(served, rate, most), judged))
         low, top = (found, top.aged()) if found.worst <= 0.0 else (low.aged(), found)
         is_close = top.rate - low.rate <= precision * top.rate or -precision < low.worst <= 0.0
         if is_close or top.rate < _NEARLY_NONE * high:
@@ -86,7 +115,7 @@ class _End:
         return _End(self.rate, self.excess, self.age + 1)
 
 
-def rate_bound(station: Station, load: Load, targets: Sequence[PercentileTarget]) -> float:
+def rate_bound(station: Station, load: Load, targets: Sequence[AnyTarget]) -> float:
     """Requests a second that `largest_rate` does not exceed, at a hundredth of its cost [1/s].
 
     What the station keeps up with, in no more places than leave a pass within every target of
@@ -94,28 +123,45 @@ def rate_bound(station: Station, load: Load, targets: Sequence[PercentileTarget]
     longer than a target of TTFT, or a single sequence longer than one of TPOT.
     """
     served = Served(station, load)
-    return _bound(served, targets, kept_up_with(served))
+    return _bound(served, _groups(load, targets), kept_up_with(served))
 
 
-def _bound(served: Served, targets: Sequence[PercentileTarget], kept_up: float) -> float:
-    station, load = served.station, served.load
-    if station.role != DECODE:
-        alone = served.prompts_s(np.zeros(1))[0][0] * station.n_lanes
-        alone = alone + station.request_s + station.request_token_s * load.n_input
-        first = Law(alone, load.weight)
-        if any(
-            first.percentile(target.share) > target.at_most_s
-            for target in targets
-            if target.quantity in (TTFT, E2E)
-        ):
-            return 0.0
-    most = _most_within(served, targets)
+def _groups(load: Load, targets: Sequence[AnyTarget]) -> list[_Judged]:
+    """Targets by the requests that they are over."""
+    found: dict[bytes, _Judged] = {}
+    for one in targets:
+        cells = one.cells if isinstance(one, GroupTarget) else slice(None)
+        key = np.arange(len(load.weight))[cells].tobytes()
+        if key not in found:
+            some = load.only(cells)
+            found[key] = _Judged(Own(some), some, [])
+        found[key].targets.append(one.target if isinstance(one, GroupTarget) else one)
+    return list(found.values())
+
+
+def _bound(served: Served, judged: Sequence[_Judged], kept_up: float) -> float:
+    station = served.station
+    if station.role != DECODE and any(_is_late(served, one) for one in judged):
+        return 0.0
+    most = _most_within(served, [target for one in judged for target in one.targets])
     if most < 1:
         return 0.0
     if most == station.most_running:
         return min(kept_up, fluid_of(served))
     held = served.held_to(most)
     return min(kept_up_with(held), fluid_of(held))
+
+
+def _is_late(served: Served, judged: _Judged) -> bool:
+    """Whether prompts by themselves take longer than a target of first tokens."""
+    station, load = served.station, judged.load
+    targets = [one for one in judged.targets if one.quantity in (TTFT, E2E)]
+    if not targets:
+        return False
+    alone = Served(station, load, served.times).prompts_s(np.zeros(1))[0][0] * station.n_lanes
+    alone = alone + station.request_s + station.request_token_s * load.n_input
+    first = Law(alone, load.weight)
+    return any(first.percentile(one.share) > one.at_most_s for one in targets)
 
 
 def _most_within(served: Served, targets: Sequence[PercentileTarget]) -> int:
@@ -133,12 +179,15 @@ def _most_within(served: Served, targets: Sequence[PercentileTarget]) -> int:
     return min(most, math.ceil(within * _ABOVE_MEDIAN))
 
 
-def _excess(times: QueueTimes, targets: Sequence[PercentileTarget]) -> FloatArray:
+def _excess(times: QueueTimes, judged: Sequence[_Judged]) -> FloatArray:
     """Logarithm of each time over its target (T,); what does not occur is within."""
     if not times.is_stable:
-        return np.full(len(targets), _MOST_OFF)
-    ask = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
-    ratios = [ask[target.quantity](target.share) / target.at_most_s for target in targets]
+        return np.full(sum(len(one.targets) for one in judged), _MOST_OFF)
+    ratios = []
+    for one in judged:
+        own = times.judging(one.own)
+        ask = {TTFT: own.ttft_s, TPOT: own.tpot_s, ITL: own.itl_s, E2E: own.request_s}
+        ratios += [ask[goal.quantity](goal.share) / goal.at_most_s for goal in one.targets]
     return np.array([-_MOST_OFF if math.isnan(x) else math.log(max(x, 1e-12)) for x in ratios])
 
 

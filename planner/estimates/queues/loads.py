@@ -5,10 +5,14 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+
+Cells: TypeAlias = slice | BoolArray | IntArray
+"""Some cells of a load: a part of them, which of them (K,), or their numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +59,23 @@ class Load:
     def mean(self, values: FloatArray) -> float:
         """Over requests, of a value of each cell (K,)."""
         return float(self.weight @ values)
+
+    def only(self, cells: Cells) -> Load:
+        """Requests of some cells, as often as these come.
+
+        Raises:
+            ValueError: there are none of these.
+        """
+        weight = self.weight[cells]
+        if not np.sum(weight) > 0.0:
+            raise ValueError("a group of requests that has none")
+        return Load(
+            rate_per_s=self.rate_per_s * float(np.sum(weight)),
+            n_input=self.n_input[cells],
+            n_output=self.n_output[cells],
+            weight=weight,
+            arrival_cv2=self.arrival_cv2,
+        )
 
     @cached_property
     def n_rounds(self) -> FloatArray:

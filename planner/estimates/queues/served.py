@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.queues.laws import UPPER, Law, Lines
+from planner.estimates.queues.laws import LOWER, UPPER, Law, Lines
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.passes import PassTimes
 from planner.estimates.queues.room import Room
@@ -33,6 +33,7 @@ class Served:
     def __init__(self, station: Station, load: Load, times: PassTimes | None = None) -> None:
         self.station = station
         self.load = load
+        self.own = Own(load)
         self.times = times or PassTimes(station)
         self.decodes = station.role != PREFILL and load.mean_rounds > 0.0
         self.reads = station.role != DECODE
@@ -43,9 +44,15 @@ class Served:
         if self.decodes:
             _ = self.usual, self.room
         if self.reads:
-            _ = self.reading_moments, self.prompt_points, self.inputs
+            _ = self.reading_moments, self.prompt_points
         found = copy(self)
         found.load = self.load.at(rate_per_s)
+        return found
+
+    def judging(self, own: Own) -> Served:
+        """The same, of which only these requests are judged."""
+        found = copy(self)
+        found.own = own
         return found
 
     def held_to(self, most_running: int) -> Served:
@@ -126,11 +133,6 @@ class Served:
         return Room(self.station, self.load)
 
     @cached_property
-    def inputs(self) -> Law:
-        """Prompts, in groups that are finer where they are long."""
-        return Law(self.load.n_input, self.load.weight).grouped(UPPER)
-
-    @cached_property
     def usual(self) -> Usual:
         """Passes beside as many as there may be, at points."""
         return Usual(
@@ -164,6 +166,29 @@ class Served:
                 break
             took = grown
         return took
+
+
+class Own:
+    """Lengths of the requests that are judged: of all that come, or of a group of them."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+
+    @cached_property
+    def inputs(self) -> Law:
+        """Prompts, in groups that are finer where they are long."""
+        return Law(self._load.n_input, self._load.weight).grouped(UPPER)
+
+    @cached_property
+    def answers(self) -> Law:
+        """Passes that answers take, where they take any, finer where they are short."""
+        rounds = self._load.n_rounds
+        return Law(rounds, self._load.weight * (rounds > 0.0)).grouped(LOWER)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether any answer has two tokens."""
+        return self._load.mean_rounds > 0.0
 
 
 class Usual:

@@ -23,10 +23,10 @@ from planner.estimates.queues.laws import (
     summed,
     topped,
 )
-from planner.estimates.queues.loads import Load
+from planner.estimates.queues.loads import Cells, Load
 from planner.estimates.queues.population import Population, population
 from planner.estimates.queues.rates import kept_up_with
-from planner.estimates.queues.served import Served
+from planner.estimates.queues.served import Own, Served
 from planner.specs.stations import Station
 
 _SLICES = np.array([0.1, 0.25, 0.3, 0.25, 0.1])
@@ -73,6 +73,22 @@ class QueueTimes:
     def request_s(self, share: float) -> float:
         """From arrival to last token."""
         return self.request.percentile(share)
+
+    def of(self, cells: Cells) -> QueueTimes:
+        """Of the requests of some cells of the load only, among all that come.
+
+        Raises:
+            ValueError: there are none of these.
+        """
+        return self.judging(Own(self.served.load.only(cells)))
+
+    def judging(self, own: Own) -> QueueTimes:
+        """Of some requests only, by their lengths: who waits where, and for whom, is as before."""
+        found = QueueTimes(served=self.served.judging(own), utilisation=self.utilisation)
+        if self.is_stable:  # what does not depend on who is judged
+            shared = {name: getattr(self, name) for name in ("population", "shares", "states")}
+            found.__dict__.update(shared, backlog=self.backlog)
+        return found
 
     @property
     def is_stable(self) -> bool:
@@ -130,7 +146,7 @@ class QueueTimes:
     @cached_property
     def decodes(self) -> list[tuple[Law, FloatArray]]:
         """TPOT in each state, and the passes that each value is the mean of."""
-        if self.population is None:
+        if self.population is None or not self.served.own.decodes:
             return []
         return decode_times(self.served, self.population, self.states, self.firsts)
 
@@ -155,7 +171,7 @@ class QueueTimes:
         """Of gaps between tokens [s]; NaN where nothing is decoded."""
         if not self.is_stable:
             return NEVER
-        if self.population is None:
+        if self.population is None or not self.served.own.decodes:
             return NONE
         return gaps(self.served, self.states, self.shares, self.backlog)
 

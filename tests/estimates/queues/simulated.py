@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.verifier.simulation.gaps import Gaps
 from planner.verifier.simulation.rank import Log, Rank
-from tests.estimates.queues.situations import Situation
+from tests.estimates.queues.situations import Mix, Situation
 
 SHARES = (0.5, 0.9, 0.99)
 N_BATCHES = 20
@@ -52,7 +52,16 @@ def arrivals(draw: np.random.Generator, rate: float, cv2: float, n: int) -> np.n
     return np.cumsum(draw.gamma(1.0 / cv2, cv2 / rate, n))
 
 
-def _served(one: Situation, draw: np.random.Generator, n: int) -> tuple[np.ndarray, Log]:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Requests: when they came (N,), the cells that they are of (N,), and what became of them."""
+
+    arrived_s: np.ndarray
+    cell: np.ndarray
+    log: Log
+
+
+def _served(one: Situation, draw: np.random.Generator, n: int) -> Served:
     """So many requests, and what became of them."""
     load = one.load
     times = arrivals(draw, load.rate_per_s, load.arrival_cv2, n)
@@ -70,16 +79,40 @@ def _served(one: Situation, draw: np.random.Generator, n: int) -> tuple[np.ndarr
     for number in range(n):
         rank.arrive(number)
     rank.advance(math.inf)
-    return times, log
+    return Served(times, cell, log)
+
+
+def simulated_classes(one: Mix, *, seed: int, n: int) -> list[dict[str, tuple[float, ...]]]:
+    """Percentiles of each class of a mix, and their standard errors as shares of them."""
+    seen = _served(one.situation, np.random.default_rng(seed), n)
+    ttft, tpot, settled = _times(seen)
+    found = []
+    for cells in one.classes:
+        mine = (seen.cell >= cells.start)[settled] & (seen.cell < cells.stop)[settled]
+        found.append(
+            {
+                "ttft": tuple(np.quantile(ttft[mine], SHARES)),
+                "tpot": tuple(np.quantile(tpot[mine], SHARES)),
+                "ttft_error": _errors(ttft[mine]),
+                "tpot_error": _errors(tpot[mine]),
+            }
+        )
+    return found
+
+
+def _times(seen: Served) -> tuple[np.ndarray, np.ndarray, slice]:
+    """TTFT and TPOT of requests once all is settled, and which these are."""
+    n, log = len(seen.cell), seen.log
+    first, last = np.array(log.first_s), np.array(log.last_s)
+    settled = slice(n // 20, n - n // 50)
+    ttft = (first - seen.arrived_s)[settled]
+    tpot = ((last - first) / np.maximum(1, np.array(log.n_output) - 1))[settled]
+    return ttft, tpot, settled
 
 
 def _run(one: Situation, draw: np.random.Generator, n: int) -> Simulated:
-    times, log = _served(one, draw, n)
-    n_output = np.array(log.n_output)
-    first, last = np.array(log.first_s), np.array(log.last_s)
-    settled = slice(n // 20, n - n // 50)
-    ttft = (first - times)[settled]
-    tpot = ((last - first) / np.maximum(1, n_output - 1))[settled]
+    seen = _served(one, draw, n)
+    log, (ttft, tpot, _) = seen.log, _times(seen)
     return Simulated(
         ttft_s=tuple(np.quantile(ttft, SHARES)),
         tpot_s=tuple(np.quantile(tpot, SHARES)),
@@ -100,9 +133,9 @@ def _errors(values: np.ndarray) -> tuple[float, ...]:
 
 def running(one: Situation, n: int) -> np.ndarray:
     """Sequences that decode, as each of so many requests finds them."""
-    times, log = _served(one, np.random.default_rng(1), n)
-    begin, end = np.sort(log.first_s), np.sort(log.last_s)
-    found = np.searchsorted(begin, times) - np.searchsorted(end, times)
+    seen = _served(one, np.random.default_rng(1), n)
+    begin, end = np.sort(seen.log.first_s), np.sort(seen.log.last_s)
+    found = np.searchsorted(begin, seen.arrived_s) - np.searchsorted(end, seen.arrived_s)
     return found[n // 10 :]
 
 

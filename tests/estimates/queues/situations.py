@@ -25,10 +25,37 @@ class Situation:
     utilisation: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """Several classes at one station, each by the cells of the load that are its own."""
+
+    situation: Situation
+    classes: tuple[slice, ...]
+
+
 def situation(seed: int) -> Situation:
     """The one of this number: steps of 5 to 40 ms, 10 to 60 thousand tokens of prompts a second."""
     draw = np.random.default_rng(seed)
-    load = _lengths(draw)
+    return _drawn(draw, _lengths(draw), seed)
+
+
+def mix(seed: int) -> Mix:
+    """Classes that share a station: two or three, each with lengths and a rate of its own."""
+    draw = np.random.default_rng(seed)
+    loads = [_lengths(draw) for _ in range(int(draw.integers(2, 4)))]
+    rates = draw.uniform(0.2, 1.0, len(loads))
+    load = Load(
+        rate_per_s=1.0,
+        n_input=np.concatenate([one.n_input for one in loads]),
+        n_output=np.concatenate([one.n_output for one in loads]),
+        weight=np.repeat(rates, N_CELLS),
+    )
+    classes = tuple(slice(i * N_CELLS, (i + 1) * N_CELLS) for i in range(len(loads)))
+    return Mix(situation=_drawn(draw, load, seed), classes=classes)
+
+
+def _drawn(draw: np.random.Generator, load: Load, seed: int) -> Situation:
+    """A station for a load, which it is sent at some utilisation."""
     role = str(draw.choice([TOGETHER, PREFILL, DECODE], p=[0.8, 0.1, 0.1]))
     mixes = role != TOGETHER or bool(draw.random() < 0.6)
     most = int(2 ** draw.uniform(3.0, 9.0))
