@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from planner.estimates.queues.times import QueueTimes, percentiles
+from planner.fleets.refuting import times_of
 from planner.fleets.searching import RENT, Chosen
 from planner.fleets.simulating import PlannedFleet, PlannedPool
 from planner.placing.fabrics.locating import LocatedOnNodes
@@ -33,7 +33,7 @@ from planner.specs.certificates import Certificate
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.provenance import Provenance
 from planner.specs.roles import TOGETHER
-from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 
@@ -219,15 +219,15 @@ def _part(pool: PlannedPool, name: str) -> float:
 def _percentiles(
     asked: TrafficClass, outcome: ClassOutcome, pools: Sequence[PlannedPool]
 ) -> Iterator[Percentile]:
-    times = [_times(pool) for pool in pools if pool.role == TOGETHER]
-    if len(times) < len(pools):
-        times = []  # of what is handed over nobody says it whole
+    laws = [times_of(pool, asked) for pool in pools if pool.role == TOGETHER]
+    if len(laws) < len(pools):
+        laws = []  # of what is handed over nobody says it whole
     said = {(one.quantity, one.share) for one in asked.targets}
     more = [one for one in _TOLD if (one.quantity, one.share) not in said]
     for target in (*asked.targets, *more):
         simulated = outcome.of(target.quantity).percentiles_s[target.share]
         is_asked = math.isfinite(target.at_most_s)
-        predicted = (_asked(each, target) for each in times)
+        predicted = (float(law[target.quantity](target.share)) for law in laws)
         yield Percentile(
             quantity=target.quantity,
             share=target.share,
@@ -236,16 +236,6 @@ def _percentiles(
             simulated_s=simulated.value,
             half_width_s=simulated.half_width,
         )
-
-
-def _times(pool: PlannedPool) -> QueueTimes:
-    n_ranks = pool.station.n_ranks
-    return percentiles(pool.station, pool.stream.load.at(pool.replica_rate_per_s / n_ranks))
-
-
-def _asked(times: QueueTimes, target: PercentileTarget) -> float:
-    law = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
-    return float(law[target.quantity](target.share))
 
 
 def _curve(outcome: ClassOutcome, quantity: str) -> tuple[float, ...]:

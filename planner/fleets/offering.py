@@ -18,14 +18,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.queues.largest import largest_rate, rate_bound
+from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.queues.rates import fluid_rate
 from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import stations
-from planner.fleets.streams import Aimed, Stream
+from planner.fleets.streams import Stream
 from planner.placing.engines import EngineSource, ServingEngine, configuration_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
@@ -35,9 +34,9 @@ from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_requests import clock_of
 from planner.specs.kernels import EngineTables
 from planner.specs.records import DeviceSpec
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.stations import Station
-from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
 
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -48,9 +47,6 @@ STAGES = tuple(1 << k for k in range(10))
 
 N_BEYOND = 2
 """Batches that are looked at beyond the last that keeps a target of TPOT when it is full."""
-
-HANDED_SHARE = 0.25
-"""Of a target of TTFT, what is kept for a cache to be handed over and to find a place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -259,88 +255,3 @@ def _holds(station: Station, stream: Stream, role: str) -> bool:
     """Whether the longest request has room."""
     n_tokens = stream.n_longest_input if role == PREFILL else stream.n_longest_tokens
     return station.held_bytes(n_tokens) <= station.room_bytes
-
-
-def planned_targets(targets: Sequence[Aimed], role: str) -> list[PercentileTarget]:
-    """What a replica of a role is held to; whole requests where it does both phases."""
-    found = [one.target for one in targets]
-    if role == TOGETHER:
-        return found
-    first = HANDED_SHARE if role == DECODE else 1.0 - HANDED_SHARE
-    kept = [replace(one, at_most_s=one.at_most_s * first) for one in found if one.quantity == TTFT]
-    if role == PREFILL:
-        return kept
-    return [*kept, *(one for one in found if one.quantity in (TPOT, ITL))]
-
-
-@dataclass(slots=True, kw_only=True)
-class Looked:
-    """What is known of the ways of one configuration.
-
-    Args:
-        rates: of a replica, of each way: bounds, or what was found [1/s] (W,).
-        is_found: which of them were found, by queues or by simulation (W,).
-        is_refuted: which of them a simulation took down (W,).
-    """
-
-    rates: FloatArray
-    is_found: BoolArray
-    is_refuted: BoolArray
-
-    @property
-    def best(self) -> int:
-        """The way that serves most; when it is found, no other serves more."""
-        return int(np.argmax(self.rates))
-
-
-@dataclass(slots=True, kw_only=True)
-class Book:
-    """What is known of how much configurations serve, each as it was offered."""
-
-    looked: dict[int, Looked] = field(default_factory=dict)
-    n_looked_at: int = 0
-
-    def is_known(self, one: NodeConfiguration) -> bool:
-        return id(one) in self.looked
-
-    def is_refuted(self, one: NodeConfiguration) -> bool:
-        """Whether what it serves is what a simulation left of it."""
-        known = self.looked.get(id(one))
-        return known is not None and bool(known.is_refuted[known.best])
-
-    def now(self, one: NodeConfiguration) -> NodeConfiguration:
-        """A configuration as it is known now."""
-        known = self.looked.get(id(one))
-        if known is None:
-            return one
-        source = source_of(one)
-        most = float(known.rates[known.best]) * source.stream.n_output_tokens
-        row = int(source.ways.rows[known.best])
-        return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
-
-    def look_at(self, one: NodeConfiguration) -> None:
-        """Find the most that it serves within all percentiles, best bounds first."""
-        stream, ways = source_of(one).stream, source_of(one).ways
-        targets = planned_targets(stream.targets, one.role)
-        known = self.looked.get(id(one))
-        if known is None:
-            bounds = [
-                rate_bound(each, stream.load, targets) * each.n_ranks for each in ways.stations
-            ]
-            nothing = np.zeros(len(bounds), dtype=bool)
-            known = Looked(
-                rates=np.array(bounds), is_found=nothing.copy(), is_refuted=nothing.copy()
-            )
-            self.looked[id(one)] = known
-        while not known.is_found[known.best]:
-            best, station = known.best, ways.stations[known.best]
-            known.rates[best] = largest_rate(station, stream.load, targets) * station.n_ranks
-            known.is_found[best] = True
-            self.n_looked_at += 1
-
-    def take_down(self, one: NodeConfiguration, rate_per_s: float) -> None:
-        """A simulation refuted what it serves: it serves so much, or another of its ways more."""
-        known = self.looked[id(one)]
-        known.rates[known.best] = rate_per_s
-        known.is_refuted[known.best] = True
-        self.look_at(one)

@@ -15,7 +15,7 @@ from planner.fleets.simulating import PlannedFleet, planned, tried
 from planner.fleets.streams import streams_of
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.results.fleets import FleetPlan, Round
-from planner.running.deadlines import is_over, timed
+from planner.running.deadlines import is_over, out_of_time, timed
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
@@ -96,8 +96,10 @@ def confirmed(
             )
         )
         on_round(rounds[-1])
-        if not found or is_over() or len(rounds) == MOST_ROUNDS:
+        if not found:
             return fleet, outcome, tuple(rounds)
+        if is_over() or len(rounds) == MOST_ROUNDS:
+            raise out_of_time()  # what a simulation refutes is no answer
         chosen = settled(market)
         if not chosen.is_found:
             raise NoPlanError("the simulation leaves no fleet that meets the targets")

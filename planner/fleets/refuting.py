@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
 
 from planner.estimates.queues.largest import largest_rate
 from planner.estimates.queues.times import percentiles
-from planner.fleets.offering import planned_targets
 from planner.fleets.simulating import PlannedFleet, PlannedPool
+from planner.fleets.targets import held_to
 from planner.results.fleets import Refuted
-from planner.specs.roles import TOGETHER
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
@@ -22,7 +23,8 @@ LEAST_STEP = 0.01
 MOST_STEP = 0.3
 """By which it goes down at most at once: formulas may be far off where they are refuted."""
 
-GOODPUT = "goodput"
+_MOST_FACTOR = 4.0
+"""By which formulas are taken to be too low at most: further off, rates go down step by step."""
 
 
 def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
@@ -32,24 +34,61 @@ def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
     for one in classes.values():
         for target, simulated in missed(one, outcome.of(one.name)):
             for pool in fleet.pools_of(one):
-                if _bears(pool, target):
-                    left = _left(pool, target, simulated)
-                    known = found.get(pool.name)
-                    if known is None or left < known.after_per_s:
-                        found[pool.name] = Refuted(
-                            pool=pool.name,
-                            target=target.name,
-                            class_name=one.name,
-                            at_most_s=target.at_most_s,
-                            simulated_s=simulated,
-                            before_per_s=pool.most_per_s,
-                            after_per_s=left,
-                        )
-    book = fleet.chosen.market.book
-    for pool in fleet.pools:
-        if pool.name in found:
-            book.take_down(fleet.chosen.origin(pool.configuration), found[pool.name].after_per_s)
+                if pool.name not in found and _bears(pool, target):
+                    left = _taken_down(fleet, pool, one, (target, simulated))
+                    found[pool.name] = Refuted(
+                        pool=pool.name,
+                        target=target.name,
+                        class_name=one.name,
+                        at_most_s=target.at_most_s,
+                        simulated_s=simulated,
+                        before_per_s=pool.most_per_s,
+                        after_per_s=left,
+                    )
     return tuple(found.values())
+
+
+def _taken_down(
+    fleet: PlannedFleet,
+    pool: PlannedPool,
+    one: TrafficClass,
+    missed_by: tuple[PercentileTarget, float],
+) -> float:
+    """Requests a second of a replica that are left of a rate that was refuted.
+
+    Formulas are off by some factor at the rate that was tried: with the target as much tighter,
+    they say what is left.
+    """
+    target, simulated_s = missed_by
+    sent = pool.replica_rate_per_s
+    least, most = sent * (1.0 - MOST_STEP), sent * (1.0 - LEAST_STEP)
+    what = (target.quantity, target.share)
+    book, origin = fleet.chosen.market.book, fleet.chosen.origin(pool.configuration)
+    if pool.role != TOGETHER or not math.isfinite(simulated_s):
+        left = most if math.isfinite(simulated_s) else least
+        book.take_down(origin, left, what, 1.0)
+        return left
+    said = times_of(pool, one)[target.quantity](target.share)
+    factor = min(_MOST_FACTOR, max(1.0, simulated_s / max(said, 1e-9)))
+    targets = held_to(pool.stream, pool.role, {what: factor})
+    rate = 0.0
+    if targets is not None:
+        rate = largest_rate(pool.station, pool.stream.load, targets) * pool.station.n_ranks
+    left = min(most, max(least, rate))
+    book.take_down(origin, left, what, factor)
+    return left
+
+
+def times_of(pool: PlannedPool, one: TrafficClass) -> dict[str, Callable[[float], float]]:
+    """Percentiles of the requests of a class on a replica of a pool, by quantity."""
+    stream = pool.stream
+    times = percentiles(
+        pool.station, stream.load.at(pool.replica_rate_per_s / pool.station.n_ranks)
+    )
+    if len(stream.classes) > 1:
+        member = [each.name for each in stream.classes].index(one.name)
+        times = times.of(np.flatnonzero(stream.member == member))
+    return {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
 
 
 def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[tuple[PercentileTarget, float]]:
@@ -75,38 +114,8 @@ def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[tuple[Percentil
 
 def _bears(pool: PlannedPool, target: PercentileTarget) -> bool:
     """Whether a pool has to do with what was missed."""
-    if pool.role == TOGETHER:
-        return True
-    own = {one.target.quantity for one in pool.stream.targets}
-    return target.quantity in {
-        one.quantity for one in planned_targets(pool.stream.targets, pool.role)
-    } or (target.quantity == E2E and E2E in own)
-
-
-def _left(pool: PlannedPool, target: PercentileTarget, simulated_s: float) -> float:
-    """Requests a second of a replica that are left of a rate that was refuted.
-
-    Formulas are off by some factor at the rate that was tried: with the target as much tighter,
-    they say what is left.
-    """
-    sent, station = pool.replica_rate_per_s, pool.station
-    least, most = sent * (1.0 - MOST_STEP), sent * (1.0 - LEAST_STEP)
-    if pool.role != TOGETHER or not math.isfinite(simulated_s):
-        return most if math.isfinite(simulated_s) else least
-    load = pool.stream.load.at(sent / station.n_ranks)
-    times = percentiles(station, load)
-    said = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
-    factor = simulated_s / max(said[target.quantity](target.share), 1e-9)
-    tighter = [
-        replace(one, at_most_s=one.at_most_s / max(1.0, factor)) if _is_same(one, target) else one
-        for one in planned_targets(pool.stream.targets, pool.role)
-    ]
-    rate = largest_rate(station, pool.stream.load, tighter) * station.n_ranks
-    return min(most, max(least, rate))
-
-
-def _is_same(one: PercentileTarget, other: PercentileTarget) -> bool:
-    return one.quantity == other.quantity and one.share >= other.share
+    is_of = {PREFILL: (TTFT, E2E), DECODE: (TPOT, ITL, E2E)}
+    return pool.role == TOGETHER or target.quantity in is_of[pool.role]
 
 
 def n_devices(pools: Sequence[PlannedPool]) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.fleets.offering import BATCHES, Book, ModelOffers, QueuedEngine
+from planner.fleets.book import Book
+from planner.fleets.offering import BATCHES, ModelOffers, QueuedEngine
 from planner.fleets.program import with_choice_of_streams, with_counts
 from planner.fleets.streams import Stream
 from planner.placing.configurations import AnyConfiguration
@@ -67,7 +68,7 @@ class Market:
     site: Fabric
     streams: tuple[Stream, ...]
     offered: OfferedOnNodes
-    book: Book = field(default_factory=Book)
+    book: Book
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -134,7 +135,8 @@ def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) ->
         for one in streams
     ]
     offered = site.offered(served, request.roles, by_latency=False, whole=False)
-    return Market(request=request, site=site, streams=tuple(streams), offered=offered)
+    book = Book(connector=request.roles.connector)
+    return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
 
 
 def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:

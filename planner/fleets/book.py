@@ -1,0 +1,132 @@
+"""What is known of how much configurations serve: bounds, then queues, then what was refuted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray
+from planner.estimates.queues.largest import largest_rate, rate_bound
+from planner.fleets.offering import QueuedSource, source_of
+from planner.fleets.targets import Factors, HandedOver, held_to, link_rate
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.specs.roles import PREFILL, Connector
+
+
+@dataclass(slots=True, kw_only=True)
+class Looked:
+    """What is known of the ways of one configuration.
+
+    Args:
+        rates: of a replica, of each way: bounds, or what was found [1/s] (W,).
+        is_found: which of them were found, by queues or by simulation (W,).
+        is_refuted: which of them a simulation took down (W,).
+        factors: that targets were tightened by when they were found.
+    """
+
+    rates: FloatArray
+    is_found: BoolArray
+    is_refuted: BoolArray
+    factors: Factors = field(default_factory=dict)
+
+    @property
+    def best(self) -> int:
+        """The way that serves most; when it is found, no other serves more."""
+        return int(np.argmax(self.rates))
+
+
+@dataclass(slots=True, kw_only=True)
+class Book:
+    """What is known of each configuration, as it was offered.
+
+    Args:
+        connector: that hands caches over, if any are.
+        n_found: largest rates that were looked for.
+        factors: by how much formulas were found to be too low, of a stream's quantity and share:
+            the least of all that were refuted. It depends on lengths and arrivals more than on who
+            serves them, so that all configurations of a stream are held to it from then on.
+    """
+
+    connector: Connector | None = None
+    looked: dict[int, Looked] = field(default_factory=dict)
+    n_found: int = 0
+    factors: dict[int, dict[tuple[str, float], float]] = field(default_factory=dict)
+
+    def is_known(self, one: NodeConfiguration) -> bool:
+        known = self.looked.get(id(one))
+        return known is not None and known.factors == self.factors.get(one.model, {})
+
+    def is_refuted(self, one: NodeConfiguration) -> bool:
+        """Whether what it serves is what a simulation left of it."""
+        known = self.looked.get(id(one))
+        return known is not None and bool(known.is_refuted[known.best])
+
+    def now(self, one: NodeConfiguration) -> NodeConfiguration:
+        """A configuration as it is known now."""
+        known = self.looked.get(id(one))
+        if known is None:
+            return one
+        source = source_of(one)
+        most = float(known.rates[known.best]) * source.stream.n_output_tokens
+        row = int(source.ways.rows[known.best])
+        return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
+
+    def look_at(self, one: NodeConfiguration) -> None:
+        """Find the most that it serves within all percentiles, best bounds first."""
+        source = source_of(one)
+        stream, ways, handed = source.stream, source.ways, self.handed(one)
+        known = self.looked.setdefault(id(one), _nothing_known(source))
+        factors = self.factors.get(one.model, {})
+        if known.factors != factors:
+            known.factors = dict(factors)
+            known.is_found &= known.is_refuted
+        targets = held_to(stream, one.role, factors, handed)
+        if targets is None:  # no time is left
+            known.rates[:] = 0.0
+            known.is_found[:] = True
+            return
+        most = link_rate(stream, handed) if one.role == PREFILL else np.inf
+        if not known.is_found.any():
+            bounds = [rate_bound(w, stream.load, targets) * w.n_ranks for w in ways.stations]
+            known.rates = np.minimum(np.minimum(bounds, most), known.rates)
+        while not known.is_found[known.best]:
+            best, station = known.best, ways.stations[known.best]
+            rate = largest_rate(station, stream.load, targets) * station.n_ranks
+            known.rates[best] = min(rate, most, known.rates[best])
+            known.is_found[best] = True
+            self.n_found += 1
+
+    def take_down(
+        self, one: NodeConfiguration, rate_per_s: float, what: tuple[str, float], factor: float
+    ) -> None:
+        """A simulation refuted what it serves: it serves so much, or another of its ways more.
+
+        Args:
+            what: quantity and share of the target that was missed.
+            factor: by how much formulas are too low there; 1 where nobody knows.
+        """
+        known = self.looked[id(one)]
+        known.rates[known.best] = rate_per_s
+        known.is_refuted[known.best] = known.is_found[known.best] = True
+        if factor > 1.0:
+            mine = self.factors.setdefault(one.model, {})
+            mine[what] = min(factor, mine.get(what, factor))
+        self.look_at(one)
+
+    def handed(self, one: NodeConfiguration) -> HandedOver:
+        """What handing a cache over takes of it."""
+        if self.connector is None or one.handover_s <= 0.0:
+            return HandedOver()
+        wide = self.connector.bytes_per_s
+        link_s = 0.0 if wide is None else one.handed_bytes / wide
+        return HandedOver(seconds=one.handover_s, link_s=link_s)
+
+
+def _nothing_known(source: QueuedSource) -> Looked:
+    n = len(source.ways.stations)
+    return Looked(
+        rates=np.full(n, np.inf),
+        is_found=np.zeros(n, dtype=np.bool_),
+        is_refuted=np.zeros(n, dtype=np.bool_),
+    )

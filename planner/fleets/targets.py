@@ -1,0 +1,120 @@
+"""What replicas are held to: the targets of each class of a stream, by role.
+
+Where phases are apart, a first token takes
+
+    TTFT = wait and read + hand-over + wait for the link + wait for a place and first pass
+
+What nothing waits for is known; of what the target leaves of it, `READ_SHARE` is for waiting and
+reading, the rest for the link. Targets of whole requests are left to the simulation there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.estimates.queues.largest import AnyTarget, GroupTarget
+from planner.fleets.streams import Stream
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
+
+READ_SHARE = 0.75
+"""Of what a target of TTFT leaves for waiting, what is for waiting until a prompt is read; the
+rest is for the link. The simulation judges the sum; `assumed`."""
+
+N_PASSES = 2.0
+"""Of a decode replica, until a cache that came has its token: the rest of one, and its own."""
+
+_HALVINGS = 30
+
+USUAL_PASS_S = 0.05
+"""Of a decode replica without a target of TPOT; `assumed`."""
+
+Factors = Mapping[tuple[str, float], float]
+"""By how much formulas were found to be too low, of a quantity and a share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOver:
+    """What handing a cache over takes.
+
+    Args:
+        seconds: of one, if nothing waits.
+        link_s: of these, what it keeps the link of a pair of replicas for.
+    """
+
+    seconds: float = 0.0
+    link_s: float = 0.0
+
+
+NOTHING_HANDED = HandedOver()
+
+
+def held_to(
+    stream: Stream, role: str, factors: Factors, handed: HandedOver = NOTHING_HANDED
+) -> list[AnyTarget] | None:
+    """Targets of a replica of a role; None where no time is left for what it does.
+
+    Args:
+        factors: targets are as much tighter.
+        handed: what is handed over, where it does one phase.
+    """
+    found: list[AnyTarget] = []
+    for one in stream.targets:
+        target = _of_role(one.target, role, waiting_s(stream, one.target, handed))
+        if target is None:
+            continue
+        if not target.at_most_s > 0.0:
+            return None
+        factor = factors.get((target.quantity, target.share), 1.0)
+        target = replace(target, at_most_s=target.at_most_s / factor)
+        if len(stream.classes) == 1:
+            found.append(target)
+        else:
+            cells = np.flatnonzero(stream.member == one.member)
+            found.append(GroupTarget(target=target, cells=cells))
+    return found
+
+
+def _of_role(one: PercentileTarget, role: str, waiting: float) -> PercentileTarget | None:
+    if role == TOGETHER:
+        return one
+    if one.quantity == TTFT:
+        read = waiting * READ_SHARE
+        return replace(one, at_most_s=read if role == PREFILL else waiting - read)
+    return one if role == DECODE and one.quantity in (TPOT, ITL) else None
+
+
+def waiting_s(stream: Stream, target: PercentileTarget, handed: HandedOver) -> float:
+    """What a target of TTFT leaves for waiting and reading, where caches are handed over."""
+    passes = [one.target.at_most_s for one in stream.targets if one.target.quantity == TPOT]
+    return target.at_most_s - handed.seconds - N_PASSES * min(passes, default=USUAL_PASS_S)
+
+
+def link_rate(stream: Stream, handed: HandedOver) -> float:
+    """Caches a second that the link of a pair moves, so that waiting for it is within targets.
+
+    M/D/1: a cache waits longer than t with probability ρ exp(−2 (1 − ρ) t / s), s the time of one
+    on the link, so that the mean is the exact ρ s / 2 (1 − ρ). Source: [Kleinrock1975].
+    """
+    if handed.link_s <= 0.0:
+        return math.inf
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if _is_in_time(stream, handed, middle) else (low, middle)
+    return low / handed.link_s
+
+
+def _is_in_time(stream: Stream, handed: HandedOver, rho: float) -> bool:
+    """Whether few enough wait too long for a link that is in use for such a share of the time."""
+    for one in stream.targets:
+        if one.target.quantity == TTFT:
+            most_s = waiting_s(stream, one.target, handed) * (1.0 - READ_SHARE)
+            longer = rho * math.exp(-2.0 * (1.0 - rho) * max(0.0, most_s) / handed.link_s)
+            if longer > 1.0 - one.target.share:
+                return False
+    return True
