@@ -45,7 +45,10 @@ BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512
 STAGES = tuple(1 << k for k in range(10))
 """Stages of a pipeline to choose from."""
 
-N_BEYOND = 2
+CHUNKS = (2048, 8192)
+"""Most tokens of a pass to choose from, where nobody says: those that vLLM takes by itself."""
+
+N_BEYOND = 1
 """Batches that are looked at beyond the last that keeps a target of TPOT when it is full."""
 
 
@@ -228,7 +231,7 @@ def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:
 
     Copies of a dense model behind one router are replicas. Of choices that differ in nothing but
     the most sequences there may be, the one with most serves no less where no TPOT is asked for;
-    where one is, also the last that keeps it when it is full, and the two beyond.
+    where one is, also the last that keeps it when it is full, and the next.
     """
     choices, table = source.choices, source.choices.table
     kept = np.isin(table.n_stages, STAGES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.fleets.book import Book
-from planner.fleets.offering import BATCHES, ModelOffers, QueuedEngine
+from planner.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
 from planner.fleets.program import with_choice_of_streams, with_counts
 from planner.fleets.streams import Stream
 from planner.placing.configurations import AnyConfiguration
@@ -175,9 +175,9 @@ def _offers(
         options=request.options,
     )
     serving = serving_engine(name, placement, wish, site)
-    if request.chunks is not None:
-        asked = {k: replace(one, chunks=request.chunks) for k, one in serving.requests.items()}
-        serving = replace(serving, requests=asked)
+    chunks = request.chunks or CHUNKS
+    asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
+    serving = replace(serving, requests=asked)
     longest = max(one.n_longest_tokens for one in streams)
     return ModelOffers(serving=serving, n_longest_tokens=longest)
 

@@ -69,9 +69,9 @@ def _choices(program: PlacementProgram) -> IntArray:
     A column may take what later ones add to a resource: what they can add at most counts as
     room until they have had their turn, and a choice ends where they no longer make up for it.
     """
-    takes = _dense(program)
+    takes, most = _dense(program), most_copies(program)
     rest = program.free[None, :].astype(np.int64)
-    added = np.maximum(-takes, 0) * most_copies(program)
+    added = np.maximum(-takes, 0) * most
     if (rest + added.sum(axis=1) < 0).any():
         return np.zeros((0, program.n_columns), dtype=np.int64)
     to_come = added.sum(axis=1, keepdims=True) - added.cumsum(axis=1)  # by the columns after each
@@ -84,9 +84,7 @@ def _choices(program: PlacementProgram) -> IntArray:
         if used.any():
             room = rest[:, used] + to_come[used, j]
             fits = np.minimum(fits, (room // takes[used, j]).min(axis=1))
-        if program.column_most is not None:
-            fits = np.minimum(fits, program.column_most[j])
-        fits = np.maximum(fits, 0)
+        fits = np.maximum(np.minimum(fits, most[j]), 0)  # limits leave room for few of some
         if int(fits.sum()) + len(fits) > MOST_CHOICES:
             raise SolverError(f"more than {MOST_CHOICES} choices are too many to look at each")
         ways = fits + 1
