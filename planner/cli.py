@@ -24,6 +24,7 @@ from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
 from planner.commands.catalogue import devices, models, topologies
 from planner.commands.experts import experts
+from planner.commands.fleet import fleet
 from planner.commands.kept import Kept
 from planner.commands.measure import measure
 from planner.commands.options.arguments import STANDING, Arguments, tidy
@@ -80,6 +81,7 @@ usage: plan [OPTIONS]
        plan predict [OPTIONS]
        plan stages --groups GROUPS [OPTIONS]
        plan layers FILE [OPTIONS]
+       plan fleet [FILE] [OPTIONS]
        plan place --model NAME [OPTIONS]
        plan repair FILE --state FILE [OPTIONS]
        plan verify FILE [OPTIONS]
@@ -138,6 +140,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     predict,
     stages,
     layers,
+    fleet,
     place,
     repair,
     verify,

@@ -18,7 +18,6 @@ from planner.report.paint import width
 from planner.specs.runtimes import ENGINES, ROOFLINE
 
 if TYPE_CHECKING:
-    from planner.commands.options.reading import Faults
     from planner.results.floorplans import FloorPlan
     from planner.results.placements import Placement
     from planner.specs.placement_request import AnyModel, Serve, SiteSpec
@@ -114,6 +113,7 @@ def read_placement(
     """
     from planner.commands.options.by_name import by_name
     from planner.commands.options.counts import count
+    from planner.commands.options.engines import known_formats
     from planner.commands.options.reading import Faults, one_of, read, read_confidence, read_limit
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
@@ -143,10 +143,12 @@ def read_placement(
         "rate": by_name("--rate", written.rate, lambda text: parse(text, "request/s"), faults),
         "replicas": by_name("--replicas", written.replicas, count, faults),
         "formats": {
-            "weights_formats": _formats("--weights", written.weights, faults)
+            "weights_formats": known_formats("--weights", written.weights, faults)
             if is_served
             else asked.weights_formats,
-            "kv_formats": _formats("--kv", written.kv, faults) if is_served else asked.kv_formats,
+            "kv_formats": known_formats("--kv", written.kv, faults)
+            if is_served
+            else asked.kv_formats,
         },
     }
     keywords = {
@@ -169,16 +171,6 @@ def read_engines(listed: Sequence[str]) -> tuple[str, ...] | None:
     """Engines that are named, once each; None where none is."""
     words = (word.strip() for text in listed for word in text.split(","))
     return tuple(dict.fromkeys(filter(None, words))) or None
-
-
-def _formats(name: str, listed: Sequence[str], faults: Faults) -> tuple[str, ...] | None:
-    """Formats of an engine's kernels: more than those that layouts know."""
-    from planner.commands.options.reading import one_of
-    from planner.estimates.serving.operations import KNOWN_FORMATS
-
-    known = one_of("number format", KNOWN_FORMATS)
-    words = (word.strip() for text in listed for word in text.split(","))
-    return tuple(filter(None, (faults.read(name, word, known) for word in words))) or None
 
 
 def wishes_for(

@@ -95,7 +95,7 @@ def placement_request(
         targets=targets,
         objective=objective or _usual_objective(wanted),
         state=state,
-        limits=_read_limits(limits or {}),
+        limits=checked_limits(limits or {}),
         batches=DEFAULT_BATCHES if batches is None else tuple(batches),
         most_devices=most_devices,
         aligned=aligned,
@@ -128,7 +128,12 @@ def _usual_objective(wanted: Sequence[Serve]) -> str:
     return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
 
 
-def _read_limits(limits: Mapping[str, float]) -> dict[str, float]:
+def checked_limits(limits: Mapping[str, float]) -> dict[str, float]:
+    """Limits on all replicas together, as numbers.
+
+    Raises:
+        RequestError: some are no such limits, or no numbers; all are listed.
+    """
     problems = [
         Problem(where="limits", key=name, value=str(value), fact=fact)
         for name, value in limits.items()

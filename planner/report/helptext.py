@@ -34,6 +34,9 @@ class HelpText:
         if not entries:
             return
         lines = [str(panel.title).lower()]
+        for sentence in _plain(panel.description).splitlines():
+            first, *rest = wrapped(sentence, width() - 4)
+            lines += [f"  {first}", *(f"    {line}" for line in rest)]
         for label, words in entries:
             first, *rest = wrapped(words, width() - _COLUMN)
             lines.append(f"  {label:<{_COLUMN - 4}}  {first}".rstrip())

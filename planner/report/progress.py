@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from planner.report.lines import percent
-from planner.report.words import objective_dimension
+from planner.report.words import objective_dimension, plural
 from planner.units import show
 
 if TYPE_CHECKING:
+    from planner.results.fleets import Refuted, Round, Step
     from planner.results.surveys import Case
     from planner.solvers.solution import Progress
 
@@ -85,6 +86,42 @@ class SurveyLine:
     def clear(self) -> None:
         """Leave the line empty for what comes next."""
         self._line.clear()
+
+
+class FleetLine:
+    """News of a fleet: each round, and each step of a staircase, on a line that stays.
+
+    Args:
+        stream: where to write, stderr; silent unless it is a terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._began_s = time.monotonic()
+        self._n_rounds = 0
+
+    def on_round(self, one: Round) -> None:
+        self._n_rounds += 1
+        said = "; ".join(map(refuted_text, one.refuted)) or "confirmed by simulation"
+        rent = f"{plural(one.n_devices, 'device')}, {show(one.usd_per_hour, 'USD/h')}"
+        self._tell(f"round {self._n_rounds}: {rent}: {said}")
+
+    def on_step(self, one: Step) -> None:
+        span = f"×{one.above_factor:.4g} to ×{one.upto_factor:.4g} of the traffic"
+        rent = f"{plural(one.n_devices, 'device')}, {show(one.usd_per_hour, 'USD/h')}"
+        self._tell(f"{span}: {rent}")
+
+    def _tell(self, text: str) -> None:
+        if self._stream.isatty():
+            elapsed_s = time.monotonic() - self._began_s
+            self._stream.write(f"{text}, {show(elapsed_s, 's')}\n")
+            self._stream.flush()
+
+
+def refuted_text(one: Refuted) -> str:
+    """`TTFT p95 of chat is 1.4 s, not 1 s`."""
+    times = f"{show(one.simulated_s, 's')}, not {show(one.at_most_s, 's')}"
+    return f"{one.target} of {one.class_name} is {times}"
 
 
 def progress_text(progress: Progress, dimension: str, *, elapsed_s: float) -> str:

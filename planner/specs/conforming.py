@@ -8,6 +8,7 @@ the field in it. Names say units (`hbm_bytes`, `tpot_s`), and units have ranges.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import reprlib
 import types
@@ -43,7 +44,7 @@ _MAY_BE_ZERO = frozenset(
         *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_shared"),
         *("d_rope", "d_nope", "reserve_bytes", "rates_tokens_per_s", "matrix_tokens_per_s"),
         *("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s"),
-        *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "n_waves"),
+        *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "n_waves", "priority"),
     )
 )
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
@@ -118,6 +119,8 @@ class Conforming:
             return self._mapping(value, get_args(hint), spot)
         if _is_list(kind):
             return self._list(value, get_args(hint), spot)
+        if inspect.isabstract(hint) and dataclasses.is_dataclass(type(value)):
+            return self._record(value, type(value), spot)
         return value
 
     def _any_of(self, value: object, hints: tuple[Any, ...], spot: Spot) -> Any:  # noqa: ANN401
@@ -185,8 +188,10 @@ class Conforming:
     def _list(self, value: Any, hints: tuple[Any, ...], spot: Spot) -> object:  # noqa: ANN401
         if isinstance(value, Sized) and len(value) > MOST_ITEMS:
             return self._wrong(value, f"has more than {MOST_ITEMS:,} entries", spot)
+        if not hints:
+            return value  # of entries that may be anything there may be a million
         items = list(value)
-        each = [hints[0]] * len(items) if hints else [Any] * len(items)
+        each = [hints[0]] * len(items)
         if len(hints) > 1 and hints[-1] is not Ellipsis:
             each = list(hints)
             if len(items) != len(hints):

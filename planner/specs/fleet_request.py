@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.specs.defaults import N_SIMULATED
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec
@@ -13,9 +14,6 @@ from planner.specs.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.routers import LEAST_PRESENT
 from planner.specs.state import State
 from planner.specs.traffic.records import TrafficClass
-
-N_SIMULATED = 20_000
-"""Requests that a fleet is tried on by default: of 20 batches of 880, each p99 has 8 above it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

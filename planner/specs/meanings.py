@@ -149,6 +149,13 @@ REFUSALS = (
     ),
     Refusal(
         options=("--engine",),
+        commands=("fleet",),
+        families=(*LAYOUTS, TABLE),
+        fact="tells no times of passes, which queues are made of",
+        remedy="name engines: `--engine vllm`",
+    ),
+    Refusal(
+        options=("--engine",),
         commands=("pareto", "compare", "audit", "predict"),
         families=(TABLE,),
         fact="lists replicas, which are placed",

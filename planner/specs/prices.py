@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
+from planner.errors import Problem
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import SiteSpec
 from planner.specs.pools import PoolSpec
@@ -26,6 +27,18 @@ def kinds_of(site: SiteSpec) -> tuple[str, ...]:
     else:
         names = tuple(site.devices) if isinstance(site, GraphSpec) else (site.device.name,)
     return tuple(dict.fromkeys(filter(None, names)))
+
+
+def unknown_kinds(prices: Mapping[str, float], sites: Sequence[SiteSpec]) -> Iterator[Problem]:
+    """Rents of kinds that no site has."""
+    known = list(dict.fromkeys(name for site in sites for name in kinds_of(site)))
+    for name in prices:
+        if name not in (ALL, *known) and known:
+            from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
+
+            remedy = did_you_mean(name, known, otherwise=f"there is {' and '.join(known)}")
+            fact = "is no kind of device there"
+            yield Problem(where="--price", value=name, fact=fact, remedy=remedy)
 
 
 def priced(site: S, prices: Mapping[str, float]) -> S:

@@ -91,9 +91,9 @@ class Arguments:
 
     def priced(self, texts: Sequence[str], sites: Sequence[_S]) -> list[_S]:
         """Sites at the rents that are asked for; a kind that none of them has is a problem."""
-        from planner.commands.options.by_name import read_prices, unknown_kinds
+        from planner.commands.options.by_name import read_prices
         from planner.commands.options.reading import Faults
-        from planner.specs.prices import priced
+        from planner.specs.prices import priced, unknown_kinds
 
         faults = Faults()
         prices = read_prices(texts, faults)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from planner.commands.options.reading import Faults, price_of
 from planner.errors import Problem
-from planner.specs.placement_request import SiteSpec
-from planner.specs.prices import ALL, kinds_of
-from planner.specs.values import did_you_mean
 
 _T = TypeVar("_T")
 
@@ -45,13 +42,3 @@ def read_prices(texts: Sequence[str], faults: Faults) -> dict[str, float]:
     """Rents of a device by kind [USD/h]; `ALL` is for those that are not named."""
     words = [word for text in texts for word in text.split(",")]
     return by_name("--price", words, price_of, faults, what="KIND")
-
-
-def unknown_kinds(prices: Mapping[str, float], sites: Sequence[SiteSpec]) -> Iterator[Problem]:
-    """Rents of kinds that no site has."""
-    known = list(dict.fromkeys(name for site in sites for name in kinds_of(site)))
-    for name in prices:
-        if name not in (ALL, *known) and known:
-            remedy = did_you_mean(name, known, otherwise=f"there is {' and '.join(known)}")
-            fact = "is no kind of device there"
-            yield Problem(where="--price", value=name, fact=fact, remedy=remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,23 +28,14 @@ def read_engine(written: WrittenPlan, found: Arguments) -> dict[str, Any]:
     usual = WrittenPlan()
     faults = Faults()
 
-    def known(
-        name: str, listed: tuple[str, ...], what: str, allowed: tuple[str, ...]
-    ) -> tuple[str, ...] | None:
-        one = one_of(what, allowed)
-        return (
-            tuple(filter(None, (faults.read(name, word, one) for word in _words(listed)))) or None
-        )
-
-    formats = ("number format", KNOWN_FORMATS)
     # formats of kernels are more than those of the planner's own models
     rest = replace(written, **{name: getattr(usual, name) for name in _OWN})
     asked, problems = read(rest)
     keywords = {
         "workload": asked.workload,
         "targets": asked.targets,
-        "weights_formats": known("--weights", written.weights, *formats),
-        "kv_formats": known("--kv", written.kv, *formats),
+        "weights_formats": known_formats("--weights", written.weights, faults),
+        "kv_formats": known_formats("--kv", written.kv, faults),
         "batches": None if written.batch == usual.batch else asked.batches,
         "chunks": faults.read("--chunk", written.chunk, batches),
         "experts_backend": written.experts_backend or "",
@@ -54,10 +46,23 @@ def read_engine(written: WrittenPlan, found: Arguments) -> dict[str, Any]:
         or PREFERENCES[0],
         "options": asked.options,
         "drafting": _drafting(written, faults),
-        "overlaps": known("--overlap", written.overlap, "overlap", OVERLAPS) or OVERLAPS[:1],
+        "overlaps": _known("--overlap", written.overlap, one_of("overlap", OVERLAPS), faults)
+        or OVERLAPS[:1],
     }
     found.problems += [*problems, *faults.problems]
     return keywords
+
+
+def known_formats(name: str, listed: Sequence[str], faults: Faults) -> tuple[str, ...] | None:
+    """Formats of an engine's kernels, of which there are more than layouts know; each once."""
+    return _known(name, listed, one_of("number format", KNOWN_FORMATS), faults)
+
+
+def _known(
+    name: str, listed: Sequence[str], one: Callable[[str], str], faults: Faults
+) -> tuple[str, ...] | None:
+    found = (faults.read(name, word, one) for word in dict.fromkeys(_words(listed)))
+    return tuple(filter(None, found)) or None
 
 
 def acceptances(text: str) -> tuple[float, ...]:
@@ -92,5 +97,5 @@ _OWN = ("weights", "kv", "draft", "acceptance", "lookahead")
 """Options that mean something else to engines."""
 
 
-def _words(listed: tuple[str, ...]) -> tuple[str, ...]:
+def _words(listed: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.strip() for text in listed for word in text.split(","))

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from planner.commands.options.remade import option
 from planner.commands.options.written_experts import WrittenExperts
+from planner.commands.options.written_fleets import WrittenFleet
 from planner.commands.options.written_measurements import WrittenCalibration, WrittenMeasurement
 from planner.commands.options.written_placements import WrittenPlacement, WrittenRepair
 from planner.commands.options.written_predictions import WrittenPrediction
@@ -26,6 +27,7 @@ SURVEYS: dict[str, type] = {
     "measure": WrittenMeasurement,
     "stages": WrittenStages,
     "layers": WrittenLayers,
+    "fleet": WrittenFleet,
     "place": WrittenPlacement,
     "repair": WrittenRepair,
     "verify": WrittenVerification,
@@ -34,6 +36,7 @@ SURVEYS: dict[str, type] = {
 
 WORDS = {
     "calibrate": "--table",
+    "fleet": "--traffic",
     "layers": "--machines",
     "repair": "--placement",
     "verify": "--answer",
@@ -47,7 +50,11 @@ REPEATED = frozenset(
     {"--weights", "--kv", "--allow-formats", "--table", "--variants", "--overlap", "--price"}
 )
 _OF_MODELS = frozenset({"--model", "--demand", "--replicas"})
-REPEATED_BY = {"place": _OF_MODELS, "repair": _OF_MODELS}
+REPEATED_BY = {
+    "fleet": frozenset({"--model", "--engine", "--count"}),
+    "place": _OF_MODELS,
+    "repair": _OF_MODELS,
+}
 """Options that only some commands take more than once."""
 
 

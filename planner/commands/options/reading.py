@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from planner.commands.options.counts import batches, capped, count
 from planner.commands.options.layouts import layouts_of
@@ -74,7 +74,7 @@ def read(written: Written) -> tuple[Asked, tuple[Problem, ...]]:
         prefill=faults.read("--prefill", written.prefill, one_of("policy", PREFILL_POLICIES)),
         objective=faults.read("--objective", written.objective, one_of("objective", OBJECTIVES))
         or "cost",
-        options=_solver_options(written, faults),
+        options=solver_options(written, faults),
     )
     if written.json and written.quiet:
         faults.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
@@ -236,7 +236,24 @@ def _demanded(written: Written, faults: Faults) -> float | None:
     return None if n_output is None else rate * n_output
 
 
-def _solver_options(written: Written, faults: Faults) -> SolverOptions:
+class SaysHowToSolve(Protocol):
+    """Options of a command that has these."""
+
+    @property
+    def solver(self) -> str: ...
+    @property
+    def time_limit(self) -> str | None: ...
+    @property
+    def gap(self) -> str: ...
+    @property
+    def threads(self) -> str: ...
+    @property
+    def seed(self) -> str: ...
+    @property
+    def proof(self) -> str: ...
+
+
+def solver_options(written: SaysHowToSolve, faults: Faults) -> SolverOptions:
     def threads(text: str) -> int:
         return count(text, most=MOST_THREADS)
 
@@ -276,7 +293,7 @@ def read_confidence(text: str | None, faults: Faults) -> float:
     return faults.read("--confidence", text, below_one("90%")) or 0.0
 
 
-_gap = below_one("1%")
+loss_of = _gap = below_one("1%")
 
 
 def price_of(text: str) -> float:

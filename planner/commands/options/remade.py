@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
@@ -12,10 +13,16 @@ from planner.specs.meanings import refused_by
 
 T = TypeVar("T", bound=type)
 
+_PERCENTILE = re.compile(r"(_p\d+)_(\d+)$")
+
 
 def option(name: str) -> str:
-    """`max_cost` as it is typed: `--max-cost`."""
-    return "--" + name.replace("_", "-")
+    """An argument as it is typed.
+
+    >>> option("max_cost"), option("ttft_p99_9")
+    ('--max-cost', '--ttft-p99.9')
+    """
+    return "--" + _PERCENTILE.sub(r"\1.\2", name).replace("_", "-")
 
 
 def remade(

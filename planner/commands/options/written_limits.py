@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     class PlacedLimits:
         """Fields are the arguments of those that a placement keeps of replicas, each or all."""
 
+    class FleetLimits:
+        """Fields are the arguments of those that all replicas keep together."""
+
 else:
 
     def _record(name: str, quantities: Sequence[Quantity]) -> type:
@@ -33,3 +36,4 @@ else:
 
     Limits = _record("Limits", limited())
     PlacedLimits = _record("PlacedLimits", placed("each", "all"))
+    FleetLimits = _record("FleetLimits", placed("all"))

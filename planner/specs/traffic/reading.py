@@ -35,13 +35,14 @@ In place of `input` and `output`, `total` and `input_share` say what both are to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
+from planner.specs.collecting import Collected
 from planner.specs.connectors import load_connector
 from planner.specs.contexts import context_problems
 from planner.specs.faults import validate
@@ -94,21 +95,10 @@ def load_traffic(path: str | Path) -> FleetTraffic:
     return FleetTraffic(classes=classes, supply=supply, shown=shown)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Found:
-    """What is wrong so far, and what may help."""
+class _Found(Collected):
+    """What is wrong with a file so far."""
 
-    problems: list[Problem]
-    hints: list[str] = field(default_factory=list)
-
-    def collect(self, read: Callable[[], _T]) -> _T | None:
-        """What is read, or None, and why it cannot be."""
-        try:
-            return read()
-        except SpecError as error:
-            self.problems += error.problems
-            self.hints += filter(None, (error.hint,))
-        return None
+    __slots__ = ()
 
     def each(self, read: Callable[..., _T], what: str, entries: Sequence[object]) -> tuple[_T, ...]:
         """What entries are, but for those that cannot be read."""
@@ -116,12 +106,6 @@ class _Found:
             self.collect(partial(read, one, key=f"{what}[{i}]")) for i, one in enumerate(entries)
         )
         return tuple(one for one in found if one is not None)
-
-    def settle(self) -> None:
-        """Go on only if nothing is wrong."""
-        if self.problems:
-            hint = "\n".join(dict.fromkeys(self.hints))
-            raise SpecError(list(dict.fromkeys(self.problems)), hint=hint)
 
 
 def length_problems(
@@ -220,11 +204,21 @@ def _trace(entry: ClassEntry, shown: str, key: str) -> Trace | None:
     if entry.trace is None:
         return None
     trace = load_trace(beside(Path(shown), entry.trace), asked_by=f"{shown}: {key}.trace")
-    if entry.rate is not None and trace.duration_s > 0.0:
-        times = entry.rate / trace.rate_per_s
-        fact = f"is of {trace.rate_per_s:.3g} req/s, and stands for {times:.3g} times as many"
-        remark(Problem(where=shown, key=f"{key}.trace", value=entry.trace, fact=fact))
+    if entry.rate is not None:
+        remark_rate(trace, entry.rate, Problem(where=shown, key=f"{key}.trace", fact=""))
     return trace
+
+
+def remark_rate(trace: Trace, rate_per_s: float, place: Problem) -> None:
+    """Say that a trace stands for more requests, or fewer, than are in it.
+
+    Args:
+        place: where the trace is named.
+    """
+    if trace.duration_s > 0.0:
+        times = rate_per_s / trace.rate_per_s
+        fact = f"is of {trace.rate_per_s:.3g} req/s, and stands for {times:.3g} times as many"
+        remark(replace(place, value=place.value or trace.name, fact=fact))
 
 
 def _lengths(entry: ClassEntry, trace: Trace | None) -> Lengths | None:

@@ -6,10 +6,13 @@ goodput = "99%"          # of all requests meet what follows, all at once
 ttft = "2 s"
 tpot = "50 ms"
 e2e = "60 s"
+
+The command writes a goodput as one text: `99% ttft<2s tpot<50ms`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +32,8 @@ from planner.units import UnitError, parse
 
 _GOODPUT = "goodput"
 _LIMITED = (TTFT, TPOT, E2E)
+_SPACES = re.compile(r"\s*<=?\s*")
+_EXAMPLE = "write `99% ttft<2s tpot<50ms`"
 _REMEDY = 'write a percentile like `ttft_p95 = "1 s"`, of ' + ", ".join(DEFINITIONS)
 
 
@@ -76,6 +81,31 @@ def read_targets(table: Mapping[str, object], where: str, key: str) -> ReadTarge
     found.problems += target_problems(found.percentiles, where, key)
     _take_goodput(found, limits, table, (where, key))
     return found
+
+
+def goodput_of(text: str) -> GoodputTarget:
+    """A share of all requests, and the limits that each of them meets.
+
+    Raises:
+        UnitError: the text is no goodput, with what is wrong and what to write instead.
+
+    >>> goodput_of("99% ttft<2s tpot<50ms")
+    GoodputTarget(share=0.99, ttft_s=2.0, tpot_s=0.05, e2e_s=None)
+    """
+    share, *limited = _SPACES.sub("<", text.strip()).split()
+    value = parse(share, "1", example="99%") if "<" not in share else 0.0
+    if not 0.0 < value <= 1.0:
+        raise UnitError(text, "does not begin with a share of requests", _EXAMPLE)
+    limits: dict[str, float] = {}
+    for word in limited:
+        name, _, most = word.partition("<")
+        if name.lower() not in _LIMITED or f"{name.lower()}_s" in limits:
+            fact = f"limits `{name}` twice" if name.lower() in _LIMITED else f"limits no `{name}`"
+            raise UnitError(text, fact, f"{_EXAMPLE}, of {', '.join(_LIMITED)}")
+        limits[f"{name.lower()}_s"] = parse(most, "s")
+    if not limits:
+        raise UnitError(text, "has no limits", _EXAMPLE)
+    return GoodputTarget(share=value, **limits)
 
 
 def target_problems(

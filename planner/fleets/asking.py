@@ -1,0 +1,272 @@
+"""What is asked of a fleet, checked, with its defaults filled in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from planner.errors import Problem, RequestError
+from planner.fleets.classes import traffic_problems
+from planner.fleets.fitting import Fitting, unserved, usual_engines
+from planner.fleets.supply import MergedSupply, merged
+from planner.placing.asking import AnySite, checked_limits, named_engines, site_spec
+from planner.placing.fabrics.site import Fabric, graph_in
+from planner.placing.roles import asked_roles
+from planner.quantities import lacking
+from planner.specs.arguments import arguments_checked, heed
+from planner.specs.collecting import Collected
+from planner.specs.defaults import N_SIMULATED
+from planner.specs.engine_files import load_engine
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.graphs import GraphSpec
+from planner.specs.meanings import ENGINES, family_of, misplaced
+from planner.specs.pools import PoolSpec
+from planner.specs.prices import priced, unknown_kinds
+from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.request import SOLVERS, SolverOptions
+from planner.specs.roles import FREE, TOGETHER, AskedRoles, Connector
+from planner.specs.routers import LEAST_PRESENT, ROUTERS
+from planner.specs.state import State
+from planner.specs.targets import PROOFS
+from planner.specs.traffic.records import FleetTraffic
+from planner.specs.values import did_you_mean
+
+COMMAND = "fleet"
+LEAST_SIMULATED = 100
+MOST_SIMULATED = 10**7
+
+_DEFAULT_OPTIONS = SolverOptions()
+
+
+@arguments_checked(ranges="heeded")
+def fleet_request(
+    traffic: FleetTraffic,
+    *,
+    site: AnySite | None = None,
+    engines: str | Sequence[str] | None = None,
+    state: State | None = None,
+    counts: Mapping[str, int] | None = None,
+    prices: Mapping[str, float] | None = None,
+    devices: Mapping[str, DeviceSpec] | None = None,
+    roles: str | None = None,
+    connector: Connector | None = None,
+    prefill_devices: int | None = None,
+    decode_devices: int | None = None,
+    sharing: bool = True,
+    router: str = LEAST_PRESENT,
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    batches: Sequence[int] | None = None,
+    chunks: Sequence[int] | None = None,
+    most_devices: int | None = None,
+    limits: Mapping[str, float] | None = None,
+    quality_loss_fraction: float | None = None,
+    n_simulated: int = N_SIMULATED,
+    options: SolverOptions = _DEFAULT_OPTIONS,
+) -> FleetRequest:
+    """A request for a fleet, whole.
+
+    Args:
+        traffic: classes, and what may serve them where it says so.
+        site: what may serve them where `traffic` says nothing: a topology of nodes, a pool or a
+            graph, as `place` takes it.
+        engines: that replicas may run under; those with measured kernels there if None.
+        state: what of `site` is busy, failed, reserved, slow or narrow.
+        counts: most devices of a kind of `site` that replicas may have, by its name.
+        prices: rents of a device by kind, in place of those of the files [USD/h].
+        devices: records of a graph's devices by name, before those that ship.
+        roles, connector, prefill_devices, decode_devices: as `place` takes them; where `traffic`
+            names a connector the program chooses roles.
+        sharing: whether classes of one model may share replicas.
+        router: which replica of a pool gets a request, of `planner.specs.routers`.
+        weights_formats, kv_formats, batches, chunks: to choose from; None leaves them usual.
+        most_devices: of one replica; None for the usual most.
+        limits: most `rent` [USD/h], `devices` and `power` [W], of all replicas together.
+        quality_loss_fraction: that formats may lose at most.
+        n_simulated: requests that the fleet is tried on.
+        options: how to solve; its seed is also that of the simulation.
+
+    Raises:
+        RequestError: it cannot be asked; every problem is listed.
+    """
+    found = Collected(
+        problems=[
+            *traffic_problems(traffic.classes, traffic.shown),
+            *_contradictions(traffic, {"--topology": site, "--state": state, "--count": counts}),
+            *_number_problems(router, n_simulated, options),
+        ]
+    )
+    names = named_engines(engines)
+    found.problems += engine_problems(names)
+    supplied = found.collect(partial(_supplied, traffic, site, state, counts, devices or {}))
+    wanted = found.collect(
+        partial(_roles, traffic, roles, connector, prefill=prefill_devices, decode=decode_devices)
+    )
+    within = found.collect(partial(checked_limits, limits or {}))
+    found.problems += unknown_kinds(prices or {}, [supplied.site] if supplied else [])
+    heed(dict.fromkeys(found.problems))
+    assert supplied is not None
+    request = FleetRequest(
+        site=priced(supplied.site, prices or {}),
+        classes=traffic.classes,
+        engines=names,
+        counts=supplied.counts,
+        places=supplied.places,
+        state=supplied.state,
+        roles=wanted or AskedRoles(),
+        sharing=sharing,
+        router=router,
+        weights_formats=_each_once(weights_formats),
+        kv_formats=_each_once(kv_formats),
+        batches=_ascending(batches),
+        chunks=_ascending(chunks),
+        most_devices=most_devices,
+        limits=within or {},
+        quality_loss_fraction=quality_loss_fraction,
+        n_simulated=n_simulated,
+        options=options,
+    )
+    return _served(request, traffic.shown)
+
+
+def _contradictions(traffic: FleetTraffic, said: Mapping[str, object]) -> Iterator[Problem]:
+    """What serves is said twice, or not at all."""
+    is_supplied = traffic.supply is not None and bool(traffic.supply.kinds)
+    for option, value in said.items():
+        if is_supplied and value is not None:
+            fact = f"is said by `{traffic.shown}`, kind by kind"
+            yield Problem(where=option, fact=fact, remedy="leave it out")
+    if not is_supplied and said["--topology"] is None:
+        remedy = "name a topology, or write `[[kind]]` in the file of the traffic"
+        yield Problem(where="--topology", fact="is missing: nothing serves", remedy=remedy)
+
+
+def _number_problems(router: str, n_simulated: int, options: SolverOptions) -> Iterator[Problem]:
+    for where, word, known in (
+        ("--router", router, ROUTERS),
+        ("--solver", options.solver, SOLVERS),
+        ("--proof", options.proof, PROOFS),
+    ):
+        if word not in known:
+            remedy = did_you_mean(word, known, otherwise=f"one of {', '.join(known)}")
+            yield Problem(where=where, value=word, fact="is none that is known", remedy=remedy)
+    if not LEAST_SIMULATED <= n_simulated <= MOST_SIMULATED:
+        fact = f"is not between {LEAST_SIMULATED:,} and {MOST_SIMULATED:,}"
+        yield Problem(where="--simulated", value=str(n_simulated), fact=fact)
+
+
+def engine_problems(names: Sequence[str]) -> list[Problem]:
+    """Runtimes that tell no times of passes, and engines that there are not."""
+    found = Collected()
+    for name in names:
+        found.problems += misplaced({"--engine": name}, (name,), COMMAND)
+        if family_of(name) == ENGINES:
+            found.collect(partial(load_engine, name))
+    return found.problems
+
+
+def _supplied(
+    traffic: FleetTraffic,
+    site: AnySite | None,
+    state: State | None,
+    counts: Mapping[str, int] | None,
+    devices: Mapping[str, DeviceSpec],
+) -> MergedSupply | None:
+    """What may serve, from the traffic's own kinds or from a site; None where nothing is said.
+
+    Raises:
+        RequestError: no engine runs on it, or kinds cannot be one pool.
+    """
+    if traffic.supply is not None and traffic.supply.kinds:
+        return merged(traffic.supply, shown=traffic.shown)
+    if site is None:
+        return None
+    spec = site_spec(site, devices)
+    if isinstance(spec, ClusterSpec):
+        fact, remedy = "is a torus, and engines run on servers", "see `plan topologies`"
+        problem = Problem(where="--topology", value=spec.name, fact=fact, remedy=remedy)
+        raise RequestError([problem])
+    return MergedSupply(site=spec, state=state, counts=dict(counts or {}), places={})
+
+
+def _roles(
+    traffic: FleetTraffic,
+    roles: str | None,
+    connector: Connector | None,
+    *,
+    prefill: int | None,
+    decode: int | None,
+) -> AskedRoles:
+    """Roles that are asked for; traffic that names a connector leaves them to the program.
+
+    Raises:
+        RequestError: there are no such roles, or a connector is named twice.
+    """
+    of_traffic = traffic.supply.connector if traffic.supply else None
+    if of_traffic is not None and connector is not None:
+        fact = f"is said by `{traffic.shown}`"
+        problem = Problem(where="--connector", value=connector.name, fact=fact)
+        raise RequestError([problem])
+    if of_traffic is not None and roles is None and prefill is None and decode is None:
+        roles = FREE
+    handing = None if roles == TOGETHER and connector is None else connector or of_traffic
+    return asked_roles(roles, handing, prefill_devices=prefill, decode_devices=decode)
+
+
+def _each_once(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return tuple(dict.fromkeys(names)) if names else None
+
+
+def _ascending(numbers: Sequence[int] | None) -> tuple[int, ...] | None:
+    return tuple(sorted({*numbers})) if numbers else None
+
+
+def _served(request: FleetRequest, shown: str) -> FleetRequest:
+    """The request with its engines, once a site of such devices holds what is asked.
+
+    Raises:
+        RequestError: it does not; every problem is listed.
+    """
+    spec = request.site
+    assert isinstance(spec, PoolSpec | GraphSpec)
+    site = Fabric(spec, graph_in(spec, request.state), most_devices=request.most_devices)
+    problems = [*_price_problems(spec), *_count_problems(request, site)]
+    for cluster in site.clusters.values():
+        problems += lacking(request.limits, cluster.device)
+    if not request.engines:
+        problems += unserved(request.classes, site, shown)
+        request = replace(request, engines=usual_engines(request.classes, site))
+    if not problems or request.engines:
+        problems += Fitting(request=request, site=site).problems(shown)
+    heed(dict.fromkeys(problems))
+    return request
+
+
+def _price_problems(site: PoolSpec | GraphSpec) -> Iterator[Problem]:
+    """Kinds without a rent, which is what fleets are chosen by."""
+    rents = (
+        {name: one.usd_per_hour for name, one in site.devices.items()}
+        if isinstance(site, GraphSpec)
+        else {one.name or one.cluster.device.name: one.cluster.usd_per_hour for one in site.groups}
+    )
+    for name, rent in rents.items():
+        if not 0.0 < rent < math.inf:
+            remedy = f"write `--price {name}='$2.10/h'`"
+            yield Problem(where="--price", value=name, fact="has no rent", remedy=remedy)
+
+
+def _count_problems(request: FleetRequest, site: Fabric) -> Iterator[Problem]:
+    """Counts of kinds that there are not, or not so many of."""
+    there: dict[str, int] = {}
+    for node in site.inventory.nodes:
+        there[node.kind.name] = there.get(node.kind.name, 0) + node.n_devices
+    for name, n in request.counts.items():
+        if name not in there:
+            remedy = did_you_mean(name, there, otherwise=f"there is {' and '.join(there)}")
+            fact = "is no kind of device there"
+            yield Problem(where="--count", value=name, fact=fact, remedy=remedy)
+        elif n > there[name]:
+            fact = f"is more than the {there[name]} devices of `{name}`"
+            yield Problem(where="--count", value=str(n), fact=fact)

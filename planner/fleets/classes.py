@@ -1,0 +1,207 @@
+"""What is wrong with classes of traffic, whatever serves them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.errors import Problem
+from planner.specs.placement_request import AnyModel
+from planner.specs.traffic.arrivals import PATTERNS, REPLAYED
+from planner.specs.traffic.distributions import MOST_TOKENS
+from planner.specs.traffic.lengths import Lengths
+from planner.specs.traffic.percentiles import (
+    DEFINITIONS,
+    ITL,
+    TPOT,
+    GoodputTarget,
+    PercentileTarget,
+)
+from planner.specs.traffic.reading import length_problems
+from planner.specs.traffic.records import FREE_CUTS, TrafficClass
+from planner.specs.traffic.target_texts import target_problems
+from planner.specs.traffic.texts import LARGEST_CV2
+from planner.units import RANGES
+
+OPTIONS = ""
+"""Where traffic comes from that options of the command say; else it is the name of a file."""
+
+_BETWEEN_TOKENS = (TPOT, ITL)
+_NEARLY = 1.0 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """Where something about one class is said.
+
+    Args:
+        shown: the file, or `OPTIONS`.
+        index: of the class.
+    """
+
+    shown: str
+    index: int
+
+    def at(self, option: str) -> dict[str, str]:
+        """Place of a problem: the option, or the key of a file that says the same."""
+        if self.shown == OPTIONS:
+            return {"where": option}
+        name = option.removeprefix("--").replace("-", "_")
+        return {"where": self.shown, "key": f"class[{self.index}].{name}"}
+
+    def asked_by(self, option: str) -> str:
+        """The same as one text."""
+        place = self.at(option)
+        return ": ".join(place.values())
+
+
+def traffic_problems(classes: Sequence[TrafficClass], shown: str) -> Iterator[Problem]:
+    """Everything that is wrong with classes.
+
+    Args:
+        shown: the file that names them, or `OPTIONS`.
+    """
+    if not classes:
+        yield Problem(where=shown or "traffic", fact="has no class", remedy="write `[[class]]`")
+    for name, n in Counter(one.name for one in classes).items():
+        if n > 1 or not name.strip():
+            fact = "is the name of several classes" if n > 1 else "has no name"
+            where, remedy = shown or "--name", "give each a name of its own"
+            yield Problem(where=where, key="class.name", value=name, fact=fact, remedy=remedy)
+    yield from _models_alike(model for one in classes for model in one.models)
+    for index, one in enumerate(classes):
+        said = Spoken(shown=shown, index=index)
+        yield from _class_problems(one, said)
+        wrong = [*_impossible_lengths(one.lengths, said)]
+        yield from wrong or _length_problems(one, said)
+
+
+def _models_alike(models: Iterable[AnyModel]) -> Iterator[Problem]:
+    """Different models by one name: recipes, and who serves whom, go by it."""
+    known: dict[str, AnyModel] = {}
+    for model in models:
+        if known.setdefault(model.name, model) != model:
+            fact, remedy = "is the name of two models that differ", "rename one of them"
+            yield Problem(where="--model", value=model.name, fact=fact, remedy=remedy)
+
+
+def _class_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    if not one.models:
+        remedy = "name one, like `llama-3.1-70b`; of several any may serve it"
+        yield Problem(**said.at("--model"), fact="names no model", remedy=remedy)
+    low, high, words = RANGES["request/s"]
+    if not low <= one.rate_per_s <= high:
+        fact = f"is no rate of requests, {words}"
+        yield Problem(
+            **said.at("--rate"), value=f"{one.rate_per_s:g}", fact=fact, remedy="write `8 req/s`"
+        )
+    if one.priority < 0:
+        value = str(one.priority)
+        yield Problem(**said.at("--priority"), value=value, fact="is negative")
+    yield from _arrival_problems(one, said)
+    yield from _target_problems(one.targets, said)
+    if one.goodput is not None:
+        yield from _goodput_problems(one.goodput, said)
+
+
+def _arrival_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    arrivals, place = one.arrivals, said.at("--arrivals")
+    if arrivals.pattern not in PATTERNS:
+        remedy = f"it is one of {', '.join(PATTERNS)}"
+        yield Problem(
+            **place, value=arrivals.pattern, fact="is no pattern of arrivals", remedy=remedy
+        )
+    elif arrivals.pattern == REPLAYED and (
+        arrivals.trace is None or not arrivals.trace.duration_s > 0.0
+    ):
+        fact = "replays a trace, and there is none that takes time"
+        yield Problem(**place, value=arrivals.pattern, fact=fact, remedy="write `poisson`")
+    elif not 0.0 <= arrivals.cv2 <= LARGEST_CV2 and arrivals.pattern != REPLAYED:
+        fact = f"is not between 0 and {LARGEST_CV2:g}"
+        yield Problem(**place, value=f"cv2:{arrivals.cv2:g}", fact=fact)
+
+
+def _target_problems(targets: Sequence[PercentileTarget], said: Spoken) -> Iterator[Problem]:
+    for one in targets:
+        place = said.at(one.option)
+        if one.quantity not in DEFINITIONS:
+            remedy = f"it is one of {', '.join(DEFINITIONS)}"
+            yield Problem(**place, value=one.quantity, fact="is no quantity", remedy=remedy)
+        if not 0.0 < one.share < 1.0:
+            fact, remedy = "is no percentile", "write a share like 0.95"
+            yield Problem(**place, value=f"{one.share:g}", fact=fact, remedy=remedy)
+        if not _is_time(one.at_most_s):
+            value, fact = f"{one.at_most_s:g}", "is no time above zero"
+            yield Problem(**place, value=value, fact=fact, remedy="write it like `1 s`")
+    for problem in target_problems(targets, "", ""):
+        yield Problem(**said.at("--targets"), value=problem.value, fact=problem.fact)
+
+
+def _goodput_problems(goodput: GoodputTarget, said: Spoken) -> Iterator[Problem]:
+    place = said.at("--goodput")
+    if not 0.0 < goodput.share <= 1.0:
+        remedy = "write `0.95` or `95%`"
+        fact = "is no share of requests"
+        yield Problem(**place, value=f"{goodput.share:g}", fact=fact, remedy=remedy)
+    limits = [goodput.ttft_s, goodput.tpot_s, goodput.e2e_s]
+    if not any(one is not None for one in limits):
+        yield Problem(**place, fact="has no limits", remedy="add one, like `ttft<2s`")
+    for one in limits:
+        if one is not None and not _is_time(one):
+            yield Problem(**place, value=f"{one:g}", fact="is no time above zero")
+
+
+def _is_time(seconds: float) -> bool:
+    low, high, _ = RANGES["s"]
+    return math.isfinite(seconds) and low <= seconds <= high
+
+
+def _impossible_lengths(lengths: Lengths, said: Spoken) -> Iterator[Problem]:
+    """Lengths of which nothing can be drawn."""
+    of_each = (
+        ("--input", lambda: (lengths.mean_input_tokens, lengths.most_input_tokens)),
+        ("--output", lambda: (lengths.mean_output_tokens, lengths.most_output_tokens)),
+    )
+    for option, both in of_each:
+        try:
+            mean, most = both()
+            can_be = 0.0 < mean <= most * _NEARLY and most <= MOST_TOKENS
+        except (ArithmeticError, ValueError, IndexError):  # of records that nobody checked
+            can_be = False
+        if not can_be:
+            fact = "are no lengths of requests"
+            yield Problem(**said.at(option), fact=fact, remedy="write `lognormal:1500:p99=8000`")
+
+
+def _length_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    """Lengths that models, targets or cuts do not go with."""
+    yield from length_problems(one.models, one.lengths, asked_by=said.asked_by("--model"))
+    if one.lengths.most_output_tokens < 2:
+        fact = "is of tokens after the first, and no answer of this class has any"
+        for target in one.targets:
+            if target.quantity in _BETWEEN_TOKENS:
+                place = said.at(target.option)
+                yield Problem(**place, fact=fact, remedy="leave it out")
+        if one.goodput is not None and one.goodput.tpot_s is not None:
+            yield Problem(**said.at("--goodput"), value="tpot", fact=fact, remedy="leave it out")
+    yield from _cut_problems(one, said)
+
+
+def _cut_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    cuts, longest = one.cuts, one.lengths.most_input_tokens
+    place, value = (
+        said.at("--cuts"),
+        str(cuts) if isinstance(cuts, str) else ",".join(map(str, cuts)),
+    )
+    if isinstance(cuts, str):
+        if cuts != FREE_CUTS:
+            remedy = f"write `{FREE_CUTS}`, or tokens in ascending order"
+            yield Problem(**place, value=value, fact="are no cuts", remedy=remedy)
+    elif list(cuts) != sorted(set(cuts)) or any(cut < 1 for cut in cuts):
+        remedy = "write tokens in ascending order, like `2048,8192`"
+        yield Problem(**place, value=value, fact="are not in ascending order", remedy=remedy)
+    elif cuts and cuts[-1] >= longest:
+        fact = f"no prompt is longer than {longest:,} tokens, so that nothing is above"
+        yield Problem(**place, value=value, fact=fact, remedy="leave that cut out")

@@ -1,0 +1,206 @@
+"""Which engines may serve classes on a site, and whether it holds their models and requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from planner.errors import Problem
+from planner.estimates.serving.choices import degrees
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.passes import parameter_bytes
+from planner.estimates.serving.usual_engines import engines_of
+from planner.fleets.classes import Spoken
+from planner.placing.engines import layers_of
+from planner.placing.fabrics.site import MOST_DEVICES, Fabric
+from planner.runtimes.engine_requests import engine_request, machines_of
+from planner.runtimes.predicting import Machines
+from planner.specs.architecture import Architecture
+from planner.specs.collecting import Collected
+from planner.specs.engine_request import EngineRequest
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.ledger import remark
+from planner.specs.records import NodesFabric, Workload
+from planner.specs.runtimes import ENGINES
+from planner.specs.targets import Targets
+from planner.specs.traffic.records import TrafficClass
+from planner.topology.inventory import Kind
+from planner.units import show
+
+_SHORTEST = Workload(n_input_tokens=1, n_output_tokens=2)
+"""What engines are asked of formats, batches and chunks with: lengths are judged class by class."""
+
+
+def usual_engines(classes: Sequence[TrafficClass], site: Fabric) -> tuple[str, ...]:
+    """Those that can start a model of the classes on a kind whose kernels were measured."""
+    models = {model.name: model for one in classes for model in one.models}.values()
+    clusters = site.clusters.values()
+    found = {name for model in models for one in clusters for name in engines_of(model, one)}
+    return tuple(name for name in ENGINES if name in found)
+
+
+def unserved(classes: Sequence[TrafficClass], site: Fabric, shown: str) -> Iterator[Problem]:
+    """Classes without a model that an engine starts there, where no engine is named."""
+    devices = ", ".join(dict.fromkeys(one.device.name for one in site.clusters.values()))
+    for index, one in enumerate(classes):
+        clusters = site.clusters.values()
+        if any(engines_of(model, each) for model in one.models for each in clusters):
+            continue
+        place = Spoken(shown=shown, index=index).at("--model")
+        for model in one.models:
+            fact = f"no engine's own kernels were measured on {devices}"
+            remedy = "take devices that `kernels` has tables of, see `plan devices`"
+            if not model.repository:
+                fact, remedy = (
+                    "no engine starts it: it names no repository",
+                    "write `--engine vllm`",
+                )
+            yield Problem(**place, value=model.name, fact=fact, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Askable:
+    """One model under one engine on one kind of devices."""
+
+    model: Architecture
+    kind: Kind
+    machines: Machines
+    request: EngineRequest
+
+
+@dataclass(slots=True, kw_only=True)
+class Fitting:
+    """What may serve the models of a request.
+
+    Args:
+        request: whose engines are known.
+        site: what is free of its devices.
+    """
+
+    request: FleetRequest
+    site: Fabric
+    ways: dict[str, list[Askable]] = field(default_factory=dict)
+
+    def problems(self, shown: str) -> list[Problem]:
+        """Why a class cannot be served: engines that refuse its models, devices without room.
+
+        What only some of its models, kinds or engines refuse is remarked.
+        """
+        found: list[Problem] = []
+        refused = {model.name: self._asked(model) for model in self._models()}
+        for index, one in enumerate(self.request.classes):
+            said = Spoken(shown=shown, index=index)
+            if any(self.ways[model.name] for model in one.models):
+                found += self._without_room(one, said)
+            else:
+                found += (problem for model in one.models for problem in refused[model.name])
+        for problem in (problem for problems in refused.values() for problem in problems):
+            if problem not in found:
+                remark(problem, once=f"{problem.where} {problem.fact}")
+        return found
+
+    def _models(self) -> list[Architecture]:
+        models = {
+            model.name: layers_of(model) for one in self.request.classes for model in one.models
+        }
+        return list(models.values())
+
+    def _asked(self, model: Architecture) -> list[Problem]:
+        """Keep the ways to serve a model; why others cannot."""
+        refused = Collected()
+        self.ways[model.name] = []
+        for engine in self.request.engines:
+            for kind in self.site.clusters:
+                way = refused.collect(partial(self._askable, model, engine, kind))
+                if way is not None:
+                    self.ways[model.name].append(way)
+        return refused.problems
+
+    def _askable(self, model: Architecture, engine: str, kind: Kind) -> Askable:
+        asked, cluster = self.request, self.site.clusters[kind]
+        fabric = cluster.fabric
+        assert isinstance(fabric, NodesFabric)
+        n_nodes = -(-self._most_devices // fabric.n_devices_per_node)
+        cluster = replace(cluster, fabric=replace(fabric, n_nodes=n_nodes))
+        machines = machines_of(cluster, engine)
+        request = engine_request(
+            model,
+            cluster,
+            machines,
+            workload=_SHORTEST,
+            hit_fraction=0.0,
+            targets=Targets(quality_loss_fraction=asked.quality_loss_fraction),
+            weights_formats=asked.weights_formats,
+            kv_formats=asked.kv_formats,
+            batches=asked.batches,
+            chunks=asked.chunks,
+            objective="throughput",
+            confidence=0.0,
+            prefer="objective",
+            options=asked.options,
+        )
+        return Askable(model=model, kind=kind, machines=machines, request=request)
+
+    @property
+    def _most_devices(self) -> int:
+        return self.request.most_devices or MOST_DEVICES
+
+    def _without_room(self, one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+        """A class of which no model, or not the longest request, fits anywhere."""
+        ways = [way for model in one.models for way in self.ways[model.name]]
+        held = [(way, holding) for way in ways for holding in self._held(way, one)]
+        names = " or ".join(dict.fromkeys(way.model.name for way in ways))
+        if not any(np.any(each.room_bytes > 0.0) for _, each in held):
+            fact = f"{_weights_words(ways)}, and {self._devices_words(ways)}"
+            remedy = "offer more or larger devices, or smaller formats: `--weights fp8`"
+            yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
+        elif not any(np.any(each.room_bytes >= each.sequence_bytes) for _, each in held):
+            n_input, n_output = one.lengths.longest
+            fact = f"has requests of {n_input:,} tokens in and {n_output:,} out, of which no "
+            fact += "replica has room for one"
+            remedy = "cut lengths, like `lognormal:1500:p99=8000:max=16000`"
+            yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
+
+    def _held(self, way: Askable, one: TrafficClass) -> Iterator[Holding]:
+        """Memory of each cut of the model over what is free of the kind, in each format."""
+        pool = replace(way.request.cluster, n_devices=self._n_usable(way.kind))
+        cuts = degrees(way.model, replace(way.request, cluster=pool))
+        if not len(cuts):
+            return
+        cuts = replace(cuts, chunk_tokens=np.full(len(cuts), float(min(way.request.chunks))))
+        for formats in way.request.formats:
+            yield holding(
+                way.model,
+                cuts,
+                formats,
+                way.machines.engine,
+                hbm_bytes=way.machines.device.hbm_bytes,
+                n_tokens=float(sum(one.lengths.longest)),
+            )
+
+    def _n_usable(self, kind: Kind) -> int:
+        """Devices of a kind that one replica may have at most."""
+        n_free = sum(len(node.free) for node in self.site.inventory.nodes if node.kind == kind)
+        return min(n_free, self.request.counts.get(kind.name, n_free), self._most_devices)
+
+    def _devices_words(self, ways: Sequence[Askable]) -> str:
+        """What a replica may have at most, kind by kind."""
+        said = []
+        for kind, machines in {way.kind: way.machines for way in ways}.items():
+            room = machines.device.hbm_bytes * machines.engine.memory_fraction
+            said.append(f"{self._n_usable(kind)} {kind.name} with {show(room, 'B')} each")
+        return f"a replica has at most {' or '.join(said)}"
+
+
+def _weights_words(ways: Sequence[Askable]) -> str:
+    """The least that weights take in a format that is offered."""
+    least = min(
+        float(parameter_bytes(way.model, deployments(formats=formats), formats)[0])
+        for way in ways
+        for formats in way.request.formats
+    )
+    return f"weights take {show(least, 'B')}"

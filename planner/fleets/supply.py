@@ -1,0 +1,233 @@
+"""Kinds of devices as one pool to place on: names, states and counts of each merged.
+
+The servers of a kind are a group of the pool, by the kind's name; of a kind that is a pool of
+several groups each is one, `east-h100` for the group `h100` of the kind `east`. Names in its state
+get the name of the group before them, as those of the pool's devices do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planner.errors import Problem, RequestError
+from planner.placing.fabrics.site import graph_in
+from planner.specs.collecting import Collected
+from planner.specs.graphs import GraphSpec
+from planner.specs.ledger import recording
+from planner.specs.placement_request import SiteSpec
+from planner.specs.pools import GroupSpec, PoolSpec, pool_of
+from planner.specs.provenance import Provenance
+from planner.specs.records import ClusterSpec, NodesFabric
+from planner.specs.state import FREE, State
+from planner.specs.traffic.records import SuppliedKind, Supply
+from planner.topology.graph import device_names
+from planner.topology.pools import SPINE_SWITCH
+
+_SEVERAL = "write each as a kind of its own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedSupply:
+    """All kinds as one site.
+
+    Args:
+        site: of all devices.
+        state: of all kinds; None where all is well.
+        counts: most devices that replicas may have, of kinds of which not all may be used.
+        places: the site of each kind, by its name in the pool.
+    """
+
+    site: SiteSpec
+    state: State | None
+    counts: Mapping[str, int]
+    places: Mapping[str, str]
+
+
+def merged(supply: Supply, *, shown: str) -> MergedSupply:
+    """One site of all kinds.
+
+    Args:
+        shown: the file that names them; opens messages.
+
+    Raises:
+        RequestError: they cannot be one, or a state does not fit; every problem is listed.
+    """
+    kinds = supply.kinds
+    found = Collected(problems=list(_kind_problems(kinds, shown)))
+    found.settle(RequestError)
+    n_taken = [
+        found.collect(lambda one=one: _n_taken(one))  # type: ignore[misc]
+        for one in kinds
+    ]
+    found.settle(RequestError)
+    counts = {
+        name: max(one.n_devices - (n or 0), 0)
+        for one, n in zip(kinds, n_taken, strict=True)
+        if one.n_devices < _n_devices(one.hardware)
+        for name in _names(one)
+    }
+    is_alone = len(kinds) == 1
+    return MergedSupply(
+        site=_site(kinds),
+        state=_state(kinds, is_alone=is_alone),
+        counts=counts,
+        places={name: one.site for one in kinds for name in _names(one, is_alone=is_alone)},
+    )
+
+
+def _groups(one: SuppliedKind) -> tuple[GroupSpec, ...]:
+    hardware = one.hardware
+    if isinstance(hardware, ClusterSpec):
+        hardware = pool_of(hardware)
+    return hardware.groups if isinstance(hardware, PoolSpec) else ()
+
+
+def _names(one: SuppliedKind, *, is_alone: bool = True) -> tuple[str, ...]:
+    """Of a kind's groups in the pool of all; of a graph, of its devices."""
+    groups = _groups(one)
+    if isinstance(one.hardware, GraphSpec):
+        by_group = (vertex.kind_of or vertex.device for vertex in one.hardware.vertices)
+        return tuple(dict.fromkeys(filter(None, by_group)))
+    if len(groups) == 1:
+        return (one.name,)
+    return tuple(group.name if is_alone else f"{one.name}-{group.name}" for group in groups)
+
+
+def _n_devices(hardware: SiteSpec) -> int:
+    if isinstance(hardware, GraphSpec):
+        return sum(vertex.kind == "device" for vertex in hardware.vertices)
+    return hardware.n_devices
+
+
+def _kind_problems(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Problem]:
+    """Why kinds cannot be one pool."""
+    if not kinds:
+        fact, remedy = "names no kind of devices", 'write `[[kind]]`, `device = "h100-sxm"`'
+        yield Problem(where=shown, key="kind", fact=fact, remedy=remedy)
+    for name, n in Counter(one.name for one in kinds).items():
+        if n > 1:
+            fact, remedy = "is the name of another kind", "give each a name of its own"
+            yield Problem(where=shown, key="kind.name", value=name, fact=fact, remedy=remedy)
+    for i, one in enumerate(kinds):
+        yield from _problems_of(one, shown, f"kind[{i}]", is_alone=len(kinds) == 1)
+    yield from _mistakable(kinds, shown)
+
+
+def _problems_of(one: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> Iterator[Problem]:
+    hardware, n_there = one.hardware, _n_devices(one.hardware)
+    if isinstance(hardware, ClusterSpec) and not isinstance(hardware.fabric, NodesFabric):
+        fact = "is no fabric of nodes, on which engines run"
+        remedy = "name a topology of servers, see `plan topologies`"
+        yield Problem(where=shown, key=key, value=hardware.name, fact=fact, remedy=remedy)
+        return
+    if isinstance(hardware, GraphSpec) and not is_alone:
+        fact, remedy = "is a graph beside other kinds", "bring one graph of all devices"
+        yield Problem(where=shown, key=key, value=one.name, fact=fact, remedy=remedy)
+    if not one.name or "/" in one.name:
+        fact = "holds a `/`, which parts names of devices" if one.name else "has no name"
+        yield Problem(where=shown, key=f"{key}.name", value=one.name, fact=fact)
+    count = str(one.n_devices)
+    if not 1 <= one.n_devices <= n_there:
+        fact = f"is more than the {n_there} devices there are"
+        fact = "is no positive number of devices" if one.n_devices < 1 else fact
+        yield Problem(where=shown, key=f"{key}.count", value=count, fact=fact)
+    elif one.n_devices < n_there and len(_names(one)) > 1:
+        fact = f"is of which of its {len(_names(one))} sorts of servers?"
+        yield Problem(where=shown, key=f"{key}.count", value=count, fact=fact, remedy=_SEVERAL)
+
+
+def _mistakable(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Problem]:
+    """Names that a pattern in a state of another kind might stand for."""
+    names = [one.name for one in kinds]
+    for one in kinds if len(kinds) > 1 else ():
+        if len(_groups(one)) > 1:
+            for other in (name for name in names if name.startswith(f"{one.name}-")):
+                fact = f"may be a sort of servers of the kind `{one.name}`"
+                yield Problem(where=shown, key="kind.name", value=other, fact=fact, remedy=_SEVERAL)
+
+
+def _n_taken(one: SuppliedKind) -> int:
+    """Devices that are busy, failed or reserved, by the names that the kind's own file gives them.
+
+    Raises:
+        RequestError: names of the state are none of the kind.
+    """
+    hardware = one.hardware
+    if one.state is None and not isinstance(hardware, GraphSpec):
+        return 0
+    own = pool_of(hardware) if isinstance(hardware, ClusterSpec) else hardware
+    with recording():  # what is to be said of the state is said of all kinds together
+        graph = graph_in(own, one.state)
+    return sum(graph.nodes[name].get("state", FREE) != FREE for name in device_names(graph))
+
+
+def _site(kinds: Sequence[SuppliedKind]) -> SiteSpec:
+    first = kinds[0].hardware
+    if isinstance(first, GraphSpec):
+        return first
+    is_alone = len(kinds) == 1
+    groups = [
+        replace(group, name=name)
+        for one in kinds
+        for group, name in zip(_groups(one), _names(one, is_alone=is_alone), strict=True)
+    ]
+    sources = (value for one in kinds for value in _provenance(one.hardware))
+    return PoolSpec(
+        name=" + ".join(one.name for one in kinds),
+        title=" + ".join(f"{one.n_devices:,} {_device_words(one)}" for one in kinds),
+        groups=tuple(groups),
+        provenance=tuple(dict.fromkeys(sources)),
+    )
+
+
+def _provenance(hardware: SiteSpec) -> tuple[Provenance, ...]:
+    if isinstance(hardware, ClusterSpec):
+        hardware = pool_of(hardware)
+    return hardware.provenance if isinstance(hardware, PoolSpec) else ()
+
+
+def _device_words(one: SuppliedKind) -> str:
+    """What a kind's devices are, where its name does not say it."""
+    devices = dict.fromkeys(group.cluster.device.name for group in _groups(one))
+    named = [name for name in devices if name != one.name]
+    return f"{' and '.join(devices)} ({one.name})" if named else one.name
+
+
+def _state(kinds: Iterable[SuppliedKind], *, is_alone: bool) -> State | None:
+    """The states of all kinds, as one."""
+    said = [(one, one.state) for one in kinds if one.state is not None]
+    if not said or is_alone:
+        return said[0][1] if said else None
+    states = [_renamed(state, _renaming(one)) for one, state in said]
+    return State(
+        busy=tuple(name for state in states for name in state.busy),
+        failed=tuple(name for state in states for name in state.failed),
+        reserved=tuple(name for state in states for name in state.reserved),
+        slow=tuple(some for state in states for some in state.slow),
+        links=tuple(some for state in states for some in state.links),
+        owners=tuple(pair for state in states for pair in state.owners),
+        shown=", ".join(dict.fromkeys(state.shown for state in states)),
+    )
+
+
+def _renaming(one: SuppliedKind) -> Callable[[str], str]:
+    """Names of a kind's own to those in the pool of all."""
+    before = f"{one.name}/" if len(_groups(one)) == 1 else f"{one.name}-"
+    return lambda name: name if name == SPINE_SWITCH else before + name
+
+
+def _renamed(state: State, new: Callable[[str], str]) -> State:
+    def each(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(new, names))
+
+    return replace(
+        state,
+        busy=each(state.busy),
+        failed=each(state.failed),
+        reserved=each(state.reserved),
+        slow=tuple(replace(one, devices=each(one.devices)) for one in state.slow),
+        links=tuple(replace(one, names=each(one.names)) for one in state.links),
+        owners=tuple((new(name), who) for name, who in state.owners),
+    )
