@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
+    from planner.fleets.answering import fleet, fleet_staircase
     from planner.placing.expert_placing import place_experts
     from planner.placing.planning import place
     from planner.placing.repairing import repair
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from planner.results import Conflict, Deployment, Plan
     from planner.results.engines import EngineAudit
     from planner.results.experts import ExpertPlan
+    from planner.results.fleets import FleetPlan, FleetStaircase
     from planner.results.placements import Placement, PlacementConflict
     from planner.results.repairs import Repair
     from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
@@ -55,6 +57,10 @@ if TYPE_CHECKING:
     from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.request import Request, SolverOptions, Targets
     from planner.specs.state import State, load_state
+    from planner.specs.traffic.building import traffic_class
+    from planner.specs.traffic.reading import load_traffic
+    from planner.specs.traffic.records import FleetTraffic, TrafficClass
+    from planner.specs.traffic.trace_files import load_trace
 
 _HOMES = {
     "plan": "planner.planning.plans",
@@ -72,6 +78,15 @@ _HOMES = {
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",
     "load_state": "planner.specs.state",
+    "fleet": "planner.fleets.answering",
+    "fleet_staircase": "planner.fleets.answering",
+    "FleetPlan": "planner.results.fleets",
+    "FleetStaircase": "planner.results.fleets",
+    "FleetTraffic": "planner.specs.traffic.records",
+    "TrafficClass": "planner.specs.traffic.records",
+    "traffic_class": "planner.specs.traffic.building",
+    "load_traffic": "planner.specs.traffic.reading",
+    "load_trace": "planner.specs.traffic.trace_files",
     "frontier": "planner.planning.pareto",
     "frontiers": "planner.planning.comparing",
     "compare": "planner.planning.comparing",
@@ -124,6 +139,9 @@ __all__ = [
     "DeviceSpec",
     "EngineAudit",
     "ExpertPlan",
+    "FleetPlan",
+    "FleetStaircase",
+    "FleetTraffic",
     "Frontier",
     "FrontierPoint",
     "LayerPlacement",
@@ -147,12 +165,15 @@ __all__ = [
     "StagingConflict",
     "State",
     "Targets",
+    "TrafficClass",
     "Verification",
     "Workload",
     "answer_json",
     "audit_engine",
     "compare",
     "cut_stages",
+    "fleet",
+    "fleet_staircase",
     "frontier",
     "frontiers",
     "load_architecture",
@@ -164,11 +185,14 @@ __all__ = [
     "load_pool",
     "load_state",
     "load_topology",
+    "load_trace",
+    "load_traffic",
     "place",
     "place_experts",
     "place_layers",
     "plan",
     "repair",
+    "traffic_class",
     "verify",
 ]
 

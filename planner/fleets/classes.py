@@ -18,6 +18,7 @@ from planner.specs.traffic.percentiles import (
     TPOT,
     GoodputTarget,
     PercentileTarget,
+    percentile_named,
 )
 from planner.specs.traffic.reading import length_problems
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
@@ -49,6 +50,8 @@ class Spoken:
         if self.shown == OPTIONS:
             return {"where": option}
         name = option.removeprefix("--").replace("-", "_")
+        if percentile_named(name) or name == "goodput":
+            name = f"targets.{name}"
         return {"where": self.shown, "key": f"class[{self.index}].{name}"}
 
     def asked_by(self, option: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem
-from planner.quantities import limited
+from planner.quantities import QUANTITIES, limited
 from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
 
 ENGINES = "engines"
@@ -146,6 +146,15 @@ REFUSALS = (
         families=(ERDIL2025.name,),
         fact="knows decode only, and places nothing",
         remedy="write `roofline`, or engines",
+    ),
+    *(
+        Refusal(
+            options=(QUANTITIES[name].option,),
+            commands=("fleet",),
+            fact="is a mean, and a fleet keeps percentiles",
+            remedy=f"write `--{name}-p95 {{value}}`, or another percentile",
+        )
+        for name in ("tpot", "ttft")
     ),
     Refusal(
         options=("--engine",),

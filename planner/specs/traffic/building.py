@@ -1,0 +1,135 @@
+"""A class of traffic from what people have in hand: numbers, texts, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from planner.errors import Problem
+from planner.specs.arguments import arguments_checked
+from planner.specs.collecting import Collected
+from planner.specs.placement_request import AnyModel
+from planner.specs.traffic.arrivals import POISSON_ARRIVALS, REPLAYED, Arrivals, replaying
+from planner.specs.traffic.distributions import TokenDistribution
+from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
+from planner.specs.traffic.records import TrafficClass
+from planner.specs.traffic.target_texts import goodput_of, read_targets
+from planner.specs.traffic.texts import arrivals_of, tokens_of
+from planner.specs.traffic.trace_files import load_trace
+from planner.specs.traffic.traces import Trace
+from planner.units import UnitError
+
+_T = TypeVar("_T")
+
+
+@arguments_checked()
+def traffic_class(
+    name: str,
+    models: AnyModel | Sequence[AnyModel],
+    *,
+    rate_per_s: float | None = None,
+    input: int | str | TokenDistribution | None = None,  # noqa: A002 as files and options call it
+    output: int | str | TokenDistribution | None = None,
+    trace: Trace | str | Path | None = None,
+    arrivals: Arrivals | str | None = None,
+    targets: Mapping[str, float | str] | None = None,
+    goodput: str | None = None,
+    priority: int = 0,
+    cuts: Sequence[int] | str = (),
+) -> TrafficClass:
+    """A class of traffic.
+
+    Args:
+        name: for people.
+        models: a model, or several of which any may serve it.
+        rate_per_s: requests a second; that of the trace if None.
+        input, output: tokens of a request: numbers, or texts like `lognormal:1500:p99=8000`.
+        trace: requests as they came, or the file of them, in place of both lengths.
+        arrivals: `poisson`, `cv2:4`, `constant` or `trace`; with a trace as in that, else at
+            random.
+        targets: times by percentile, `{"ttft_p95": 1.0, "tpot_p95": "40 ms"}`; numbers are
+            seconds.
+        goodput: a share of requests, and limits that each of them keeps: `99% ttft<2s tpot<50ms`.
+        priority: where not everybody can be served, the largest goes first.
+        cuts: tokens of prompts at which the class is divided among pools; `free`: the planner's.
+
+    Raises:
+        RequestError: something of it cannot be read; every problem is listed.
+    """
+    found = _Reading(name)
+    rows = None
+    if trace is not None:
+        rows = trace if isinstance(trace, Trace) else found.collect(lambda: load_trace(trace))
+    lengths = found.lengths(rows, input, output)
+    said = found.read("arrivals", arrivals, arrivals_of) if arrivals is not None else None
+    if rows is not None and (said is None or said.pattern == REPLAYED):
+        said = replaying(rows)
+    if rate_per_s is None and trace is None:
+        found.missing("rate_per_s", "say how many requests come a second")
+    table = {
+        key: value if isinstance(value, str) else f"{value!r} s"
+        for key, value in (targets or {}).items()
+    }
+    limited = read_targets(table, name, "targets")
+    found.problems += limited.problems
+    within = found.read("goodput", goodput, goodput_of) if goodput is not None else limited.goodput
+    found.settle()
+    assert lengths is not None  # or something is wrong with what says them
+    return TrafficClass(
+        name=name,
+        models=(models,) if isinstance(models, AnyModel) else tuple(models),
+        rate_per_s=rows.rate_per_s
+        if rate_per_s is None and rows is not None
+        else rate_per_s or 0.0,
+        lengths=lengths,
+        arrivals=said or POISSON_ARRIVALS,
+        targets=tuple(limited.percentiles),
+        goodput=within,
+        priority=priority,
+        cuts=cuts if isinstance(cuts, str) else tuple(cuts),
+    )
+
+
+class _Reading(Collected):
+    """Reads what a class is said to be, and keeps what is wrong with it."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def read(self, key: str, value: object, reader: Callable[[str], _T]) -> _T | None:
+        """What a text stands for; a record stands for itself."""
+        if not isinstance(value, str | int):
+            return value  # type: ignore[return-value]
+        try:
+            return reader(str(value))
+        except UnitError as error:
+            self.problems.append(
+                Problem(
+                    where=self._name,
+                    key=key,
+                    value=str(value),
+                    fact=error.fact,
+                    remedy=error.remedy,
+                )
+            )
+            return None
+
+    def missing(self, key: str, remedy: str) -> None:
+        self.problems.append(Problem(where=self._name, key=key, fact="is missing", remedy=remedy))
+
+    def lengths(self, trace: Trace | None, *said: object) -> Lengths | None:
+        """Of the trace, or input and output as they are said."""
+        if trace is not None:
+            return TraceLengths(trace=trace)
+        both = dict(zip(("input", "output"), said, strict=True))
+        for key, value in both.items():
+            if value is None:
+                self.missing(key, "say tokens, like `lognormal:1500:p99=8000`, or give a trace")
+        first, second = (self.read(key, both[key], tokens_of) for key in both)
+        if first is None or second is None:
+            return None
+        return IndependentLengths(input=first, output=second)
