@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -232,7 +231,7 @@ def _served(request: FleetRequest, shown: str) -> FleetRequest:
     spec = request.site
     assert isinstance(spec, PoolSpec | GraphSpec)
     site = Fabric(spec, graph_in(spec, request.state), most_devices=request.most_devices)
-    problems = [*_price_problems(spec), *_count_problems(request, site)]
+    problems = [*_count_problems(request, site)]
     for cluster in site.clusters.values():
         problems += lacking(request.limits, cluster.device)
     if not request.engines:
@@ -242,19 +241,6 @@ def _served(request: FleetRequest, shown: str) -> FleetRequest:
         problems += Fitting(request=request, site=site).problems(shown)
     heed(dict.fromkeys(problems))
     return request
-
-
-def _price_problems(site: PoolSpec | GraphSpec) -> Iterator[Problem]:
-    """Kinds without a rent, which is what fleets are chosen by."""
-    rents = (
-        {name: one.usd_per_hour for name, one in site.devices.items()}
-        if isinstance(site, GraphSpec)
-        else {one.name or one.cluster.device.name: one.cluster.usd_per_hour for one in site.groups}
-    )
-    for name, rent in rents.items():
-        if not 0.0 < rent < math.inf:
-            remedy = f"write `--price {name}='$2.10/h'`"
-            yield Problem(where="--price", value=name, fact="has no rent", remedy=remedy)
 
 
 def _count_problems(request: FleetRequest, site: Fabric) -> Iterator[Problem]:

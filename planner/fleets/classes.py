@@ -18,7 +18,6 @@ from planner.specs.traffic.percentiles import (
     TPOT,
     GoodputTarget,
     PercentileTarget,
-    percentile_named,
 )
 from planner.specs.traffic.reading import length_problems
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
@@ -29,6 +28,7 @@ from planner.units import RANGES
 OPTIONS = ""
 """Where traffic comes from that options of the command say; else it is the name of a file."""
 
+_QUANTITIES = tuple(f"{quantity}_p" for quantity in DEFINITIONS)
 _BETWEEN_TOKENS = (TPOT, ITL)
 _NEARLY = 1.0 + 1e-9
 
@@ -50,7 +50,7 @@ class Spoken:
         if self.shown == OPTIONS:
             return {"where": option}
         name = option.removeprefix("--").replace("-", "_")
-        if percentile_named(name) or name == "goodput":
+        if name == "goodput" or name.startswith(_QUANTITIES):
             name = f"targets.{name}"
         return {"where": self.shown, "key": f"class[{self.index}].{name}"}
 
@@ -100,9 +100,6 @@ def _class_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
         yield Problem(
             **said.at("--rate"), value=f"{one.rate_per_s:g}", fact=fact, remedy="write `8 req/s`"
         )
-    if one.priority < 0:
-        value = str(one.priority)
-        yield Problem(**said.at("--priority"), value=value, fact="is negative")
     yield from _arrival_problems(one, said)
     yield from _target_problems(one.targets, said)
     if one.goodput is not None:

@@ -8,11 +8,10 @@ from functools import partial
 
 import numpy as np
 
+from planner.equations.arrays import IntArray
 from planner.errors import Problem
 from planner.estimates.serving.choices import degrees
-from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import Holding, holding
-from planner.estimates.serving.passes import parameter_bytes
 from planner.estimates.serving.usual_engines import engines_of
 from planner.fleets.classes import Spoken
 from planner.placing.engines import layers_of
@@ -31,6 +30,7 @@ from planner.specs.traffic.records import TrafficClass
 from planner.topology.inventory import Kind
 from planner.units import show
 
+_NO_CUT = "cannot be cut over the devices that are free"
 _SHORTEST = Workload(n_input_tokens=1, n_output_tokens=2)
 """What engines are asked of formats, batches and chunks with: lengths are judged class by class."""
 
@@ -52,13 +52,11 @@ def unserved(classes: Sequence[TrafficClass], site: Fabric, shown: str) -> Itera
             continue
         place = Spoken(shown=shown, index=index).at("--model")
         for model in one.models:
-            fact = f"no engine's own kernels were measured on {devices}"
-            remedy = "take devices that `kernels` has tables of, see `plan devices`"
-            if not model.repository:
-                fact, remedy = (
-                    "no engine starts it: it names no repository",
-                    "write `--engine vllm`",
-                )
+            fact = "no engine starts it: it names no repository"
+            remedy = "name one: `--engine vllm`"
+            if model.repository:
+                fact = f"no engine's own kernels were measured on {devices}"
+                remedy = "take devices that `kernels` has tables of, or name an engine"
             yield Problem(**place, value=model.name, fact=fact, remedy=remedy)
 
 
@@ -70,6 +68,46 @@ class Askable:
     kind: Kind
     machines: Machines
     request: EngineRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """One model in one format on devices of one kind.
+
+    Args:
+        n_devices: of each cut, (N,).
+        held: memory of the fullest device of each cut, with the longest request.
+    """
+
+    kind: Kind
+    n_devices: IntArray
+    held: Holding
+
+    @property
+    def most_room_bytes(self) -> float:
+        """For caches, of the cut that leaves most."""
+        return float(np.max(self.held.room_bytes))
+
+    @property
+    def has_room(self) -> bool:
+        return self.most_room_bytes > 0.0
+
+    @property
+    def holds_longest(self) -> bool:
+        return bool(np.any(self.held.room_bytes >= self.held.sequence_bytes))
+
+    @property
+    def words(self) -> str:
+        """What the cut that leaves most room lacks."""
+        row = int(np.argmax(self.held.room_bytes))
+        weights = float(self.held.weights_bytes[row])
+        devices = _devices(int(self.n_devices[row]), self.kind.name)
+        room = show(weights + self.most_room_bytes, "B")
+        return f"takes {show(weights, 'B')} of weights on {devices}, which has {room} for them"
+
+
+def _devices(n: int, name: str) -> str:
+    return f"one {name}" if n == 1 else f"each of {n} {name}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,20 +190,20 @@ class Fitting:
     def _without_room(self, one: TrafficClass, said: Spoken) -> Iterator[Problem]:
         """A class of which no model, or not the longest request, fits anywhere."""
         ways = [way for model in one.models for way in self.ways[model.name]]
-        held = [(way, holding) for way in ways for holding in self._held(way, one)]
+        held = [fit for way in ways for fit in self._held(way, one)]
         names = " or ".join(dict.fromkeys(way.model.name for way in ways))
-        if not any(np.any(each.room_bytes > 0.0) for _, each in held):
-            fact = f"{_weights_words(ways)}, and {self._devices_words(ways)}"
+        if not any(fit.has_room for fit in held):
             remedy = "offer more or larger devices, or smaller formats: `--weights fp8`"
+            fact = max(held, key=lambda fit: fit.most_room_bytes).words if held else _NO_CUT
             yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
-        elif not any(np.any(each.room_bytes >= each.sequence_bytes) for _, each in held):
+        elif not any(fit.holds_longest for fit in held):
             n_input, n_output = one.lengths.longest
             fact = f"has requests of {n_input:,} tokens in and {n_output:,} out, of which no "
             fact += "replica has room for one"
             remedy = "cut lengths, like `lognormal:1500:p99=8000:max=16000`"
             yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
 
-    def _held(self, way: Askable, one: TrafficClass) -> Iterator[Holding]:
+    def _held(self, way: Askable, one: TrafficClass) -> Iterator[Fit]:
         """Memory of each cut of the model over what is free of the kind, in each format."""
         pool = replace(way.request.cluster, n_devices=self._n_usable(way.kind))
         cuts = degrees(way.model, replace(way.request, cluster=pool))
@@ -173,7 +211,7 @@ class Fitting:
             return
         cuts = replace(cuts, chunk_tokens=np.full(len(cuts), float(min(way.request.chunks))))
         for formats in way.request.formats:
-            yield holding(
+            held = holding(
                 way.model,
                 cuts,
                 formats,
@@ -181,26 +219,9 @@ class Fitting:
                 hbm_bytes=way.machines.device.hbm_bytes,
                 n_tokens=float(sum(one.lengths.longest)),
             )
+            yield Fit(kind=way.kind, n_devices=cuts.n_devices, held=held)
 
     def _n_usable(self, kind: Kind) -> int:
         """Devices of a kind that one replica may have at most."""
         n_free = sum(len(node.free) for node in self.site.inventory.nodes if node.kind == kind)
         return min(n_free, self.request.counts.get(kind.name, n_free), self._most_devices)
-
-    def _devices_words(self, ways: Sequence[Askable]) -> str:
-        """What a replica may have at most, kind by kind."""
-        said = []
-        for kind, machines in {way.kind: way.machines for way in ways}.items():
-            room = machines.device.hbm_bytes * machines.engine.memory_fraction
-            said.append(f"{self._n_usable(kind)} {kind.name} with {show(room, 'B')} each")
-        return f"a replica has at most {' or '.join(said)}"
-
-
-def _weights_words(ways: Sequence[Askable]) -> str:
-    """The least that weights take in a format that is offered."""
-    least = min(
-        float(parameter_bytes(way.model, deployments(formats=formats), formats)[0])
-        for way in ways
-        for formats in way.request.formats
-    )
-    return f"weights take {show(least, 'B')}"

@@ -78,8 +78,9 @@ def merged(supply: Supply, *, shown: str) -> MergedSupply:
 
 
 def _groups(one: SuppliedKind) -> tuple[GroupSpec, ...]:
+    """Of servers; none of a graph, or of a torus."""
     hardware = one.hardware
-    if isinstance(hardware, ClusterSpec):
+    if isinstance(hardware, ClusterSpec) and isinstance(hardware.fabric, NodesFabric):
         hardware = pool_of(hardware)
     return hardware.groups if isinstance(hardware, PoolSpec) else ()
 
