@@ -160,19 +160,17 @@ def _is_time(seconds: float) -> bool:
 
 def _impossible_lengths(lengths: Lengths, said: Spoken) -> Iterator[Problem]:
     """Lengths of which nothing can be drawn."""
-    of_each = (
-        ("--input", lambda: (lengths.mean_input_tokens, lengths.most_input_tokens)),
-        ("--output", lambda: (lengths.mean_output_tokens, lengths.most_output_tokens)),
-    )
-    for option, both in of_each:
+    for name in ("input", "output"):
         try:
-            mean, most = both()
+            mean = float(getattr(lengths, f"mean_{name}_tokens"))
+            most = int(getattr(lengths, f"most_{name}_tokens"))
             can_be = 0.0 < mean <= most * _NEARLY and most <= MOST_TOKENS
         except (ArithmeticError, ValueError, IndexError):  # of records that nobody checked
             can_be = False
         if not can_be:
             fact = "are no lengths of requests"
-            yield Problem(**said.at(option), fact=fact, remedy="write `lognormal:1500:p99=8000`")
+            place, remedy = said.at(f"--{name}"), "write `lognormal:1500:p99=8000`"
+            yield Problem(**place, fact=fact, remedy=remedy)
 
 
 def _length_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:

@@ -58,6 +58,7 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     standing = planner.place(pool, served, **few)
     machines = planner.load_layers(ROOT / "examples" / "machines" / "quality-10.toml")
     small = dataclasses.replace(machines, machines=machines.machines[:2])
+    traffic = planner.traffic_class("chat", layered, rate_per_s=1.0, input=64, output=8)
     state = planner.State(failed=("node0/gpu0",))
     return {
         "plan": (planner.plan, {"model": model, "cluster": pool, "prefill_batches": (1,), **asked}),
@@ -70,6 +71,14 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
         "compare": (planner.compare, {"models": [model], "clusters": [pool], **few}),
         "place": (planner.place, {"cluster": pool, "models": served, "state": state, **few}),
         "place on a torus": (planner.place, {"cluster": torus, "models": served, **few}),
+        "fleet": (
+            planner.fleet,
+            {"traffic": traffic, "cluster": pool, "engine": "vllm", "n_simulated": 300},
+        ),
+        "traffic_class": (
+            planner.traffic_class,
+            {"name": "chat", "models": layered, "rate_per_s": 1.0, "input": 64, "output": 8},
+        ),
         "repair": (planner.repair, {"placement": standing, "state": state, "loss": 0.0}),
         "audit_engine": (
             planner.audit_engine,
@@ -97,11 +106,13 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
         "load_pool": (planner.load_pool, {"name_or_path": "h100-fat-tree-x2"}),
         "load_state": (planner.load_state, {"path": "nowhere.toml"}),
         "load_layers": (planner.load_layers, {"path": "nowhere.toml"}),
+        "load_traffic": (planner.load_traffic, {"path": "nowhere.toml"}),
+        "load_trace": (planner.load_trace, {"path": "nowhere.csv"}),
         "load_placement": (planner.load_placement, {"path": "nowhere.json"}),
     } | {"larger model": (planner.plan, {"model": larger, "cluster": pool, **few})}
 
 
-_NOT_SPOILT = {"return", "choices", "asked", "on_progress", "on_points", "on_case"}
+_NOT_SPOILT = {"return", "choices", "asked", "on_progress", "on_points", "on_case", "on_round"}
 """The first are no arguments; what a listener of the caller's raises is the caller's."""
 
 

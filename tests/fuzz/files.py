@@ -27,6 +27,40 @@ speed = "80%"
 nic = ["node0/gpu4"]
 bandwidth = "50%"
 """
+TRAFFIC = """\
+connector = "nixl"
+[[class]]
+name = "chat"
+model = "llama-3.1-8b"
+rate = "1 req/s"
+input = "lognormal:200:p99=900"
+output = "exponential:20"
+arrivals = "cv2:4"
+priority = 1
+cuts = [300]
+[class.targets]
+ttft_p95 = "1 s"
+goodput = "99%"
+tpot = "50 ms"
+[[class]]
+name = "code"
+model = "llama-3.1-8b"
+trace = "trace.csv"
+rate = "1 req/s"
+[[kind]]
+device = "h100-sxm"
+count = 4
+price = "$2.10/h"
+failed = ["node0/gpu1"]
+[[kind]]
+name = "far"
+topology = "h100-nvl8-x1"
+site = "west"
+"""
+TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
+    f"2023-11-16 18:{i // 60:02}:{i % 60:02}.500,{50 + 7 * i % 300},{5 + i % 9}\n"
+    for i in range(90)
+)
 LOADS = "4,1,3,1,2,2,1,9\n"
 PAIRS = "0,1,2\n1,0,3\n2,3,0\n"
 PRESENT = "0,1,2\n3,4,5\n6,7,0\n1,2,3\n"
@@ -40,6 +74,12 @@ HELD = {
     "mini.toml": MODEL,
     "pool.toml": LINKED,
     "state.toml": STATE,
+    "traffic.toml": TRAFFIC,
+    "trace.csv": TRACE,
+    "trace.jsonl": "".join(
+        f'{{"timestamp": {300 * i}, "input_length": {100 + i}, "output_length": {5 + i % 9}}}\n'
+        for i in range(90)
+    ),
     "loads.csv": LOADS,
     "loads.json": json.dumps({"loads": [[4, 1, 3, 1], [1, 1, 1, 1]]}),
     "pairs.csv": PAIRS,
@@ -132,6 +172,16 @@ KINDS = {
         lines=(
             "place --model llama-3.1-8b --topology h100-nvl8-x1 --state state.toml --batch 8"
             " --json",
+        ),
+    ),
+    "traffic": Kind(
+        name="traffic.toml", lines=("fleet traffic.toml --engine vllm --simulated 500 --json",)
+    ),
+    "trace": Kind(
+        name="trace.csv",
+        lines=(
+            "fleet --model llama-3.1-8b --topology h100-nvl8-x1 --engine vllm --trace trace.csv"
+            " --ttft-p95 1s --simulated 500 --quiet",
         ),
     ),
     "machines": Kind(

@@ -22,6 +22,10 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "audit": ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--speed", "35tok/s"),
     "predict": ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1"),
     "place": ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--batch", "1,8,64"),
+    "fleet": (
+        *("--model", "llama-3.1-8b", "--engine", "vllm", "--topology", "h100-nvl8-x1"),
+        *("--rate", "1req/s", "--input", "200", "--output", "20", "--simulated", "500"),
+    ),
     "repair": ("placement.json", "--state", "state.toml"),
     "stages": ("--model", "llama-3.1-8b", "--groups", "h100-sxm:tp1x2"),
     "layers": ("machines.toml", "--time-limit", "5s"),  # without one it searches until it is sure

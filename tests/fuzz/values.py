@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+from planner.specs.traffic.percentiles import USUAL_TARGETS
+
 HOSTILE = (
     *("", " ", "\t", "0", "-0", "-1", "+1", "00", "1.5", "1e400", "1e-400", "-1e400", "1e999ms"),
     *("nan", "-inf", "infinity", "NaN%", "0x10", "1_000", "1__0", "1,000", "9" * 25, "9" * 5_000),
@@ -54,6 +56,23 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--time-limit": ("1s", "0.01s", "5s", "8s"),
     "--latency-target": TIMES,
     "--ttft-target": TIMES,
+    "--rate": ("1req/s", "0.01req/s", "300req/s", "1e9req/s"),
+    "--input": ("200", "1", "64", "uniform:1:500", "lognormal:200:p99=900", "1000000"),
+    "--output": ("20", "1", "exponential:30", "percentiles:p50=9:max=90", "1000000", "own.toml"),
+    "--arrivals": ("poisson", "constant", "cv2:9", "trace"),
+    "--traffic": ("traffic.toml",),
+    "--trace": ("trace.csv", "trace.jsonl"),
+    "--goodput": ("99% ttft<2s tpot<50ms", "1% e2e<1ms", "100% ttft<9s"),
+    "--cuts": ("free", "100,150", "1"),
+    "--count": ("h100-sxm=4", "h100-sxm=1", "a100=1"),
+    "--router": ("least", "round-robin", "random"),
+    "--roles": ("together", "apart", "free"),
+    "--connector": ("nixl", "wire"),
+    "--simulated": ("100", "500", "1000"),
+    "--staircase": ("1:2req/s", "1req/s:3req/s", "3:1req/s"),
+    "--workers": ("1", "2"),
+    "--max-power": ("700W", "10kW"),
+    **dict.fromkeys(USUAL_TARGETS, TIMES),
     "--demand": (*RATES, "llama-3.1-8b=9000tok/s"),
     "--speed": RATES,
     "--zipf": ("0", "1.0", "3", "50"),
@@ -74,7 +93,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--html": ("page.html",),
     "--svg": ("drawing.svg",),
     "--csv": ("points.csv", "-"),
-    "--output": ("own.toml",),
     "--plot": ("fit.svg",),
     "--keep-program": ("program.mps",),
     "--proof": ("one", "two"),

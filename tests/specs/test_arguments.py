@@ -66,7 +66,7 @@ LOADERS = {
         for argument, names in {
             "name_or_path": "load_model load_architecture load_cluster load_topology load_device "
             "load_pool",
-            "path": "load_state load_layers load_placement",
+            "path": "load_state load_layers load_placement load_traffic load_trace",
         }.items()
         for name in names.split()
     },
