@@ -68,17 +68,22 @@ def traffic_problems(classes: Sequence[TrafficClass], shown: str) -> Iterator[Pr
     """
     if not classes:
         yield Problem(where=shown or "traffic", fact="has no class", remedy="write `[[class]]`")
-    for name, n in Counter(one.name for one in classes).items():
-        if n > 1 or not name.strip():
-            fact = "is the name of several classes" if n > 1 else "has no name"
-            where, remedy = shown or "--name", "give each a name of its own"
-            yield Problem(where=where, key="class.name", value=name, fact=fact, remedy=remedy)
+    yield from _name_problems([one.name for one in classes], shown)
     yield from _models_alike(model for one in classes for model in one.models)
     for index, one in enumerate(classes):
         said = Spoken(shown=shown, index=index)
         yield from _class_problems(one, said)
         wrong = [*_impossible_lengths(one.lengths, said)]
         yield from wrong or _length_problems(one, said)
+
+
+def _name_problems(names: Sequence[str], shown: str) -> Iterator[Problem]:
+    """Classes without a name of their own."""
+    for name, n in Counter(names).items():
+        if n > 1 or not name.strip():
+            fact = "is the name of several classes" if n > 1 else "has no name"
+            where, remedy = shown or "--name", "give each a name of its own"
+            yield Problem(where=where, key="class.name", value=name, fact=fact, remedy=remedy)
 
 
 def _models_alike(models: Iterable[AnyModel]) -> Iterator[Problem]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import graph_in
@@ -117,7 +119,7 @@ def _kind_problems(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Proble
 
 
 def _problems_of(one: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> Iterator[Problem]:
-    hardware, n_there = one.hardware, _n_devices(one.hardware)
+    hardware = one.hardware
     if isinstance(hardware, ClusterSpec) and not isinstance(hardware.fabric, NodesFabric):
         fact = "is no fabric of nodes, on which engines run"
         remedy = "name a topology of servers, see `plan topologies`"
@@ -129,14 +131,19 @@ def _problems_of(one: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> 
     if not one.name or "/" in one.name:
         fact = "holds a `/`, which parts names of devices" if one.name else "has no name"
         yield Problem(where=shown, key=f"{key}.name", value=one.name, fact=fact)
-    count = str(one.n_devices)
-    if not 1 <= one.n_devices <= n_there:
+    yield from _count_problems(one, shown, f"{key}.count")
+
+
+def _count_problems(one: SuppliedKind, shown: str, key: str) -> Iterator[Problem]:
+    count, n_there = str(one.n_devices), _n_devices(one.hardware)
+    if one.n_devices < 1:
+        yield Problem(where=shown, key=key, value=count, fact="is no positive number of devices")
+    elif one.n_devices > n_there:
         fact = f"is more than the {n_there} devices there are"
-        fact = "is no positive number of devices" if one.n_devices < 1 else fact
-        yield Problem(where=shown, key=f"{key}.count", value=count, fact=fact)
+        yield Problem(where=shown, key=key, value=count, fact=fact)
     elif one.n_devices < n_there and len(_names(one)) > 1:
         fact = f"is of which of its {len(_names(one))} sorts of servers?"
-        yield Problem(where=shown, key=f"{key}.count", value=count, fact=fact, remedy=_SEVERAL)
+        yield Problem(where=shown, key=key, value=count, fact=fact, remedy=_SEVERAL)
 
 
 def _mistakable(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Problem]:
@@ -202,15 +209,13 @@ def _state(kinds: Iterable[SuppliedKind], *, is_alone: bool) -> State | None:
     if not said or is_alone:
         return said[0][1] if said else None
     states = [_renamed(state, _renaming(one)) for one, state in said]
-    return State(
-        busy=tuple(name for state in states for name in state.busy),
-        failed=tuple(name for state in states for name in state.failed),
-        reserved=tuple(name for state in states for name in state.reserved),
-        slow=tuple(some for state in states for some in state.slow),
-        links=tuple(some for state in states for some in state.links),
-        owners=tuple(pair for state in states for pair in state.owners),
-        shown=", ".join(dict.fromkeys(state.shown for state in states)),
-    )
+
+    def joined(name: str) -> tuple[Any, ...]:
+        return tuple(chain.from_iterable(getattr(state, name) for state in states))
+
+    lists = (field.name for field in fields(State) if field.name != "shown")
+    shown = ", ".join(dict.fromkeys(state.shown for state in states))
+    return State(**{name: joined(name) for name in lists}, shown=shown)
 
 
 def _renaming(one: SuppliedKind) -> Callable[[str], str]:

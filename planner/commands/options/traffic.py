@@ -44,12 +44,8 @@ def read_traffic(written: WrittenFleet, found: Arguments) -> FleetTraffic | None
     n_before = len(found.problems)
     faults = Faults()
     models = [found.collect(partial(load_architecture, name)) for name in written.model]
-    trace = None
-    if written.trace is not None:
-        trace = found.collect(partial(load_trace, written.trace))
-    rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
-    if trace is not None and rate is not None:
-        remark_rate(trace, rate, Problem(where="--trace", value=str(written.trace), fact=""))
+    trace = None if written.trace is None else found.collect(partial(load_trace, written.trace))
+    rate = _rate(written, trace, faults)
     lengths = _lengths(written, trace, faults)
     arrivals = _arrivals(written, trace, faults)
     targets = tuple(_targets(written, faults))
@@ -61,7 +57,7 @@ def read_traffic(written: WrittenFleet, found: Arguments) -> FleetTraffic | None
     one = TrafficClass(
         name="requests",
         models=tuple(model for model in models if model is not None),
-        rate_per_s=rate if rate is not None else trace.rate_per_s if trace else 0.0,
+        rate_per_s=rate or 0.0,
         lengths=lengths,
         arrivals=arrivals,
         targets=targets,
@@ -99,6 +95,16 @@ def _missing(written: WrittenFleet) -> Iterator[Problem]:
         elif written.trace is not None and value is not None:
             fact = "is said by the trace, request by request"
             yield Problem(where=where, value=value, fact=fact, remedy="leave one of both out")
+
+
+def _rate(written: WrittenFleet, trace: Trace | None, faults: Faults) -> float | None:
+    """Requests a second: those of the trace where nothing else is said."""
+    rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
+    if trace is None or written.rate is None:
+        return trace.rate_per_s if trace else rate
+    if rate is not None:
+        remark_rate(trace, rate, Problem(where="--trace", value=str(written.trace), fact=""))
+    return rate
 
 
 def _lengths(written: WrittenFleet, trace: Trace | None, faults: Faults) -> Lengths | None:

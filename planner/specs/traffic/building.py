@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from planner.specs.traffic.arrivals import POISSON_ARRIVALS, REPLAYED, Arrivals,
 from planner.specs.traffic.distributions import TokenDistribution
 from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
 from planner.specs.traffic.records import TrafficClass
-from planner.specs.traffic.target_texts import goodput_of, read_targets
+from planner.specs.traffic.target_texts import ReadTargets, goodput_of, read_targets
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.specs.traffic.traces import Trace
@@ -57,33 +58,21 @@ def traffic_class(
     Raises:
         RequestError: something of it cannot be read; every problem is listed.
     """
-    found = _Reading(name)
-    rows = None
-    if trace is not None:
-        rows = trace if isinstance(trace, Trace) else found.collect(lambda: load_trace(trace))
+    found = _Reading(name, has_trace=trace is not None)
+    rows = found.collect(partial(load_trace, trace)) if isinstance(trace, str | Path) else trace
+    rate = found.rate(rows, rate_per_s)
     lengths = found.lengths(rows, input, output)
-    said = found.read("arrivals", arrivals, arrivals_of) if arrivals is not None else None
-    if rows is not None and (said is None or said.pattern == REPLAYED):
-        said = replaying(rows)
-    if rate_per_s is None and trace is None:
-        found.missing("rate_per_s", "say how many requests come a second")
-    table = {
-        key: value if isinstance(value, str) else f"{value!r} s"
-        for key, value in (targets or {}).items()
-    }
-    limited = read_targets(table, name, "targets")
-    found.problems += limited.problems
-    within = found.read("goodput", goodput, goodput_of) if goodput is not None else limited.goodput
+    how = found.arrivals(rows, arrivals)
+    limited = found.targets(targets or {})
+    within = found.read("goodput", goodput, goodput_of) or limited.goodput
     found.settle()
     assert lengths is not None  # or something is wrong with what says them
     return TrafficClass(
         name=name,
         models=(models,) if isinstance(models, AnyModel) else tuple(models),
-        rate_per_s=rows.rate_per_s
-        if rate_per_s is None and rows is not None
-        else rate_per_s or 0.0,
+        rate_per_s=rate,
         lengths=lengths,
-        arrivals=said or POISSON_ARRIVALS,
+        arrivals=how,
         targets=tuple(limited.percentiles),
         goodput=within,
         priority=priority,
@@ -92,13 +81,17 @@ def traffic_class(
 
 
 class _Reading(Collected):
-    """Reads what a class is said to be, and keeps what is wrong with it."""
+    """Reads what a class is said to be, and keeps what is wrong with it.
 
-    __slots__ = ("_name",)
+    Args:
+        has_trace: whether a trace is given; one that cannot be read says nothing further.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("_has_trace", "_name")
+
+    def __init__(self, name: str, *, has_trace: bool) -> None:
         super().__init__()
-        self._name = name
+        self._name, self._has_trace = name, has_trace
 
     def read(self, key: str, value: object, reader: Callable[[str], _T]) -> _T | None:
         """What a text stands for; a record stands for itself."""
@@ -121,10 +114,32 @@ class _Reading(Collected):
     def missing(self, key: str, remedy: str) -> None:
         self.problems.append(Problem(where=self._name, key=key, fact="is missing", remedy=remedy))
 
+    def rate(self, trace: Trace | None, said: float | None) -> float:
+        """Requests a second; those of the trace where nothing else is said."""
+        if said is None and trace is not None:
+            return trace.rate_per_s
+        if said is None and not self._has_trace:
+            self.missing("rate_per_s", "say how many requests come a second, or give a trace")
+        return said or 0.0
+
+    def arrivals(self, trace: Trace | None, said: Arrivals | str | None) -> Arrivals:
+        """As they are said, else as in the trace, else at random."""
+        found = self.read("arrivals", said, arrivals_of)
+        if trace is not None and (found is None or found.pattern == REPLAYED):
+            return replaying(trace)
+        return found or POISSON_ARRIVALS
+
+    def targets(self, said: Mapping[str, float | str]) -> ReadTargets:
+        """Times by percentile; numbers are seconds."""
+        table = {key: one if isinstance(one, str) else f"{one!r} s" for key, one in said.items()}
+        found = read_targets(table, self._name, "targets")
+        self.problems += found.problems
+        return found
+
     def lengths(self, trace: Trace | None, *said: object) -> Lengths | None:
         """Of the trace, or input and output as they are said."""
-        if trace is not None:
-            return TraceLengths(trace=trace)
+        if self._has_trace:
+            return TraceLengths(trace=trace) if trace is not None else None
         both = dict(zip(("input", "output"), said, strict=True))
         for key, value in both.items():
             if value is None:
