@@ -36,8 +36,9 @@ def fleet(
     request = read_fleet(written, said)
     line = FleetLine(sys.stderr)
     steps = None if climbed is None else _climbed(request, line, climbed)
-    if steps is not None and (written.json or written.csv == STDOUT):
-        return _steps_answer(written, steps)
+    is_for_programs = written.json or written.csv == STDOUT
+    if steps is not None and is_for_programs and written.html is None:
+        return _answer(written, _Found(plan=None, steps=steps))
     from planner.fleets.planning import fleet as find
 
     return _answer(written, _Found(plan=find(request, on_round=line.on_round), steps=steps))
@@ -45,10 +46,24 @@ def fleet(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A fleet, and the steps of its rent over traffic where they are asked for."""
+    """A fleet, and the steps of its rent over traffic where they are asked for.
 
-    plan: FleetPlan
+    A program reads one record: the steps alone.
+    """
+
+    plan: FleetPlan | None
     steps: FleetStaircase | None
+
+    @property
+    def record(self) -> FleetPlan | FleetStaircase:
+        found = self.steps or self.plan
+        assert found is not None
+        return found
+
+    @property
+    def fleet(self) -> FleetPlan:
+        assert self.plan is not None
+        return self.plan
 
 
 def _climbed(request: FleetRequest, line: FleetLine, asked: dict[str, Any]) -> FleetStaircase:
@@ -57,39 +72,38 @@ def _climbed(request: FleetRequest, line: FleetLine, asked: dict[str, Any]) -> F
     return staircase(request, **asked, on_step=line.on_step)
 
 
-def _steps_answer(written: WrittenFleet, steps: FleetStaircase) -> Answer:
-    """Steps for a program."""
-    from planner.report.fleets import staircase_csv, staircase_text
-
-    if written.csv == STDOUT:
-        return Answer(text=staircase_csv(steps).rstrip("\n"), is_data=True)
-    files = [] if written.csv is None else [(written.csv, staircase_csv(steps))]
-    return answered(
-        steps, lambda: staircase_text(steps, width()), is_json=written.json, files=files
-    )
-
-
 def _answer(written: WrittenFleet, found: _Found) -> Answer:
-    from planner.report.fleets import fleet_csv, fleet_line, fleet_text
-
     files = tuple(_files(written, found))
     if written.csv == STDOUT:
-        return Answer(text=fleet_csv(found.plan).rstrip("\n"), is_data=True, files=files)
-
-    def text() -> str:
-        if written.quiet:
-            return fleet_line(found.plan)
-        return fleet_text(found.plan, width(), staircase=found.steps)
-
-    return answered(found.plan, text, is_json=written.json, files=files)
+        return Answer(text=_table(found).rstrip("\n"), is_data=True, files=files)
+    text = _line if written.quiet else _text
+    return answered(found.record, lambda: text(found), is_json=written.json, files=files)
 
 
 def _files(written: WrittenFleet, found: _Found) -> Iterator[tuple[str, str]]:
     """Name and text of the files that were asked for."""
-    from planner.report.fleets import fleet_csv, fleet_page, staircase_csv
-
     if written.csv not in (None, STDOUT):
-        text = fleet_csv(found.plan) if found.steps is None else staircase_csv(found.steps)
-        yield str(written.csv), text
+        yield str(written.csv), _table(found)
     if written.html is not None:
-        yield written.html, fleet_page(found.plan, staircase=found.steps)
+        from planner.report.fleets import fleet_page
+
+        yield written.html, fleet_page(found.fleet, staircase=found.steps)
+
+
+def _table(found: _Found) -> str:
+    from planner.report.fleets import fleet_csv, staircase_csv
+
+    return fleet_csv(found.fleet) if found.steps is None else staircase_csv(found.steps)
+
+
+def _line(found: _Found) -> str:
+    from planner.report.fleets import fleet_line, staircase_line
+
+    steps = [] if found.steps is None else [staircase_line(found.steps)]
+    return "\n".join([fleet_line(found.fleet), *steps])
+
+
+def _text(found: _Found) -> str:
+    from planner.report.fleets import fleet_text
+
+    return fleet_text(found.fleet, width(), staircase=found.steps)

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from planner.report import progress as module
-from planner.report.progress import ProgressLine, progress_text
+from planner.report.progress import FleetLine, ProgressLine, progress_text
+from planner.results.fleets import Refuted, Round, Step
 from planner.solvers.solution import Progress
 
 
@@ -72,4 +73,41 @@ def test_nothing_is_written_where_no_one_looks(clock):
     clock[0] += 5
     line(NEWS)
     line.clear()
+    assert stream.getvalue() == ""
+
+
+def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own():
+    stream = Terminal()
+    line = FleetLine(stream)
+    refuted = Refuted(
+        pool="chat",
+        target="TTFT p95",
+        class_name="chat",
+        at_most_s=1.0,
+        simulated_s=1.4,
+        before_per_s=5.0,
+        after_per_s=4.0,
+    )
+    line.on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=(refuted,)))
+    line.on_round(Round(usd_per_hour=25.0, n_devices=9, refuted=()))
+    line.on_step(
+        Step(
+            above_factor=0.5,
+            upto_factor=2.0,
+            usd_per_hour=2.0,
+            bound_usd_per_hour=2.0,
+            n_devices=1,
+            words="",
+        )
+    )
+    first, second, third = stream.getvalue().splitlines()
+    assert first.startswith("round 1: 8 devices, $20/h: TTFT p95 of chat is 1.4 s, not 1 s, ")
+    assert second.startswith("round 2: 9 devices, $25/h: confirmed by simulation, ")
+    assert third.startswith("×0.5 to ×2 of the traffic: 1 device, $2/h, ")
+    assert "\r" not in stream.getvalue()
+
+
+def test_a_fleet_says_nothing_where_nobody_watches():
+    stream = io.StringIO()
+    FleetLine(stream).on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=()))
     assert stream.getvalue() == ""

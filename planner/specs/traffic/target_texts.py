@@ -92,12 +92,12 @@ def goodput_of(text: str) -> GoodputTarget:
     >>> goodput_of("99% ttft<2s tpot<50ms")
     GoodputTarget(share=0.99, ttft_s=2.0, tpot_s=0.05, e2e_s=None)
     """
-    share, _, limited = _SPACES.sub("<", text).strip().partition(" ")
+    share, *limited = _SPACES.sub("<", text).split() or [""]
     value = parse(share, "1", example="99%") if share and "<" not in share else 0.0
     if not 0.0 < value <= 1.0:
         raise UnitError(text, "does not begin with a share of requests", _EXAMPLE)
     limits: dict[str, float] = {}
-    for word in limited.split():
+    for word in limited:
         name, _, most = word.partition("<")
         if name.lower() not in _LIMITED or f"{name.lower()}_s" in limits:
             fact = f"limits `{name}` twice" if name.lower() in _LIMITED else f"limits no `{name}`"

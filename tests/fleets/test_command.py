@@ -1,0 +1,153 @@
+"""`plan fleet`: what it asks for, and where the answer goes; who finds it is not asked here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from planner.cli import main
+from planner.report import as_json
+from planner.results.fleets import Round, Step
+
+CLASS = ["--model", "llama-3.1-8b", "--rate", "8req/s", "--input", "1500", "--output", "300"]
+BASE = [*CLASS, "--topology", "h100-nvl8-x1", "--engine", "vllm"]
+FILE = """
+[[class]]
+name = "chat"
+model = "llama-3.1-8b"
+rate = "2 req/s"
+input = 500
+output = 100
+"""
+KIND = '[[kind]]\ndevice = "h100-sxm"\ncount = 8\n'
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """Questions that reach the planner, each by its name; reports are their names."""
+    found = []
+
+    def fleet(request, *, on_round):
+        found.append(("fleet", request))
+        on_round(Round(usd_per_hour=2.95, n_devices=1, refuted=()))
+        return "PLAN"
+
+    def staircase(request, *, on_step, **said):
+        found.append(("staircase", said))
+        step = {"usd_per_hour": 2.95, "bound_usd_per_hour": 2.95, "n_devices": 1, "words": ""}
+        on_step(Step(above_factor=0.0, upto_factor=2.0, **step))
+        return "STEPS"
+
+    reports = SimpleNamespace(
+        fleet_csv=lambda plan: f"csv of {plan}\n",
+        fleet_line=lambda plan: f"line of {plan}",
+        fleet_page=lambda plan, *, staircase: f"page of {plan} and {staircase}",
+        fleet_text=lambda plan, width, *, staircase: f"text of {plan} and {staircase}",
+        staircase_csv=lambda steps: f"csv of {steps}\n",
+        staircase_line=lambda steps: f"line of {steps}",
+        staircase_text=lambda steps, width: f"text of {steps}",
+    )
+    monkeypatch.setattr("planner.fleets.planning.fleet", fleet)
+    monkeypatch.setitem(
+        sys.modules, "planner.fleets.staircase", SimpleNamespace(staircase=staircase)
+    )
+    monkeypatch.setitem(sys.modules, "planner.report.fleets", reports)
+    monkeypatch.setattr(
+        as_json,
+        "answer_json",
+        lambda one, told=as_json.answer_json: {"kind": one} if isinstance(one, str) else told(one),
+    )
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def printed(capsys, *words):
+    assert main(["fleet", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_fleet_is_said_as_it_is_asked_for(asked, capsys):
+    assert printed(capsys, *BASE) == "text of PLAN and None\n"
+    assert printed(capsys, *BASE, "--quiet") == "line of PLAN\n"
+    assert printed(capsys, *BASE, "--json") == '{\n  "kind": "PLAN"\n}\n'
+    assert printed(capsys, *BASE, "--csv", "-") == "csv of PLAN\n"
+    printed(capsys, *BASE, "--csv", "pools.csv", "--html", "page.html")
+    assert Path("pools.csv").read_text() == "csv of PLAN\n"
+    assert Path("page.html").read_text() == "page of PLAN and None"
+    assert [name for name, _ in asked] == ["fleet"] * 5
+
+
+def test_a_staircase_stands_beside_the_fleet_or_alone_for_programs(asked, capsys):
+    climb = [*BASE, "--staircase", "1:200req/s", "--workers", "3"]
+    assert printed(capsys, *climb) == "text of PLAN and STEPS\n"
+    said = {"lowest_per_s": 1.0, "highest_per_s": 200.0, "workers": 3}
+    assert asked[0] == ("staircase", said)
+    assert [name for name, _ in asked] == ["staircase", "fleet"]
+    assert printed(capsys, *climb, "--quiet") == "line of PLAN\nline of STEPS\n"
+    printed(capsys, *climb, "--csv", "steps.csv", "--html", "page.html")
+    assert Path("steps.csv").read_text() == "csv of STEPS\n"
+    assert Path("page.html").read_text() == "page of PLAN and STEPS"
+    del asked[:]
+    assert printed(capsys, *climb, "--json", "--csv", "steps.csv") == '{\n  "kind": "STEPS"\n}\n'
+    assert printed(capsys, *climb, "--csv", "-") == "csv of STEPS\n"
+    assert [name for name, _ in asked] == ["staircase", "staircase"]
+    printed(capsys, *climb, "--json", "--html", "page.html")
+    assert Path("page.html").read_text() == "page of PLAN and STEPS"
+
+
+def refusals(capsys, *words):
+    assert main(["fleet", *words]) == 2
+    lines = (line.strip() for line in capsys.readouterr().err.splitlines())
+    return [line.split("`")[1] for line in lines if line.startswith("`-")]
+
+
+def test_a_file_of_classes_excludes_options_of_one(asked, capsys):
+    Path("traffic.toml").write_text(FILE)
+    one = [*CLASS, "--cuts", "free", "--ttft-p99.9", "1s", "--goodput", "99% ttft<1s"]
+    named = ["--model llama-3.1-8b", "--rate 8req/s", "--input 1500", "--output 300", "--cuts free"]
+    named += ["--goodput 99% ttft<1s", "--ttft-p99.9 1s"]
+    assert refusals(capsys, "traffic.toml", *one) == named
+    printed(capsys, "traffic.toml", "--topology", "h100-nvl8-x1")
+    assert asked[0][1].site.n_devices == 8
+
+
+def test_a_file_of_kinds_excludes_what_says_devices(asked, capsys):
+    Path("traffic.toml").write_text(FILE + KIND)
+    Path("state.toml").write_text('busy = ["node0"]\n')
+    named = ["--topology h100-nvl8-x1", "--state", "--count"]
+    words = ["--topology", "h100-nvl8-x1", "--state", "state.toml", "--count", "h100-sxm=2"]
+    found = refusals(capsys, "traffic.toml", *words)
+    assert [one.split()[0] for one in found] == [one.split()[0] for one in named]
+    printed(capsys, "traffic.toml", "--price", "h100-sxm=$9/h")
+    assert asked[0][1].site.groups[0].cluster.usd_per_hour == 9.0
+
+
+def test_what_is_missing_is_said_by_name(asked, capsys):
+    assert refusals(capsys) == ["--model", "--rate", "--input", "--output"]
+    assert refusals(capsys, *BASE, "--arrivals", "trace", "--workers", "2") == [
+        "--workers 2",
+        "--arrivals trace",
+    ]
+    assert refusals(capsys, *BASE, "--json", "--quiet") == ["--quiet"]
+    assert refusals(capsys, *BASE, "--json", "--csv", "-") == ["--json"]
+    assert refusals(capsys, *BASE, "--latency-target", "40ms") == ["--latency-target 40ms"]
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "1:", "0:3req/s", "5:2req/s", "1:2", "1s:2req/s", "-1:2req/s"]
+)
+def test_a_range_that_is_none_is_refused(asked, capsys, text):
+    assert refusals(capsys, *BASE, "--staircase", text) == [f"--staircase {text}"]
+
+
+def test_help_says_what_percentiles_are_of(capsys):
+    assert main(["fleet", "--help"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "from its arrival to its first token; over all requests",
+        "over all tokens of all",
+    ):
+        assert words in page
