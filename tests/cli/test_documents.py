@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
 DOCUMENTS = (
     *sorted(HERE.glob("*.md")),
-    *(DOCS / name for name in ("messages.md", "one-answer.md", "apart.md")),
+    *(DOCS / name for name in ("messages.md", "one-answer.md", "apart.md", "fleets.md")),
 )
 
 _COMMAND = re.compile(r"^\$ (.*)$", re.M)
