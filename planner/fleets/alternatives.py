@@ -109,11 +109,12 @@ def _model(one: NodeConfiguration) -> int:
 def most_factor(fleet: PlannedFleet) -> float | None:
     """Times today's traffic, of all classes alike, that a fleet of the same rent serves.
 
-    By the rates of replicas as they are known; None where that was not proved.
+    By the rates of replicas as they are known; None where that was not proved, or where the
+    simulation refuted what formulas say of this traffic: they say nothing of more of it then.
     """
     market = fleet.chosen.market
     rent = usd_per_hour(fleet.pools)
-    if is_over():
+    if is_over() or market.book.factors:
         return None
     return largest_factor(market, rent)
 

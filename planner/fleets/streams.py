@@ -16,6 +16,7 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.estimates.queues.loads import Load
 from planner.specs.placement_request import AnyModel
+from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 
@@ -191,7 +192,7 @@ def _stream(
     if not weight:
         return None
     total = sum(weight)
-    variance = sum(one.rate_per_s * one.arrivals.cv2 for one in classes)
+    variance = sum(one.rate_per_s * planned_cv2(one) for one in classes)
     longest = [one.lengths.longest for one in classes]
     most = min(upto, max(one.lengths.most_input_tokens for one in classes))
     n_longest = max(sum(both) for both in longest)
@@ -222,6 +223,17 @@ def _stream(
         n_longest_input=int(most),
         n_longest_tokens=int(n_longest),
     )
+
+
+def planned_cv2(one: TrafficClass) -> float:
+    """Of the times between requests, as formulas take it.
+
+    Formulas know independent times. Those of a trace are not: bursts and lulls follow each other
+    over minutes, and a variance of times would be taken for groups that come at once. So a trace
+    that is replayed is planned as if it came at random, and the simulation, which replays it,
+    takes down what that does not hold for.
+    """
+    return 1.0 if one.arrivals.pattern == REPLAYED else one.arrivals.cv2
 
 
 def targets_of(one: TrafficClass) -> tuple[PercentileTarget, ...]:
