@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from planner.fleets.market import Market
 from planner.fleets.refuting import n_devices, usd_per_hour
-from planner.fleets.searching import RENT, SHARE, Allowed, Chosen, Market, settled
+from planner.fleets.searching import RENT, SHARE, Allowed, Chosen, settled
 from planner.fleets.simulating import PlannedFleet, PlannedPool, planned
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
 from planner.programs.layout import ceiling

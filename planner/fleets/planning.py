@@ -8,8 +8,9 @@ from collections.abc import Callable
 from planner.errors import NoPlanError
 from planner.fleets.alternatives import alternatives_of, most_factor
 from planner.fleets.describing import Answered, fleet_plan
+from planner.fleets.market import Market, market_of
 from planner.fleets.refuting import n_devices, refuted, usd_per_hour
-from planner.fleets.searching import Chosen, Market, market_of, settled
+from planner.fleets.searching import Chosen, settled
 from planner.fleets.shortage import shared_out, unreachable
 from planner.fleets.simulating import PlannedFleet, planned, tried
 from planner.fleets.streams import streams_of

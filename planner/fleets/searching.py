@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.fleets.book import Book
-from planner.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
+from planner.fleets.market import Market
 from planner.fleets.program import with_choice_of_streams, with_counts
-from planner.fleets.streams import Stream
 from planner.placing.configurations import AnyConfiguration
-from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
-from planner.placing.fabrics.site import Fabric, OfferedOnNodes
 from planner.placing.program import Aim, Wanted
 from planner.placing.searching import mastered
-from planner.placing.sites import Served
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
 from planner.solvers.placement import PlacementSolution
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.records import Workload
 from planner.specs.request import SolverOptions
-from planner.specs.targets import Targets
 
 RENT, SHARE = "rent", "share"
 
@@ -50,25 +42,6 @@ def everything(one: NodeConfiguration) -> bool:
     """No configuration is left out."""
     del one
     return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Market:
-    """What there is to choose from.
-
-    Args:
-        request: what is asked.
-        site: its devices.
-        streams: models of the program.
-        offered: configurations at their fluid rates.
-        book: what is known of them.
-    """
-
-    request: FleetRequest
-    site: Fabric
-    streams: tuple[Stream, ...]
-    offered: OfferedOnNodes
-    book: Book
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,76 +83,6 @@ class Chosen:
 
     def origin(self, one: NodeConfiguration) -> NodeConfiguration:
         return self.origins[id(one)]
-
-
-def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) -> Market:
-    """Every configuration that may serve a stream, at its fluid rate.
-
-    Raises:
-        RequestError: no engine has kernels of the devices, or what is asked of it cannot be.
-    """
-    offers = {
-        (name, model): _offers(name, request, mine, site)
-        for model, mine in _of_models(streams).items()
-        for name in request.engines
-    }
-    served = [
-        Served(
-            runtimes=tuple(
-                QueuedEngine(offers=offers[name, one.model.name], stream=one)
-                for name in request.engines
-            ),
-            several=True,
-            n_output_tokens=one.n_output_tokens,
-        )
-        for one in streams
-    ]
-    offered = site.offered(served, request.roles, by_latency=False, whole=False)
-    book = Book(connector=request.roles.connector)
-    return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
-
-
-def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
-    found: dict[str, list[Stream]] = {}
-    for one in streams:
-        found.setdefault(one.model.name, []).append(one)
-    return found
-
-
-def _offers(
-    name: str, request: FleetRequest, streams: Sequence[Stream], site: Fabric
-) -> ModelOffers:
-    """The engine for a model, and requests of the mean length of all of its streams."""
-    loads = [one.load for one in streams]
-    n_requests = sum(one.rate_per_s for one in loads)
-    n_input = sum(one.rate_per_s * one.mean_input for one in loads) / n_requests
-    n_output = sum(one.rate_per_s * one.n_output_tokens for one in streams) / n_requests
-    workload = Workload(
-        n_input_tokens=max(1, round(n_input)), n_output_tokens=max(1, round(n_output))
-    )
-    targets = Targets(quality_loss_fraction=request.quality_loss_fraction)
-    wish = Serve(
-        model=streams[0].model,
-        workload=workload,
-        weights_formats=request.weights_formats,
-        kv_formats=request.kv_formats,
-    )
-    placement = PlacementRequest(
-        site=request.site,
-        models=(wish,),
-        engines=(name,),
-        workload=workload,
-        targets=targets,
-        batches=request.batches or BATCHES,
-        roles=request.roles,
-        options=request.options,
-    )
-    serving = serving_engine(name, placement, wish, site)
-    chunks = request.chunks or CHUNKS
-    asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
-    serving = replace(serving, requests=asked)
-    longest = max(one.n_longest_tokens for one in streams)
-    return ModelOffers(serving=serving, n_longest_tokens=longest)
 
 
 def settled(

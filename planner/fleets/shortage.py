@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError
 from planner.estimates.queues.times import percentiles
+from planner.fleets.market import Market, market_of
 from planner.fleets.offering import source_of
-from planner.fleets.searching import Market, market_of, settled
+from planner.fleets.searching import settled
 from planner.fleets.streams import streams_of, targets_of
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.results.fleets import FleetConflict

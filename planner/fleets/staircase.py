@@ -15,9 +15,10 @@ from itertools import pairwise
 
 from planner.errors import Problem, RequestError
 from planner.fleets.alternatives import at_factor, largest_factor, words_of
+from planner.fleets.market import Market
 from planner.fleets.planning import opened
 from planner.fleets.refuting import n_devices, usd_per_hour
-from planner.fleets.searching import Chosen, Market
+from planner.fleets.searching import Chosen
 from planner.fleets.simulating import planned
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step

@@ -1,0 +1,122 @@
+"""What there is to choose a fleet from: streams, devices, and who may serve what on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from planner.fleets.book import Book
+from planner.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
+from planner.fleets.streams import Stream
+from planner.placing.engines import serving_engine
+from planner.placing.fabrics.site import Fabric, OfferedOnNodes
+from planner.placing.runtimes import Runtime
+from planner.placing.sites import Served
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.records import Workload
+from planner.specs.targets import Targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Market:
+    """What there is to choose from.
+
+    Args:
+        request: what is asked.
+        site: its devices.
+        streams: models of the program.
+        offered: configurations at their fluid rates.
+        book: what is known of them.
+    """
+
+    request: FleetRequest
+    site: Fabric
+    streams: tuple[Stream, ...]
+    offered: OfferedOnNodes
+    book: Book
+
+
+def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) -> Market:
+    """Every configuration of the engines asked for that may serve a stream, at its fluid rate.
+
+    Raises:
+        RequestError: no engine has kernels of the devices, or what is asked of it cannot be.
+    """
+    offers = {
+        (name, model): _offers(name, request, mine, site)
+        for model, mine in _of_models(streams).items()
+        for name in request.engines
+    }
+    runtimes = [
+        tuple(
+            QueuedEngine(offers=offers[name, one.model.name], stream=one)
+            for name in request.engines
+        )
+        for one in streams
+    ]
+    return market_among(runtimes, request, site, streams)
+
+
+def market_among(
+    runtimes: Sequence[Sequence[Runtime]],
+    request: FleetRequest,
+    site: Fabric,
+    streams: Sequence[Stream],
+) -> Market:
+    """What there is to choose from where others say what may serve.
+
+    Args:
+        runtimes: of each stream; their configurations are at rates that no queue exceeds, and
+            have a `QueuedSource`.
+    """
+    served = [
+        Served(runtimes=tuple(mine), several=True, n_output_tokens=one.n_output_tokens)
+        for mine, one in zip(runtimes, streams, strict=True)
+    ]
+    offered = site.offered(served, request.roles, by_latency=False, whole=False)
+    book = Book(connector=request.roles.connector)
+    return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
+
+
+def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
+    found: dict[str, list[Stream]] = {}
+    for one in streams:
+        found.setdefault(one.model.name, []).append(one)
+    return found
+
+
+def _offers(
+    name: str, request: FleetRequest, streams: Sequence[Stream], site: Fabric
+) -> ModelOffers:
+    """The engine for a model, and requests of the mean length of all of its streams."""
+    loads = [one.load for one in streams]
+    n_requests = sum(one.rate_per_s for one in loads)
+    n_input = sum(one.rate_per_s * one.mean_input for one in loads) / n_requests
+    n_output = sum(one.rate_per_s * one.n_output_tokens for one in streams) / n_requests
+    workload = Workload(
+        n_input_tokens=max(1, round(n_input)), n_output_tokens=max(1, round(n_output))
+    )
+    targets = Targets(quality_loss_fraction=request.quality_loss_fraction)
+    wish = Serve(
+        model=streams[0].model,
+        workload=workload,
+        weights_formats=request.weights_formats,
+        kv_formats=request.kv_formats,
+    )
+    placement = PlacementRequest(
+        site=request.site,
+        models=(wish,),
+        engines=(name,),
+        workload=workload,
+        targets=targets,
+        batches=request.batches or BATCHES,
+        roles=request.roles,
+        options=request.options,
+    )
+    serving = serving_engine(name, placement, wish, site)
+    chunks = request.chunks or CHUNKS
+    asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
+    serving = replace(serving, requests=asked)
+    longest = max(one.n_longest_tokens for one in streams)
+    return ModelOffers(serving=serving, n_longest_tokens=longest)
