@@ -15,6 +15,7 @@ from planner.results import Conflict, Plan
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
+from planner.results.fleets import FleetPlan, FleetStaircase
 from planner.results.placements import Placement, PlacementConflict
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
@@ -119,6 +120,16 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="stages", record=StagePlan, request=_REQUEST, certificate=_PROOF),
     AnswerKind(name="layers", record=LayerPlacement, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(
+        name="fleet",
+        record=FleetPlan,
+        state=("request", "state"),
+        request=_REQUEST,
+        certificate=_PROOF,
+    ),
+    AnswerKind(
+        name="staircase", record=FleetStaircase, state=("request", "state"), request=_REQUEST
+    ),
     AnswerKind(name="frontiers", record=Curves),
     AnswerKind(name="comparison", record=Comparison),
     AnswerKind(name="audit", record=Audit, request=("request",)),

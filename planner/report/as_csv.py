@@ -1,10 +1,10 @@
-"""Frontiers as a table for machines: a row a point, SI units, keys that name them."""
+"""Tables for machines: SI units, keys that name them; of a frontier a row a point."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from planner.results.surveys import OWN, Curve, Frontier
@@ -87,8 +87,6 @@ _OF_POINTS: _Columns = (
 
 def frontiers_csv(curves: Sequence[Curve]) -> str:
     """All points of all curves; a curve without points has no row."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     heads: tuple[str, ...] = (
         "model",
         "topology",
@@ -105,9 +103,16 @@ def frontiers_csv(curves: Sequence[Curve]) -> str:
     columns = (*kind, *_OF_POINTS)
     if served:
         heads = ("engine", *heads)
-    writer.writerow([*heads, *(name for name, _ in columns)])
-    for curve, frontier in found:
-        writer.writerows(_rows(curve, frontier, columns))
+    rows = (row for curve, frontier in found for row in _rows(curve, frontier, columns))
+    return table_csv([*heads, *(name for name, _ in columns)], rows)
+
+
+def table_csv(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table below its heads; texts that would be taken for formulas are shown as texts."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([_cell(value) for value in row] for row in rows)
     return stream.getvalue()
 
 
@@ -122,11 +127,8 @@ def _rows(curve: Curve, frontier: Frontier, columns: _Columns) -> list[list[obje
     known = [*engine, case.model, case.topology, weights, frontier.x_name, frontier.y_name]
     return [
         [
-            _cell(value)
-            for value in (
-                *(*known, frontier.proof.status, int(i == frontier.preferred)),
-                *(read(point) for _, read in columns),
-            )
+            *(*known, frontier.proof.status, int(i == frontier.preferred)),
+            *(read(point) for _, read in columns),
         ]
         for i, point in enumerate(frontier.points)
     ]

@@ -23,6 +23,7 @@ import hashlib
 import json
 import math
 import platform
+from array import array
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -116,6 +117,8 @@ def _value(value: object, name: str = "") -> object:
         return [list(span) for span in spans(value)]
     if isinstance(value, (tuple, list)):
         return [_value(inner) for inner in value]
+    if isinstance(value, array):
+        return " ".join(map(repr, value))
     return value
 
 

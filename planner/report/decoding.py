@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import types
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Union, cast, get_args, get_origin
@@ -18,7 +19,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 from planner.errors import Problem
 from planner.report.answer_kinds import Path
 from planner.report.as_json import Json
-from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES, record_hints
+from planner.report.json_records import COLUMNS, DERIVED, JOINT, KINDS, RANGES, record_hints
 
 MOST_IN_SPANS = 1_000_000
 """Integers that spans may stand for, all together."""
@@ -39,6 +40,7 @@ class Decoder:
     def __init__(self, shown: str) -> None:
         self._shown = shown
         self._n_in_spans = 0
+        self._tables: list[object] = []
         self.problems: list[Problem] = []
 
     def record(self, record: type, value: object, path: Path) -> object:
@@ -46,8 +48,7 @@ class Decoder:
         if not isinstance(value, dict):
             return self._fault(path, value, f"is no object of a {record.__name__}")
         n_before = len(self.problems)
-        hints, fields = _hints(record), dataclasses.fields(record)
-        names = [field.name for field in fields]
+        names = [field.name for field in dataclasses.fields(record)]
         told = KINDS.get(record)
         wanted = [*([told[0]] if told else []), *names, *DERIVED.get(record, ())]
         for name in wanted:
@@ -62,17 +63,43 @@ class Decoder:
         for name in names:
             if name in value:
                 here = (*path, name)
-                read[name] = (
-                    self._spans(value[name], here)
-                    if name in RANGES
-                    else self.value(hints[name], value[name], here)
-                )
+                read[name] = self._field(record, name, value[name], here)
         if len(self.problems) > n_before:
             return None
+        if record in COLUMNS:
+            return self._table(record, read)
         try:
             return record(**read)
         except (ValueError, TypeError, ArithmeticError) as error:
             return self._fault(path, MISSING, f"is no {record.__name__}: {error}")
+
+    def _field(self, record: type, name: str, value: object, path: Path) -> object:
+        """The value of a field."""
+        hint = _hints(record)[name]
+        if name in RANGES and not (value is None and type(None) in get_args(hint)):
+            return self._spans(value, path)
+        code = COLUMNS.get(record, {}).get(name)
+        return self.value(hint, value, path) if code is None else self._column(code, value, path)
+
+    def _column(self, code: str, value: object, path: Path) -> object:
+        """An array of numbers, out of a text."""
+        number: type[float] = float if code == "d" else int
+        try:
+            found = array(code, map(number, value.split(" ") if isinstance(value, str) else [""]))
+        except (ValueError, OverflowError):
+            found = array(code)
+        is_sound = found and (code != "d" or all(map(math.isfinite, found)))
+        if not is_sound:
+            return self._fault(path, value, "is no text of numbers with a space between")
+        return found
+
+    def _table(self, record: type, read: dict[str, object]) -> object:
+        """A record of arrays: the same one wherever it stands, as it was."""
+        for one in self._tables:
+            if isinstance(one, record) and all(getattr(one, k) == v for k, v in read.items()):
+                return one
+        self._tables.append(record(**read))
+        return self._tables[-1]
 
     def value(self, hint: Any, value: object, path: Path) -> object:  # noqa: ANN401
         """A value of a type."""

@@ -16,7 +16,7 @@ from math import ceil, sqrt
 from planner.report.markup import escape
 from planner.report.words import plural
 from planner.results.floorplans import Box, FloorPlan, Spot
-from planner.results.placements import Placement, Rank, Replica
+from planner.results.placements import Placed, Rank, Replica
 from planner.units import show
 
 WIDTH = 960.0
@@ -78,17 +78,23 @@ class Cell:
     size: float
 
 
-def drawing(placement: Placement, floorplan: FloorPlan) -> str:
-    """The drawing, by itself a file."""
-    seats = seats_of(placement)
+def drawing(placed: Placed, floorplan: FloorPlan, groups: Groups | None = None) -> str:
+    """The drawing, by itself a file.
+
+    Args:
+        groups: of replicas, each of which has a hue of its own; None where models are those, if
+            there are several.
+    """
+    seats = seats_of(placed)
+    groups = groups or _models(placed)
     cells, around, height = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
-    legend, height = _legend(placement, floorplan, height)
-    paint = _Paint(placement)
+    legend, height = _legend(groups.legend, floorplan, height)
+    paint = _Paint(groups)
     parts = [
         f'<svg class="floor" xmlns="http://www.w3.org/2000/svg" role="img" '
         f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}">',
         f"<style>{STYLE}</style>",
-        f"<desc>{escape(f'{placement.title}: {placement}')}</desc>",
+        f"<desc>{escape(f'{placed.title}: {placed}')}</desc>",
         _PATTERNS,
         f'<rect class="page" width="{WIDTH:g}" height="{height:g}"/>',
         *around,
@@ -99,11 +105,11 @@ def drawing(placement: Placement, floorplan: FloorPlan) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def seats_of(placement: Placement) -> dict[str, Seat]:
+def seats_of(placed: Placed) -> dict[str, Seat]:
     """What each device that is in use does, by its name."""
     return {
         rank.device: Seat(replica=replica, number=number, rank=rank)
-        for number, replica in enumerate(placement.replicas)
+        for number, replica in enumerate(placed.replicas)
         for rank in replica.ranks
     }
 
@@ -113,17 +119,37 @@ def number_of(replica: Replica) -> str:
     return replica.name.rpartition("/")[2]
 
 
-class _Paint:
-    """Classes of replicas: by model where there are several, else by replica."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Replicas that have one hue, and what stands below the drawing.
 
-    def __init__(self, placement: Placement) -> None:
-        models = [one.model for one in placement.served]
-        self._hue = {model: i for i, model in enumerate(models)} if len(models) > 1 else {}
+    Args:
+        hues: by name of the replica; of those that have none each has its own.
+        legend: lines.
+    """
+
+    hues: Mapping[str, int]
+    legend: Sequence[str]
+
+
+def _models(placed: Placed) -> Groups:
+    """A hue for each model, where there are several."""
+    models = list(dict.fromkeys(one.model for one in placed.replicas))
+    is_one = len(models) < 2
+    hues = {} if is_one else {one.name: models.index(one.model) for one in placed.replicas}
+    return Groups(hues=hues, legend=legend_lines(placed))
+
+
+class _Paint:
+    """Classes of replicas: by group, else by replica."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._hue = groups.hues
 
     def __call__(self, seat: Seat) -> str:
         number = int(number_of(seat.replica))
-        if self._hue:
-            hue, shade = self._hue[seat.replica.model], number
+        if seat.replica.name in self._hue:
+            hue, shade = self._hue[seat.replica.name], number
         else:
             hue, shade = number, number // N_HUES
         return f"h{hue % N_HUES} s{shade % N_SHADES}"
@@ -333,9 +359,10 @@ def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[
         yield patch
 
 
-def _legend(placement: Placement, floorplan: FloorPlan, y: float) -> tuple[list[str], float]:
-    """What colours, hatching and numbers stand for, and the narrowest link of each recipe."""
+def _legend(told: Sequence[str], floorplan: FloorPlan, y: float) -> tuple[list[str], float]:
+    """What colours, hatching and numbers stand for."""
     lines: list[str] = []
+    paint = _Paint(Groups(hues={}, legend=()))
     x = MARGIN
     y += 6
     for state, text in (
@@ -345,21 +372,21 @@ def _legend(placement: Placement, floorplan: FloorPlan, y: float) -> tuple[list[
         ("failed", "failed"),
     ):
         spot = Spot(name=text, state=state)
-        lines.append(_device(Cell(spot=spot, x=x, y=y, size=14.0), None, _Paint(placement)))
+        lines.append(_device(Cell(spot=spot, x=x, y=y, size=14.0), None, paint))
         lines.append(f'<text x="{x + 19:g}" y="{y + 11:g}">{text}</text>')
         x += 90
     y += LINE + 6
-    for text in (*legend_lines(placement), *_link_lines(floorplan)):
+    for text in (*told, *_link_lines(floorplan)):
         lines.append(f'<text x="{MARGIN:g}" y="{y + 11:g}">{escape(text)}</text>')
         y += LINE
     return lines, y + MARGIN
 
 
-def legend_lines(placement: Placement) -> list[str]:
+def legend_lines(placed: Placed) -> list[str]:
     """Of each recipe: its replicas, by number, and the narrowest link of theirs."""
     found = []
-    for number, recipe in enumerate(placement.recipes):
-        mine = [one for one in placement.replicas if one.recipe == number]
+    for number, recipe in enumerate(placed.recipes):
+        mine = [one for one in placed.replicas if one.recipe == number]
         numbers = runs([int(number_of(one)) for one in mine])
         label = recipe.label
         each = plural(recipe.deployment.n_devices, "device")

@@ -11,7 +11,7 @@ from string import ascii_letters
 
 from planner.report.floorplan_drawing import Seat, seats_of
 from planner.results.floorplans import Box, FloorPlan, Spot
-from planner.results.placements import Placement
+from planner.results.placements import Placed
 
 MOST_LETTERS = 1024
 """Devices of a torus, one by one; of a larger one cubes."""
@@ -20,9 +20,9 @@ MOST_LINES = 40
 _SIGNS = {"free": ".", "busy": "#", "reserved": "#", "failed": "x"}
 
 
-def placement_map(placement: Placement, floorplan: FloorPlan, width: int) -> list[str]:
+def placement_map(placed: Placed, floorplan: FloorPlan, width: int) -> list[str]:
     """Lines of at most `width` columns."""
-    seats = seats_of(placement)
+    seats = seats_of(placed)
 
     def letter(spot: Spot) -> str:
         seat = seats.get(spot.name)

@@ -25,6 +25,13 @@ from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.experts import ExpertPlan
+from planner.results.fleets import (
+    FleetPlan,
+    FleetPool,
+    FleetStaircase,
+    Percentile,
+    ServedClass,
+)
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import Placement, Served
 from planner.results.predictions import OperationLine
@@ -47,6 +54,15 @@ from planner.specs.records import (
     TorusFabric,
 )
 from planner.specs.request import Request
+from planner.specs.traffic.distributions import (
+    ExponentialTokens,
+    FixedTokens,
+    LognormalTokens,
+    TabledTokens,
+    UniformTokens,
+)
+from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
+from planner.specs.traffic.traces import Trace
 from planner.verifier.rules import FIELDS
 
 DERIVED: Mapping[type, tuple[str, ...]] = {
@@ -89,6 +105,11 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     Repair: ("moved_bytes",),
     Placement: ("n_used", "n_free", "output_tokens_per_s"),
     Verification: ("is_true",),
+    FleetPlan: ("usd_per_hour", "n_devices", "is_whole", "fluid_gap"),
+    FleetPool: ("n_replicas",),
+    FleetStaircase: ("gap",),
+    Percentile: ("is_met",),
+    ServedClass: ("usd_per_mtoken_in", "usd_per_mtoken_out"),
 }
 """What records compute from their fields and a reader should not have to."""
 
@@ -112,11 +133,24 @@ KINDS: Mapping[type, tuple[str, str]] = {
     EngineRequest: ("asks", "engine"),
     EconomicsRequest: ("asks", "erdil2025"),
     Experts: ("ffn", "experts"),
+    IndependentLengths: ("lengths", "independent"),
+    DividedLengths: ("lengths", "divided"),
+    TraceLengths: ("lengths", "trace"),
+    FixedTokens: ("law", "fixed"),
+    UniformTokens: ("law", "uniform"),
+    LognormalTokens: ("law", "lognormal"),
+    ExponentialTokens: ("law", "exponential"),
+    TabledTokens: ("law", "table"),
 }
 """Key and value that tell records apart that stand in the same place."""
 
 RANGES = frozenset({"batches", "prefill_batches", "chunks"})
 """Integers that are written as [first, last, step] of each run."""
+
+COLUMNS: Mapping[type, Mapping[str, str]] = {
+    Trace: {"arrival_s": "d", "n_input": "q", "n_output": "q"},
+}
+"""Arrays, by their type codes: each is one text, of numbers with a space between."""
 
 JOINT = "/"
 """Joins the parts of a key that is several names: `gemm/bf16`."""

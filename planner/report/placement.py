@@ -15,6 +15,7 @@ from planner.results.floorplans import FloorPlan
 from planner.results.placements import (
     Channel,
     Handover,
+    Placed,
     Placement,
     PlacementConflict,
     Recipe,
@@ -65,7 +66,7 @@ def placement_text(
         section("recipes", recipe_lines(placement, width)),
         section("hand-over", _handover_lines(placement, width)),
         section("map", placement_map(placement, floorplan, width) if floorplan else []),
-        section("replicas", _replica_lines(placement, replicas, width)),
+        section("replicas", replica_lines(placement, replicas, width)),
         section("narrowest links", _channel_lines(replicas)),
         section("ranks", _rank_lines(placement) if ranks else []),
         section("certificate", certificate_lines(placement.certificate, width)),
@@ -74,15 +75,19 @@ def placement_text(
 
 
 def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
-    rows = [("pool", placement.title)]
-    rows += [
-        (kind.kind, f"{kind.n_devices:,} {kind.device}, {kind.n_free:,} free, {kind.n_used:,} used")
-        for kind in placement.kinds
-    ]
+    rows = [("pool", placement.title), *kind_rows(placement)]
     if placement.request.confidence:
         share = percent(placement.request.confidence)
         rows.append(("times", f"the upper end of what holds in {share} of cases"))
     return rows
+
+
+def kind_rows(placed: Placed) -> list[tuple[str, str]]:
+    """Devices of each kind, and how many of them are free and used."""
+    return [
+        (kind.kind, f"{kind.n_devices:,} {kind.device}, {kind.n_free:,} free, {kind.n_used:,} used")
+        for kind in placed.kinds
+    ]
 
 
 def _model_lines(placement: Placement) -> list[str]:
@@ -174,7 +179,14 @@ def _times(recipe: Recipe) -> Iterator[str]:
         yield f"TTFT {show(recipe.ttft_s, 's')}{before}"
 
 
-def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int) -> list[str]:
+def replica_lines(
+    placed: Placed,
+    replicas: Sequence[Replica],
+    width: int,
+    *,
+    told_by: str = "`--ranks` or `--json`",
+) -> list[str]:
+    """Where some of the replicas are; how many others there are, and which options list them."""
     rows = [("replica", "recipe", "leaves", "nodes")]
     rows += [
         (one.name, str(one.recipe), ", ".join(one.leaves) or "–", ", ".join(_runs(one.nodes)))
@@ -190,10 +202,10 @@ def _replica_lines(placement: Placement, replicas: Sequence[Replica], width: int
         first, *rest = wrapped(row[3], room)
         start = f"{row[0]:<{head[0]}}  {row[1]:>{head[1]}}  {row[2]:<{head[2]}}  "
         lines += [start + first, *(" " * len(start) + line for line in rest)]
-    n_more = len(placement.replicas) - len(replicas)
+    n_more = len(placed.replicas) - len(replicas)
     if n_more:
-        lines.append(f"and {n_more} more: `--ranks` or `--json` lists them all")
-    return lines if placement.replicas else []
+        lines.append(f"and {n_more} more: {told_by} lists them all")
+    return lines if placed.replicas else []
 
 
 def _ends(replica: Replica) -> str:

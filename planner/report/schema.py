@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from planner.report.answer_kinds import AnswerKind, Path
 from planner.report.as_json import ANSWER
-from planner.report.json_records import DERIVED, KINDS, RANGES, record_hints
+from planner.report.json_records import COLUMNS, DERIVED, KINDS, RANGES, record_hints
 from planner.report.times import Times
 from planner.specs.ledger import DataFile
 
@@ -31,6 +31,7 @@ _SPANS: Schema = {
     "type": "array",
     "items": {"type": "array", "items": {"type": "integer"}, "minItems": 3, "maxItems": 3},
 }
+_COLUMN: Schema = {"description": "numbers with a space between", "type": "string"}
 _NULL: Schema = {"type": "null"}
 
 
@@ -144,7 +145,13 @@ def _properties(record: type, definitions: dict[str, Schema]) -> Schema:
         properties[key] = {"const": value}
     for field in dataclasses.fields(record):
         name = field.name
-        properties[name] = _SPANS if name in RANGES else _type(hints[name], definitions)
+        if name in RANGES:
+            is_free = type(None) in get_args(hints[name])
+            properties[name] = {"anyOf": [_SPANS, _NULL]} if is_free else _SPANS
+        elif name in COLUMNS.get(record, ()):
+            properties[name] = _COLUMN
+        else:
+            properties[name] = _type(hints[name], definitions)
     for name in DERIVED.get(record, ()):
         returned = get_type_hints(getattr(record, name).fget)["return"]
         properties[name] = _type(returned, definitions)

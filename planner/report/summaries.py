@@ -9,6 +9,8 @@ from planner.report.audit import audit_line
 from planner.report.comparison import best_line
 from planner.report.engine_audit import engine_audit_line
 from planner.report.experts import experts_line
+from planner.report.fleets.staircases import staircase_line
+from planner.report.fleets.text import fleet_line
 from planner.report.frontiers import preferred_line
 from planner.report.layers import layers_line
 from planner.report.placement import placement_line
@@ -20,6 +22,7 @@ from planner.results import Plan
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
+from planner.results.fleets import FleetPlan, FleetStaircase
 from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
@@ -36,6 +39,8 @@ _LINES: Mapping[type, Callable[[Any], str]] = {
     Plan: line_of,
     Placement: placement_line,
     Repair: repair_line,
+    FleetPlan: fleet_line,
+    FleetStaircase: staircase_line,
     ExpertPlan: experts_line,
     StagePlan: stages_line,
     LayerPlacement: layers_line,

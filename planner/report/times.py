@@ -5,7 +5,7 @@ Nothing here says more than `specs.judged` has of the same runtime, device and k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.estimates.serving.usual_engines import why_no_engine
@@ -14,7 +14,8 @@ from planner.report.words import plural
 from planner.results import AnyRequest, Conflict, Plan, runtime_name
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
-from planner.results.placements import Placement
+from planner.results.fleets import FleetPlan
+from planner.results.placements import Placed, Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.results.surveys import Comparison, Curve, Frontier
@@ -22,6 +23,7 @@ from planner.results.table_deployments import TableDeployment
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
+from planner.specs.kernels import EngineTables
 from planner.specs.placement_request import AnyModel
 from planner.specs.request import Request
 from planner.specs.roles import SCHEDULES_APART, TOGETHER
@@ -111,6 +113,8 @@ def _found(answer: object) -> Iterator[Times]:
         yield from _of_request(answer.request)
     elif isinstance(answer, Placement):
         yield from _of_placement(answer)
+    elif isinstance(answer, FleetPlan):
+        yield from _of_fleet(answer)
     elif isinstance(answer, Comparison):
         for row in answer.rows:
             yield from _found(row.answer)
@@ -154,12 +158,25 @@ def _of_request(request: AnyRequest) -> Iterator[Times]:
 def _of_placement(answer: Placement) -> Iterator[Times]:
     """Of each model on each kind of devices that one of its replicas has."""
     models = {one.model.name: one.model for one in answer.request.models}
-    devices = {one.kind: one.device for one in answer.kinds}
-    measured = {
-        (one.engine.name, one.kernels.device): one.kernels.measured_by
-        for one in answer.request.tables
-    }
     made_by = {one.name: one.made_by for one in answer.request.deployments}
+    yield from _of_recipes(answer, models, answer.request.tables, made_by)
+
+
+def _of_fleet(answer: FleetPlan) -> Iterator[Times]:
+    """Of each model of a class on each kind of devices that one of its replicas has."""
+    models = {it.name: it for one in answer.request.classes for it in one.models}
+    yield from _of_recipes(answer, models, answer.request.tables, {})
+
+
+def _of_recipes(
+    answer: Placed,
+    models: Mapping[str, AnyModel],
+    tables: Iterable[EngineTables],
+    made_by: Mapping[str, str],
+) -> Iterator[Times]:
+    """Of recipes, where engines have these tables of kernels, and tables of rows these makers."""
+    devices = {one.kind: one.device for one in answer.kinds}
+    measured = {(one.engine.name, one.kernels.device): one.kernels.measured_by for one in tables}
     for one in answer.recipes:
         kind, device = _kind(models[one.model]), devices[one.kind]
         if isinstance(one.deployment, TableDeployment):

@@ -10,7 +10,9 @@ from planner.results.placements import KindUse, Recipe, Replica
 from planner.specs.certificates import Certificate
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.provenance import Provenance
+from planner.specs.records import Workload
 from planner.specs.stations import Station
+from planner.units import show
 
 QUEUE, SIMULATION = "queue", "simulation"
 """Who says how much a replica serves: formulas of queues, or a simulation that refuted them."""
@@ -114,6 +116,8 @@ class FleetPool:
         utilisation, utilisation_half_width: share of the time in which its ranks were at work.
         usd_per_hour: rent of all its replicas.
         station: one attention rank, as a queue and the simulation see it.
+        usual: the request that figures of the deployment are of, and whose cache the station's
+            line goes through: of mean length of the traffic of its model.
     """
 
     name: str
@@ -130,6 +134,7 @@ class FleetPool:
     utilisation_half_width: float
     usd_per_hour: float
     station: Station
+    usual: Workload
 
     @property
     def n_replicas(self) -> int:
@@ -279,6 +284,29 @@ class FleetPlan:
     def n_devices(self) -> int:
         return sum(one.n_used for one in self.kinds)
 
+    def __str__(self) -> str:
+        proof = self.certificate
+        return (
+            f"{len(self.replicas)} replicas in {len(self.pools)} pools on {self.n_devices} "
+            f"devices, {show(self.usd_per_hour, 'USD/h')}; {proof.status}, gap {proof.gap:.3g}"
+        )
+
+    def n_longest_tokens(self, pool: FleetPool) -> int:
+        """Of the longest request that a pool may get: its prompt and its answer."""
+        classes = [one for one in self.request.classes if one.name in pool.classes]
+        longest = max(sum(one.lengths.longest) for one in classes)
+        if math.isinf(pool.upto_tokens):
+            return longest
+        answer = max(one.lengths.most_output_tokens for one in classes)
+        return min(longest, int(pool.upto_tokens) + answer)
+
+    @property
+    def fluid_gap(self) -> float | None:
+        """What is above the fluid bound, of the rent; None where nobody says."""
+        if self.fluid_usd_per_hour is None or not self.usd_per_hour:
+            return None
+        return 1.0 - self.fluid_usd_per_hour / self.usd_per_hour
+
     @property
     def is_whole(self) -> bool:
         """Whether all traffic is served."""
@@ -317,6 +345,18 @@ class FleetStaircase:
     request: FleetRequest
     steps: tuple[Step, ...]
     is_whole: bool
+
+    @property
+    def gap(self) -> float:
+        """The largest of all steps, from the bound to the rent, of the rent."""
+        return max(
+            (
+                1.0 - one.bound_usd_per_hour / one.usd_per_hour
+                for one in self.steps
+                if one.usd_per_hour
+            ),
+            default=0.0,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from planner.quantities import QUANTITIES
 from planner.results.engines import EngineDeployment
@@ -198,6 +199,19 @@ class KindUse:
     n_devices: int
     n_free: int
     n_used: int
+
+
+class Placed(Protocol):
+    """Replicas on the devices of a cluster, whatever else is known of them."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def recipes(self) -> tuple[Recipe, ...]: ...
+    @property
+    def replicas(self) -> tuple[Replica, ...]: ...
+    @property
+    def kinds(self) -> tuple[KindUse, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.specs.defaults import N_SIMULATED
 from planner.specs.graphs import GraphSpec
+from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec
 from planner.specs.request import SolverOptions
@@ -38,6 +39,7 @@ class FleetRequest:
         quality_loss_fraction: that formats may lose at most; None for what is usual.
         n_simulated: requests that the fleet is tried on.
         options: how to solve; its seed is also that of the simulation.
+        tables: of the engines, on the kinds of devices that they have kernels of.
     """
 
     site: PoolSpec | GraphSpec | ClusterSpec
@@ -58,6 +60,7 @@ class FleetRequest:
     quality_loss_fraction: float | None = None
     n_simulated: int = N_SIMULATED
     options: SolverOptions = field(default_factory=SolverOptions)
+    tables: tuple[EngineTables, ...] = ()
 
     @property
     def rate_per_s(self) -> float:

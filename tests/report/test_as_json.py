@@ -27,6 +27,7 @@ from tests.report.economics_examples import (
 from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
 from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
 from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
+from tests.report.fleets import APART, FLEET, STAIRCASE
 from tests.report.floorplans import REPAIR
 from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
@@ -65,6 +66,9 @@ ANSWERS = (
     MOVED_PLAN,
     PLACEMENT,
     PLACEMENT_CONFLICT,
+    FLEET,
+    APART,
+    STAIRCASE,
     StagingConflict(what="mini on two groups", facts=("8 GB are missing",), remedy="add one"),
 )
 """One answer of each kind at least."""

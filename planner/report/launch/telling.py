@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
 from planner.results import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.fleets import FleetPlan
+from planner.results.placements import Recipe
 from planner.results.predictions import Launch, Prediction
 from planner.results.surveys import Comparison, Curves, Frontier
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture, Experts
+from planner.specs.correspondence import architecture_of
 from planner.specs.engine_request import OVERLAPS, EngineRequest
-from planner.specs.records import NodesFabric
+from planner.specs.kernels import EngineTables
+from planner.specs.placement_request import SiteSpec
+from planner.specs.pools import PoolSpec
+from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import as_run, checkpoint_of
 from planner.specs.serving_records import PredictionRequest, ServingRecords
@@ -49,6 +55,8 @@ def with_commands_of(answer: object) -> object:
         return replace(answer, launch=launched(answer.request))
     if isinstance(answer, Plan):
         return _plan_with_commands(answer)
+    if isinstance(answer, FleetPlan):
+        return replace(answer, recipes=tuple(_started_recipes(answer)))
     if isinstance(answer, (Comparison, Curves)):
         return _survey_with_commands(answer)
     if isinstance(answer, EngineAudit):
@@ -62,6 +70,39 @@ def with_commands_of(answer: object) -> object:
             answer, predicted=predicted, same_devices=same, equal_speed=fast, equal_cost=cheap
         )
     return answer
+
+
+def _started_recipes(plan: FleetPlan) -> Iterator[Recipe]:
+    """Recipes of a fleet whose engines are started for the longest request that they may get."""
+    models = {it.name: it for one in plan.request.classes for it in one.models}
+    devices = {one.kind: one.device for one in plan.kinds}
+    tables = {(one.engine.name, one.kernels.device): one for one in plan.request.tables}
+    for number, one in enumerate(plan.recipes):
+        found = tables.get((one.engine, devices.get(one.kind, "")))
+        model, pools = models.get(one.model), [it for it in plan.pools if it.recipe == number]
+        best = one.deployment
+        if found is None or model is None or not pools or not isinstance(best, EngineDeployment):
+            yield one
+            continue
+        started = _started(
+            model if isinstance(model, Architecture) else architecture_of(model),
+            best,
+            found,
+            n_per_node=_node_size(plan.request.site, one),
+            n_tokens=max(map(plan.n_longest_tokens, pools)),
+        )
+        yield replace(one, deployment=replace(best, launch=launch_of(one.engine, started)))
+
+
+def _node_size(site: SiteSpec, one: Recipe) -> int:
+    """Devices of a node of a recipe's kind; of a graph as many as lie together in one."""
+    clusters = [site] if isinstance(site, ClusterSpec) else []
+    if isinstance(site, PoolSpec):
+        clusters = [
+            it.cluster for it in site.groups if one.kind in (it.name, it.cluster.device.name)
+        ]
+    sizes = [it.fabric.n_devices_per_node for it in clusters if isinstance(it.fabric, NodesFabric)]
+    return max(sizes, default=max(one.pieces))
 
 
 def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
@@ -152,14 +193,38 @@ def launched(asked: PredictionRequest) -> Launch | None:
     fabric, n_per_node = records.cluster.fabric, records.cluster.n_devices
     if isinstance(fabric, NodesFabric):
         n_per_node = fabric.n_devices_per_node
+    started = _started(
+        model,
+        asked,
+        EngineTables(engine=records.engine, kernels=records.kernels),
+        n_per_node=n_per_node,
+        n_tokens=asked.n_input_tokens + asked.n_output_tokens,
+    )
+    return launch_of(records.engine.name, started)
+
+
+def _started(
+    model: Architecture,
+    asked: PredictionRequest | EngineDeployment,
+    tables: EngineTables,
+    *,
+    n_per_node: int,
+    n_tokens: int,
+) -> Started:
+    """What an engine is to start, of requests that are no longer than so many tokens."""
     formats, repository = asked.formats, model.repository or model.name
     published = next(iter(model.published_weights), "")
     known = checkpoint_of(model, formats.weights) if formats.weights == formats.experts else None
     if known is None:
-        formats = as_run(model, formats, records.engine)
+        formats = as_run(model, formats, tables.engine)
     else:
         repository, published = known.repository or repository, formats.weights
-    started = Started(
+    if isinstance(asked, PredictionRequest):
+        hits, exchanges, overlaps = asked.hit_fraction, asked.exchanges, asked.overlaps
+    else:
+        hits, overlaps = 0.0, asked.overlap != OVERLAPS[0]
+        exchanges = asked.n_data > 1 and asked.n_expert_parallel > 1
+    return Started(
         model=repository,
         published=published,
         has_experts=any(isinstance(layer.ffn, Experts) for layer in model.layers),
@@ -172,17 +237,16 @@ def launched(asked: PredictionRequest) -> Launch | None:
         n_expert_parallel=asked.n_expert_parallel,
         batch=asked.batch,
         chunk_tokens=asked.chunk_tokens,
-        n_tokens=asked.n_input_tokens + asked.n_output_tokens,
-        hit_fraction=asked.hit_fraction,
-        memory_fraction=records.engine.memory_fraction,
-        exchanges=asked.exchanges,
-        overlaps=asked.overlaps,
+        n_tokens=n_tokens,
+        hit_fraction=hits,
+        memory_fraction=tables.engine.memory_fraction,
+        exchanges=exchanges,
+        overlaps=overlaps,
         drafter=asked.drafter,
         n_drafted=asked.n_drafted,
         role=asked.role,
-        experts_backend=records.kernels.experts_backend,
+        experts_backend=tables.kernels.experts_backend,
     )
-    return launch_of(records.engine.name, started)
 
 
 def _of_experts(records: ServingRecords, model: str) -> dict[str, object]:

@@ -241,6 +241,10 @@ class TabledTokens(TokenDistribution):
         return low + (high - low) * (share - below) / (above - below)
 
 
+AnyTokens = FixedTokens | UniformTokens | LognormalTokens | ExponentialTokens | TabledTokens
+"""All that there are."""
+
+
 def lognormal_by_percentile(
     mean_tokens: float, share: float, n_tokens: float, longest_tokens: int | None = None
 ) -> LognormalTokens:

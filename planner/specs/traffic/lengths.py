@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.specs.traffic.distributions import TokenDistribution
+from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.strata import Cells, strata_of
 from planner.specs.traffic.traces import Trace
 
@@ -66,8 +66,8 @@ class Lengths(ABC):
 class IndependentLengths(Lengths):
     """Answers whose lengths do not depend on their prompts'."""
 
-    input: TokenDistribution
-    output: TokenDistribution
+    input: AnyTokens
+    output: AnyTokens
 
     @property
     def most_input_tokens(self) -> int:
@@ -113,7 +113,7 @@ class DividedLengths(Lengths):
         input_fraction: inside (0, 1). What is drawn has a token of each at least.
     """
 
-    total: TokenDistribution
+    total: AnyTokens
     input_fraction: float
 
     @property
@@ -195,6 +195,10 @@ class TraceLengths(Lengths):
         while True:
             row = int(source.random() * n)
             yield n_input[row], n_output[row]
+
+
+AnyLengths = IndependentLengths | DividedLengths | TraceLengths
+"""All that there are."""
 
 
 def _runs(

@@ -54,9 +54,9 @@ from planner.specs.tables import read_table
 from planner.specs.traffic.arrivals import POISSON, REPLAYED, Arrivals, replaying
 from planner.specs.traffic.kinds import name_of, read_kind
 from planner.specs.traffic.lengths import (
+    AnyLengths,
     DividedLengths,
     IndependentLengths,
-    Lengths,
     TraceLengths,
 )
 from planner.specs.traffic.paths import beside
@@ -109,7 +109,7 @@ class _Found(Collected):
 
 
 def length_problems(
-    models: Iterable[AnyModel], lengths: Lengths, *, asked_by: str
+    models: Iterable[AnyModel], lengths: AnyLengths, *, asked_by: str
 ) -> Iterator[Problem]:
     """Requests that are longer than a model attends to."""
     n_input, n_output = lengths.longest
@@ -221,7 +221,7 @@ def remark_rate(trace: Trace, rate_per_s: float, place: Problem) -> None:
         remark(replace(place, value=place.value or trace.name, fact=fact))
 
 
-def _lengths(entry: ClassEntry, trace: Trace | None) -> Lengths | None:
+def _lengths(entry: ClassEntry, trace: Trace | None) -> AnyLengths | None:
     if trace is not None:
         return TraceLengths(trace=trace)
     if entry.input is not None and entry.output is not None:

@@ -10,7 +10,7 @@ from planner.specs.placement_request import AnyModel, SiteSpec
 from planner.specs.roles import Connector
 from planner.specs.state import State
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, Arrivals
-from planner.specs.traffic.lengths import Lengths, TraceLengths
+from planner.specs.traffic.lengths import AnyLengths, TraceLengths
 from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
 
 FREE_CUTS = "free"
@@ -46,7 +46,7 @@ class TrafficClass:
     name: str
     models: tuple[AnyModel, ...]
     rate_per_s: float
-    lengths: Lengths
+    lengths: AnyLengths
     arrivals: Arrivals = POISSON_ARRIVALS
     targets: tuple[PercentileTarget, ...] = ()
     goodput: GoodputTarget | None = None

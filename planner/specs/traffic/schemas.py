@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from planner.specs.schemas import Strict
 from planner.specs.traffic.arrivals import Arrivals
-from planner.specs.traffic.distributions import TokenDistribution
+from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.values import (
@@ -54,7 +54,7 @@ def _cuts(raw: object) -> tuple[int, ...] | str:
     return tuple(raw)
 
 
-Tokens = Annotated[TokenDistribution, PlainValidator(_read(tokens_of, "lognormal:1500:p99=8000"))]
+Tokens = Annotated[AnyTokens, PlainValidator(_read(tokens_of, "lognormal:1500:p99=8000"))]
 Pattern = Annotated[Arrivals, PlainValidator(_read(arrivals_of, "poisson"))]
 Models = Annotated[list[Text], BeforeValidator(_models), AfterValidator(not_empty)]
 Cuts = Annotated[tuple[int, ...] | str, PlainValidator(_cuts)]

@@ -28,11 +28,11 @@ from planner.specs.texts import UnreadError, json_of, read_text
 from planner.specs.traffic.arrivals import CONSTANT, POISSON, REPLAYED, Arrivals, in_bursts
 from planner.specs.traffic.distributions import (
     MOST_TOKENS,
+    AnyTokens,
     ExponentialTokens,
     FixedTokens,
     LognormalTokens,
     TabledTokens,
-    TokenDistribution,
     UniformTokens,
     lognormal_by_percentile,
 )
@@ -50,7 +50,7 @@ _EXAMPLE = "write `1500`, or `lognormal:1500:p99=8000`"
 _ARRIVALS = "write `poisson`, `cv2:4`, `constant` or `trace`"
 
 
-def tokens_of(text: str) -> TokenDistribution:
+def tokens_of(text: str) -> AnyTokens:
     """Lengths of prompts, or of answers.
 
     Raises:
@@ -87,7 +87,7 @@ def arrivals_of(text: str) -> Arrivals:
     return in_bursts(found)
 
 
-def _uniform(text: str, parts: Sequence[str]) -> TokenDistribution:
+def _uniform(text: str, parts: Sequence[str]) -> AnyTokens:
     (low, high), _ = _split(text, parts, (), n=2, example="uniform:100:2000")
     least, most = _tokens(text, low), _tokens(text, high)
     if least > most:
@@ -97,7 +97,7 @@ def _uniform(text: str, parts: Sequence[str]) -> TokenDistribution:
     return UniformTokens(least_tokens=least, most_tokens=most)
 
 
-def _exponential(text: str, parts: Sequence[str]) -> TokenDistribution:
+def _exponential(text: str, parts: Sequence[str]) -> AnyTokens:
     (mean,), named = _split(text, parts, ("max",), n=1, example="exponential:300")
     mean_tokens = _mean(text, mean)
     if mean_tokens <= 1.0:
@@ -107,7 +107,7 @@ def _exponential(text: str, parts: Sequence[str]) -> TokenDistribution:
     )
 
 
-def _lognormal(text: str, parts: Sequence[str]) -> TokenDistribution:
+def _lognormal(text: str, parts: Sequence[str]) -> AnyTokens:
     example = "lognormal:1500:p99=8000"
     (mean,), named = _split(text, parts, ("max", "cv", "p"), n=1, example=example)
     mean_tokens, longest = _mean(text, mean), _longest(text, named)
@@ -129,7 +129,7 @@ def _lognormal(text: str, parts: Sequence[str]) -> TokenDistribution:
         raise UnitError(text, f"`{key}` {error}", "choose others, or write `cv=1.2`") from None
 
 
-def _percentiles(text: str, parts: Sequence[str]) -> TokenDistribution:
+def _percentiles(text: str, parts: Sequence[str]) -> AnyTokens:
     example = "percentiles:p50=900:p90=3000:max=9000"
     _, named = _split(text, parts, ("max", "p"), n=0, example=example)
     longest = _longest(text, named)
@@ -139,7 +139,7 @@ def _percentiles(text: str, parts: Sequence[str]) -> TokenDistribution:
     return _tabled(text, [(tokens, share) for share, tokens in (*sorted(points), (1.0, longest))])
 
 
-def _cdf(text: str, parts: Sequence[str]) -> TokenDistribution:
+def _cdf(text: str, parts: Sequence[str]) -> AnyTokens:
     plain = [part for part in parts if not part.startswith("max=")]
     named = _named([part for part in parts if part.startswith("max=")])
     path, *names = plain or [""]
@@ -166,7 +166,7 @@ def _points_of(text: str, path: str, found: object, names: Sequence[str]) -> lis
     return [(float(tokens), float(share)) for tokens, share in found]
 
 
-_READERS: Mapping[str, Callable[[str, Sequence[str]], TokenDistribution]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[str, Sequence[str]], AnyTokens]] = MappingProxyType(
     {
         "uniform": _uniform,
         "exponential": _exponential,

@@ -1,0 +1,170 @@
+"""Figures of a fleet in rows of words: for a terminal and for a page alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from planner.report.fleets.words import (
+    ROUTER_WORDS,
+    defined,
+    finite,
+    known,
+    per_mtoken,
+    percentile_name,
+    rate,
+    share_known,
+)
+from planner.report.lines import percent
+from planner.report.words import plural
+from planner.results.fleets import FleetAlternative, FleetPlan, Refuted, Round, ServedClass
+from planner.units import show
+
+NEAREST = 3
+"""Alternatives that are priced beside the answer."""
+
+
+def warnings(plan: FleetPlan) -> Iterator[str]:
+    """What of the traffic is not served, or misses a target."""
+    for one in plan.classes:
+        if one.served_fraction < 1.0:
+            left = rate(one.rate_per_s * (1.0 - one.served_fraction))
+            yield (
+                f"`{one.name}` is served to {percent(one.served_fraction)}: there are too few "
+                f"devices for {left} of its {rate(one.rate_per_s)}"
+            )
+        for it in one.percentiles:
+            if not it.is_met and it.at_most_s is not None:
+                yield (
+                    f"{percentile_name(it)} of `{one.name}` is {finite(it.simulated_s, 's')} as "
+                    f"simulated, above its target of {show(it.at_most_s, 's')}"
+                )
+
+
+def percentile_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
+    """Percentiles of each class, below their heads: asked for, by formulas, simulated."""
+    rows: list[tuple[str, ...]] = [("class", "", "target", "predicted", "simulated", "met")]
+    for one in plan.classes:
+        mine = list(_class_rows(one))
+        rows += [(one.name if i == 0 else "", *row) for i, row in enumerate(mine)]
+    return rows
+
+
+def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str, str]]:
+    for it in one.percentiles:
+        target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
+        met = "" if it.at_most_s is None else "yes" if it.is_met else "no"
+        yield (
+            percentile_name(it),
+            target,
+            finite(it.predicted_s, "s"),
+            known(it.simulated_s, it.half_width_s, "s"),
+            met,
+        )
+    if one.goodput is not None:
+        found = one.goodput
+        yield (
+            "goodput",
+            f"≥ {percent(found.asked)}",
+            "–",
+            share_known(found.simulated, found.half_width),
+            "yes" if found.simulated >= found.asked else "no",
+        )
+
+
+def cost_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
+    """Rent of each class, below its heads, and over its tokens."""
+    rows: list[tuple[str, ...]] = [("class", "served", "rent", "in", "out")]
+    rows += [
+        (
+            one.name,
+            percent(one.served_fraction),
+            show(one.usd_per_hour, "USD/h"),
+            per_mtoken(one.usd_per_mtoken_in),
+            per_mtoken(one.usd_per_mtoken_out),
+        )
+        for one in plan.classes
+    ]
+    return rows
+
+
+def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
+    """How far the fleet may be from the best: of its program, and of any scheduler."""
+    proof = plan.certificate
+    objective, bound = (show(it, proof.dimension) for it in (proof.objective, proof.bound))
+    program = (
+        f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}: at these "
+        "rates of replicas nothing is better than the bound"
+    )
+    rows = [("program", program), ("any fleet", _fluid_words(plan))]
+    most = plan.most_factor
+    if most is not None:
+        served = sum(one.rate_per_s * one.served_fraction for one in plan.classes)
+        words = f"this rent serves up to {most:.3g} times what it serves now, {rate(most * served)}"
+        rows.append(("next step", words))
+    return rows
+
+
+def _fluid_words(plan: FleetPlan) -> str:
+    if plan.fluid_usd_per_hour is None or plan.fluid_gap is None:
+        return "nobody says what none is cheaper than"
+    return (
+        f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments is cheaper, "
+        f"however routed and scheduled, percentiles aside; {percent(plan.fluid_gap)} of the rent "
+        "is above it"
+    )
+
+
+def round_words(one: Round) -> str:
+    """What one solution cost, and what the simulation said of it."""
+    what = f"{show(one.usd_per_hour, 'USD/h')}, {plural(one.n_devices, 'device')}"
+    if not one.refuted:
+        return f"{what}: the simulation keeps every target"
+    return f"{what}: refuted, {'; '.join(map(refuted_words, one.refuted))}"
+
+
+def refuted_words(one: Refuted) -> str:
+    """`TTFT p95 of chat is 31 % beyond 1 s: a replica of `chat` is taken for …`."""
+    beyond = one.simulated_s / one.at_most_s - 1.0
+    far = f"{percent(beyond)} beyond" if math.isfinite(beyond) else "never within"
+    missed = f"{one.target} of {one.class_name} is {far} {show(one.at_most_s, 's')}"
+    before, after = rate(one.before_per_s), rate(one.after_per_s)
+    return f"{missed}: a replica of `{one.pool}` is taken for {after}, not {before}"
+
+
+def simulation_rows(plan: FleetPlan) -> list[tuple[str, str]]:
+    """How the fleet was tried."""
+    did = plan.simulated
+    aside = f"the first {did.n_warm_up:,} and the last {did.n_wind_down:,} are not counted"
+    again = ""
+    if did.n_begun_again:
+        again = f"{did.n_begun_again:,} times a request lost its place and began again"
+    return [
+        ("requests", f"{did.n_requests:,} in {show(did.duration_s, 's')}; {aside}"),
+        ("intervals", f"hold with 95 %, by the means of {did.n_batches} batches"),
+        ("router", ROUTER_WORDS.get(plan.request.router, plan.request.router)),
+        ("seed", str(did.seed)),
+        ("evictions", again),
+    ]
+
+
+def alternative_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
+    """What else there is, below its heads, and what it would cost."""
+    rows: list[tuple[str, ...]] = [("rent", "more", "devices", "")]
+    return [*rows, *(_alternative(plan, one) for one in plan.alternatives[:NEAREST])]
+
+
+def _alternative(plan: FleetPlan, one: FleetAlternative) -> tuple[str, str, str, str]:
+    if one.usd_per_hour is None:
+        return "–", "", "", f"{one.name}: there is none"
+    more = one.usd_per_hour / plan.usd_per_hour - 1.0 if plan.usd_per_hour else math.nan
+    sign = "+" if more > 0.0 else ""
+    text = f"{sign}{percent(more)}" if math.isfinite(more) else ""
+    n_devices = "" if one.n_devices is None else f"{one.n_devices:,}"
+    return show(one.usd_per_hour, "USD/h"), text, n_devices, one.name
+
+
+def definitions(plan: FleetPlan) -> list[str]:
+    """What each quantity that the report tells is a percentile of."""
+    quantities = [it.quantity for one in plan.classes for it in one.percentiles]
+    return defined(quantities, goodput=any(one.goodput is not None for one in plan.classes))
