@@ -44,7 +44,7 @@ def counted_engine(
     says = recipe.deployment
     if not isinstance(says, EngineDeployment):
         raise Refused("is of layouts", path=("deployment",), says=recipe.engine)
-    tables = _tables(request, recipe.engine, cluster)
+    tables = tables_of(request, recipe.engine, cluster)
     model, n_devices = layers_of(one.model), says.n_tensor * says.n_data * says.n_stages
     work = one.workload or request.workload
     wrong = [
@@ -54,7 +54,10 @@ def counted_engine(
     ]
     if wrong:  # of what cannot be there is nothing to count
         return says, wrong
-    rank, served = _rank(model, says, cluster, tables), _served(request, one, says, tables, cluster)
+    rank, served = (
+        rank_of_recipe(model, says, cluster, tables),
+        _served(request, one, says, tables, cluster),
+    )
     held = held_by(rank, served)
     times = felt(rank, served, held.largest_batch)
     beyond = deviations(request.confidence)
@@ -94,7 +97,7 @@ def n_block_tokens(request: PlacementRequest, engine: str) -> int:
     return blocks[0] if blocks else 1
 
 
-def _tables(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> EngineTables:
+def tables_of(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> EngineTables:
     """What was measured of an engine on a device, as the request has it.
 
     Raises:
@@ -107,7 +110,7 @@ def _tables(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> Eng
     raise Refused(fact, path=("engine",), says=engine)
 
 
-def _rank(
+def rank_of_recipe(
     model: Architecture, says: EngineDeployment, cluster: ClusterSpec, tables: EngineTables
 ) -> Rank:
     has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)

@@ -19,6 +19,8 @@ _HOMES = {
     "StagePlan": ("stage_plans", "judge_stages"),
     "LayerPlacement": ("layer_placements", "judge_layers"),
     "Audit": ("audits", "judge_audit"),
+    "FleetPlan": ("fleets.judging", "judge_fleet"),
+    "FleetStaircase": ("fleets.judging", "judge_staircase"),
     "Curves": ("frontiers", "judge_curves"),
     "Comparison": ("comparisons", "judge_comparison"),
     "EngineAudit": ("engine_audits", "judge_engine_audit"),

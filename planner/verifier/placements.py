@@ -18,6 +18,7 @@ from planner.results.placements import (
     AnyDeployment,
     Handover,
     KindUse,
+    Placed,
     Placement,
     Recipe,
     Replica,
@@ -138,11 +139,11 @@ def judged(
         sum(one.recipe == i for one in placement.replicas) for i in range(len(placement.recipes))
     ]
     recipes = tuple(
-        _recipe(request, stand, wishes, one, n, wrong, ("recipes", str(i)))
+        counted_recipe(request, stand, wishes, one, n, wrong, ("recipes", str(i)))
         for i, (one, n) in enumerate(zip(placement.recipes, n_alike, strict=True))
     )
     wrong += _orderly(placement)
-    wrong += _devices(placement, stand)
+    wrong += misplaced_devices(placement, stand)
     replicas = tuple(_replicas(placement, recipes, stand, wrong))
     known = [one for one in replicas if 0 <= one.recipe < len(recipes)]
     ends = Ends(
@@ -157,9 +158,9 @@ def judged(
     wrong += more
     handed = [one for one in handovers if one.source in ends.replicas]
     served = tuple(_served(one, ends, handed) for one in request.models)
-    further = _further(request, known, recipes, stand, wishes)
+    further = further_used(request, known, recipes, stand, wishes)
     wrong += _broken_wishes(request, served, recipes, known, further)
-    used = _used(placement, stand)
+    used = devices_used(placement, stand)
     certificate, found_wrong = certified(
         placement.certificate,
         objective_name=request.objective,
@@ -202,7 +203,7 @@ def checks_of(checks: Sequence[str], recipes: Sequence[Recipe]) -> tuple[str, ..
     return (*others, *of_rows)
 
 
-def _recipe(
+def counted_recipe(
     request: PlacementRequest,
     stand: Stand,
     wishes: Mapping[str, Serve],
@@ -297,10 +298,10 @@ def _orderly(placement: Placement) -> Iterator[Finding]:
             yield Finding(path=("replicas", str(i), "model"), says=one.model, fact=fact)
 
 
-def _devices(placement: Placement, stand: Stand) -> Iterator[Finding]:
+def misplaced_devices(placed: Placed, stand: Stand) -> Iterator[Finding]:
     """Ranks on what is no device, is not free, or has another rank."""
     seen: set[str] = set()
-    for i, one in enumerate(placement.replicas):
+    for i, one in enumerate(placed.replicas):
         for j, rank in enumerate(one.ranks):
             path = ("replicas", str(i), "ranks", str(j), "device")
             free = stand.is_free(rank.device)
@@ -353,7 +354,7 @@ def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
     )
 
 
-def _further(
+def further_used(
     request: PlacementRequest,
     replicas: Sequence[Replica],
     recipes: Sequence[Recipe],
@@ -371,10 +372,10 @@ def _further(
     return found
 
 
-def _used(placement: Placement, stand: Stand) -> dict[str, int]:
+def devices_used(placed: Placed, stand: Stand) -> dict[str, int]:
     """Devices in use, by the name of their kind."""
     found: dict[str, int] = {}
-    for name in {rank.device for one in placement.replicas for rank in one.ranks}:
+    for name in {rank.device for one in placed.replicas for rank in one.ranks}:
         if stand.is_free(name) is not None:
             kind = stand.kind_name(name)
             found[kind] = found.get(kind, 0) + 1

@@ -32,6 +32,20 @@ from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
+from planner.results.fleets import (
+    FleetAlternative,
+    FleetHandover,
+    FleetPlan,
+    FleetPool,
+    FleetStaircase,
+    Goodput,
+    Percentile,
+    Refuted,
+    Round,
+    ServedClass,
+    Simulated,
+    Step,
+)
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import (
     Channel,
@@ -69,6 +83,7 @@ from planner.results.surveys import (
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate, Proof, Screen
 from planner.specs.provenance import Provenance
+from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
@@ -275,6 +290,88 @@ FIELDS: Mapping[type, Judged] = {
     ),
     KindUse: Judged(
         counted="kind device n_devices n_free n_used", how="devices of the graph, by their states"
+    ),
+    FleetPlan: Judged(
+        asked="request",
+        counted="title pools classes kinds certificate simulated provenance",
+        chosen="recipes replicas handovers rounds",
+        proved="fluid_usd_per_hour alternatives most_factor",
+        how="the graph of the cluster in its state; deployments for the request that their "
+        "pool calls usual; the requests served again, one by one, with the same seed, and with "
+        "another, which has to meet the same targets within both intervals",
+    ),
+    FleetPool: Judged(
+        chosen="name recipe replicas classes above_tokens upto_tokens then rate_per_s usual",
+        counted="utilisation utilisation_half_width usd_per_hour station",
+        proved="replica_rate_per_s evidence",
+        how="all requests that are to be served go somewhere, prompts of every length once, and to "
+        "no pool more than its replicas serve; the station point by point, kernel by kernel, up to "
+        "the longest request",
+    ),
+    Station: Judged(
+        counted="name role n_ranks n_lanes most_running chunk_tokens mixes_prefill n_polled_rounds "
+        "composes_ahead request_s request_token_s room_bytes sequence_bytes token_bytes "
+        "reserved_fraction decode reading",
+        how="of its deployment and its engine; the cache is the line through a usual prompt and "
+        "the longest request",
+    ),
+    DecodeTimes: Judged(
+        chosen="n_sequences context_tokens",
+        counted="seconds",
+        how="points that reach the largest batch and the longest request; each a pass",
+    ),
+    ReadingTimes: Judged(
+        chosen="n_sequences prompt_tokens span_tokens",
+        counted="seconds",
+        how="points that reach the chunk and the longest request; each a pass less one that reads "
+        "nothing",
+    ),
+    FleetHandover: Judged(
+        chosen="source target requests_per_s",
+        counted="sequence_bytes token_bytes latency_s bytes_per_s wire_bytes_per_s",
+        how="from pools that read to pools that decode for the same requests, under one engine; "
+        "the connector's word, and what the links of a replica carry",
+    ),
+    ServedClass: Judged(
+        asked="name rate_per_s n_input_tokens n_output_tokens",
+        chosen="model served_fraction",
+        counted="percentiles curve_s goodput usd_per_hour",
+        how="its targets are all told; rents of shared replicas by requests, as they come",
+    ),
+    Percentile: Judged(
+        asked="at_most_s",
+        chosen="quantity share",
+        counted="simulated_s half_width_s",
+        proved="predicted_s",
+        how="of the requests served again; what formulas say of them is not judged",
+    ),
+    Goodput: Judged(asked="asked", counted="simulated half_width", how="as percentiles"),
+    Simulated: Judged(
+        asked="seed",
+        counted="n_requests n_warm_up n_wind_down n_batches duration_s n_begun_again",
+        how="as many requests as were asked for, and all of the longest trace",
+    ),
+    Round: Judged(
+        proved="usd_per_hour n_devices refuted",
+        how="what happened on the way; the last is the answer, and has its rent and devices",
+    ),
+    Refuted: Judged(
+        proved="pool target class_name at_most_s simulated_s before_per_s after_per_s",
+        how="what happened on the way",
+    ),
+    FleetAlternative: Judged(
+        proved="name usd_per_hour n_devices", how="that it is the best of its way is proved"
+    ),
+    FleetStaircase: Judged(
+        asked="request",
+        chosen="steps",
+        proved="is_whole",
+        how="each step begins where the one before it ends, and is no cheaper",
+    ),
+    Step: Judged(
+        chosen="above_factor upto_factor",
+        proved="usd_per_hour bound_usd_per_hour n_devices words",
+        how="no bound beyond its rent; that nothing is cheaper is proved",
     ),
     Repair: Judged(
         asked="request",

@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
+from planner.fleets.planning import fleet
 from planner.placing.staging.asking import cut_stages
 from planner.placing.staging.placing import place_layers
 from planner.planning.audit import audit
@@ -35,6 +36,7 @@ from planner.specs.records import (
 from planner.specs.request import Degrees, Speculation, Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.pools import pool_graph
+from tests.report.fleets import APART, asked, replayed
 from tests.report.predictions import predicted
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -367,6 +369,14 @@ def _engine_comparison() -> object:
     return compare(models, pools, ("vllm", "sglang"), **asked)
 
 
+def _trace_fleet() -> object:
+    return fleet(asked(replayed(), chunks=(256,), batches=(4,)))
+
+
+def _apart_fleet() -> object:
+    return APART
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -379,6 +389,8 @@ MAKERS: dict[str, Callable[[], object]] = {
     "placement of two models": _models_placement,
     "placement on a torus": _torus_placement,
     "placement on a graph": _graph_placement,
+    "fleet for a trace": _trace_fleet,
+    "fleet of two roles": _apart_fleet,
     "repair on servers": _fabric_repair,
     "repair on a torus": _torus_repair,
     "stages that decode": _decode_stages,

@@ -1,0 +1,181 @@
+"""Parts of a fleet that are true of what was chosen: deployments, replicas, pools, classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from planner.results.engines import EngineDeployment
+from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, ServedClass
+from planner.results.placements import Recipe, Replica
+from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.provenance import Provenance
+from planner.verifier.engines import layers_of, n_block_tokens, rank_of_recipe, tables_of
+from planner.verifier.findings import Finding, Path, Refused
+from planner.verifier.fleets.stations import Ground, counted_station
+from planner.verifier.placements import Stand, counted_recipe
+from planner.verifier.serving.held import handed_bytes
+
+FAR_BLOCKS = 1024
+"""Up to which many blocks the cache that is handed over is a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counting:
+    """A fleet that is counted, and what it is counted from.
+
+    Args:
+        asked: what a placement would be asked that has the same devices, engines and formats.
+        stand: the cluster in its state.
+        wishes: of each recipe, its model and the request that its figures are of.
+        wrong: what was found so far; grows.
+    """
+
+    says: FleetPlan
+    asked: PlacementRequest
+    stand: Stand
+    wishes: Sequence[Serve]
+    wrong: list[Finding]
+
+
+def true_recipe(it: Counting, number: int) -> Recipe:
+    """A recipe with the deployment that is true of its choice."""
+    says, wish, roles = it.says.recipes[number], it.wishes[number], it.asked.roles.roles
+    path: Path = ("recipes", str(number))
+    if not isinstance(says.deployment, EngineDeployment):
+        fact = "is of no engine, and a fleet is of engines"
+        it.wrong.append(Finding(path=(*path, "engine"), says=says.engine, fact=fact))
+        return says
+    if says.role not in roles:
+        fact = f"is not asked for: {', '.join(roles)}"
+        it.wrong.append(Finding(path=(*path, "role"), says=says.role, fact=fact))
+    chunks, chunk = it.says.request.chunks, says.deployment.chunk_tokens
+    if chunks is not None and chunk not in chunks:
+        here = (*path, "deployment", "chunk_tokens")
+        it.wrong.append(Finding(path=here, says=chunk, fact="is no chunk that was offered"))
+    wishes = {wish.model.name: wish}
+    return counted_recipe(it.asked, it.stand, wishes, says, 1, it.wrong, path)
+
+
+def true_replicas(it: Counting, recipes: Sequence[Recipe]) -> Iterator[Replica]:
+    """Each replica as its devices make it; names count those of a pool."""
+    pool_of_each = {number: pool for pool in it.says.pools for number in pool.replicas}
+    numbers: dict[str, int] = {}
+    for i, one in enumerate(it.says.replicas):
+        pool = pool_of_each[i].name
+        numbers[pool] = numbers.get(pool, -1) + 1
+        named = replace(one, name=f"{pool}/{numbers[pool]}", model=recipes[one.recipe].model)
+        path: Path = ("replicas", str(i))
+        if any(it.stand.is_free(rank.device) is None for rank in one.ranks):
+            yield named
+            continue
+        try:
+            yield it.stand.replica(named, recipes[one.recipe], named.name, it.wrong, path)
+        except Refused as refused:
+            it.wrong.append(refused.at(path))
+            yield named
+
+
+def true_pool(it: Counting, number: int, recipe: Recipe) -> FleetPool:
+    """A pool with the rent of its replicas, and the station that one of them is."""
+    pool, deployment = it.says.pools[number], recipe.deployment
+    found = replace(pool, usd_per_hour=pool.n_replicas * deployment.usd_per_hour)
+    if not isinstance(deployment, EngineDeployment):
+        return found
+    try:
+        ground = _ground(it, pool, recipe, deployment)
+    except Refused as refused:
+        it.wrong.append(refused.at(("recipes", str(pool.recipe))))
+        return found
+    station, more = counted_station(pool.station, ground, deployment)
+    it.wrong.extend(one.below(("pools", str(number), "station")) for one in more)
+    return replace(found, station=replace(station, name=pool.name))
+
+
+def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDeployment) -> Ground:
+    """What the station of a pool is of.
+
+    Raises:
+        Refused: the cluster has no such devices, or the engine no kernels of them.
+    """
+    wish = it.wishes[pool.recipe]
+    cluster, _ = it.stand.cluster_of(recipe, wish)
+    tables = tables_of(it.asked, recipe.engine, cluster)
+    return Ground(
+        rank=rank_of_recipe(layers_of(wish.model), deployment, cluster, tables),
+        engine=tables.engine,
+        hbm_bytes=cluster.device.hbm_bytes,
+        n_input_tokens=float(pool.usual.n_input_tokens),
+        n_longest_tokens=float(it.says.n_longest_tokens(pool)),
+    )
+
+
+def true_handover(it: Counting, one: FleetHandover, recipes: Sequence[Recipe]) -> FleetHandover:
+    """What a cache takes from one pool to another: the connector's word, and the links'."""
+    connector = it.says.request.roles.connector
+    assert connector is not None
+    pools = {pool.name: pool for pool in it.says.pools}
+    ends = [recipes[pools[name].recipe] for name in (one.source, one.target)]
+    ours, model = ends[0].deployment, layers_of(it.wishes[pools[one.source].recipe].model)
+    assert isinstance(ours, EngineDeployment)
+    block = n_block_tokens(it.asked, ends[0].engine)
+    first, last = (
+        handed_bytes(model, ours.formats.cache, float(n), block)
+        for n in (block, FAR_BLOCKS * block)
+    )
+    each = (last - first) / ((FAR_BLOCKS - 1.0) * block)
+    wires = [end.deployment.n_devices * it.stand.own_bytes_per_s(end.kind) for end in ends]
+    most = connector.bytes_per_s
+    return replace(
+        one,
+        sequence_bytes=max(0.0, first - each * block),
+        token_bytes=each,
+        latency_s=connector.latency_s,
+        bytes_per_s=math.inf if most is None else most,
+        wire_bytes_per_s=min(wires),
+    )
+
+
+def true_class(says: FleetPlan, one: ServedClass, pools: Sequence[FleetPool]) -> ServedClass:
+    """What was asked for a class, and its part of the rents: shared by requests, as they come."""
+    asked = next(it for it in says.request.classes if it.name == one.name)
+    served = {it.name: it.rate_per_s * it.served_fraction for it in says.classes}
+    limits = {(it.quantity, it.share): it.at_most_s for it in asked.targets}
+    return replace(
+        one,
+        rate_per_s=asked.rate_per_s,
+        n_input_tokens=asked.lengths.mean_input_tokens,
+        n_output_tokens=asked.lengths.mean_output_tokens,
+        percentiles=tuple(
+            replace(it, at_most_s=limits.get((it.quantity, it.share))) for it in one.percentiles
+        ),
+        usd_per_hour=math.fsum(
+            it.usd_per_hour * served[one.name] / math.fsum(served[name] for name in it.classes)
+            for it in pools
+            if one.name in it.classes
+        ),
+    )
+
+
+def true_rounds(says: FleetPlan, rent: float, n_devices: int) -> tuple[Round, ...]:
+    """The last of them is the answer."""
+    if not says.rounds:
+        return says.rounds
+    last = replace(says.rounds[-1], usd_per_hour=rent, n_devices=n_devices)
+    return (*says.rounds[:-1], last)
+
+
+def true_provenance(says: FleetPlan, stand: Stand) -> tuple[Provenance, ...]:
+    """Sources of the devices, of what hands caches over, and of the models of what is served."""
+    connector = says.request.roles.connector
+    served = {one.name for one in says.classes if one.served_fraction > 0.0}
+    models = (
+        value
+        for one in says.request.classes
+        if one.name in served
+        for it in one.models
+        for value in it.provenance
+    )
+    of_connector = connector.provenance if connector else ()
+    return tuple(dict.fromkeys((*stand.provenance, *of_connector, *models)))

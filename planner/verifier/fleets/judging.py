@@ -1,0 +1,222 @@
+"""A fleet judged: devices, deployments, stations, rents, routes, proof, and the requests served.
+
+The cluster is built from the request and its state, each deployment is counted for the requests of
+its pool, each station point by point. Then the requests are served again: with the seed of the
+answer, which has to give what it says, and with another, which has to meet the same targets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from planner.results.engines import EngineDeployment
+from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase, ServedClass, Step
+from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.pools import pool_of
+from planner.specs.records import ClusterSpec
+from planner.specs.targets import Targets
+from planner.specs.traffic.records import TrafficClass
+from planner.verifier.certificates import certified
+from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
+from planner.verifier.fleets.counting import (
+    Counting,
+    true_class,
+    true_handover,
+    true_pool,
+    true_provenance,
+    true_recipe,
+    true_replicas,
+    true_rounds,
+)
+from planner.verifier.fleets.references import dangling
+from planner.verifier.fleets.routes import misrouted
+from planner.verifier.fleets.trials import missed_elsewhere, tried_again
+from planner.verifier.placements import (
+    checks_of,
+    devices_used,
+    further_used,
+    misplaced_devices,
+    stand_of,
+)
+
+RENT = "rent"
+
+
+def judge_fleet(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
+    """The fleet that is true of its choice, and everything in this one that is not so."""
+    truth, wrong = recounted(says)
+    if wrong:  # of which requests would be served by something else
+        return truth, wrong
+    truth = tried_again(truth)
+    return truth, with_differences([*missed_elsewhere(says)], says, truth)
+
+
+def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
+    """The same without serving a request again."""
+    wrong = list(dangling(says))
+    if wrong:  # of which nothing can be counted
+        return says, wrong
+    wrong += misrouted(says)
+    asked = _asked(says)
+    wishes = [_wish(says, pool) for pool in _pool_of_each_recipe(says)]
+    it = Counting(says=says, asked=asked, stand=stand_of(asked), wishes=wishes, wrong=wrong)
+    wrong += misplaced_devices(says, it.stand)
+    truth = _true(it)
+    rent, used = truth.certificate.objective, devices_used(says, it.stand)
+    by_model = {one.model.name: one for one in wishes}
+    further = further_used(asked, truth.replicas, truth.recipes, it.stand, by_model)
+    wrong += _beyond(says, used, {**further, "rent": rent, "devices": float(sum(used.values()))})
+    wrong += _unbelievable(says, rent)
+    return truth, with_differences(wrong, says, truth)
+
+
+def _true(it: Counting) -> FleetPlan:
+    """The fleet that is true of its choice, but for what was simulated."""
+    says, stand = it.says, it.stand
+    recipes = tuple(true_recipe(it, number) for number in range(len(says.recipes)))
+    pools = tuple(true_pool(it, i, recipes[one.recipe]) for i, one in enumerate(says.pools))
+    rent = math.fsum(one.usd_per_hour for one in pools)
+    kinds = stand.kinds(devices_used(says, stand))
+    certificate, more = certified(
+        says.certificate,
+        objective_name=RENT,
+        objective=rent,
+        dimension="USD/h",
+        is_rate=False,
+        gap=says.request.options.gap,
+        checks=checks_of(stand.checks, recipes),
+        counts=stand.counts.of_a_repair(),
+    )
+    it.wrong.extend(more)
+    return replace(
+        says,
+        title=stand.title,
+        recipes=recipes,
+        replicas=tuple(true_replicas(it, recipes)),
+        pools=pools,
+        handovers=tuple(true_handover(it, one, recipes) for one in says.handovers),
+        classes=tuple(true_class(says, one, pools) for one in says.classes),
+        kinds=kinds,
+        certificate=certificate,
+        rounds=true_rounds(says, rent, sum(one.n_used for one in kinds)),
+        provenance=true_provenance(says, stand),
+    )
+
+
+def judge_staircase(says: FleetStaircase) -> tuple[FleetStaircase, list[Finding]]:
+    """A staircase, and steps of it that leave gaps, fall, or are below their bounds."""
+    wrong: list[Finding] = []
+    before: Step | None = None
+    for i, one in enumerate(says.steps):
+        path: Path = ("steps", str(i))
+        for name, value, least in (
+            ("above_factor", one.above_factor, before.upto_factor if before else 0.0),
+            ("upto_factor", one.upto_factor, one.above_factor),
+            ("usd_per_hour", one.usd_per_hour, before.usd_per_hour if before else 0.0),
+            ("usd_per_hour", one.usd_per_hour, one.bound_usd_per_hour),
+        ):
+            if value < least * (1 - TOLERANCE):
+                wrong.append(Finding(path=(*path, name), says=value, fact=f"is below {least!r}"))
+        if before is not None and one.above_factor != before.upto_factor:
+            fact = f"is not where the step before it ends, {before.upto_factor!r}"
+            wrong.append(Finding(path=(*path, "above_factor"), says=one.above_factor, fact=fact))
+        before = one
+    return says, wrong
+
+
+def _asked(says: FleetPlan) -> PlacementRequest:
+    """What a placement would be asked that has the same devices, engines and formats."""
+    request, site = says.request, says.request.site
+    offered = request.batches or tuple(sorted({it.batch for it in _deployments(says)}))
+    return PlacementRequest(
+        site=pool_of(site) if isinstance(site, ClusterSpec) else site,
+        models=(),
+        engines=request.engines,
+        objective=RENT,
+        state=request.state,
+        limits=request.limits,
+        batches=offered,
+        most_devices=request.most_devices,
+        options=request.options,
+        tables=request.tables,
+        roles=request.roles,
+        targets=Targets(quality_loss_fraction=request.quality_loss_fraction),
+    )
+
+
+def _deployments(says: FleetPlan) -> Iterator[EngineDeployment]:
+    for one in says.recipes:
+        if isinstance(one.deployment, EngineDeployment):
+            yield one.deployment
+
+
+def _pool_of_each_recipe(says: FleetPlan) -> list[FleetPool]:
+    return [
+        next(pool for pool in says.pools if pool.recipe == number)
+        for number in range(len(says.recipes))
+    ]
+
+
+def _wish(says: FleetPlan, pool: FleetPool) -> Serve:
+    """A model for the requests that a pool's deployment is told for."""
+    name = says.recipes[pool.recipe].model
+    models = {it.name: it for one in says.request.classes for it in one.models}
+    return Serve(
+        model=models[name] if name in models else says.request.classes[0].model,
+        workload=pool.usual,
+        weights_formats=says.request.weights_formats,
+        kv_formats=says.request.kv_formats,
+    )
+
+
+def _beyond(
+    says: FleetPlan, used: Mapping[str, int], totals: Mapping[str, float]
+) -> Iterator[Finding]:
+    """Devices of a kind, or limits on all replicas together, that are exceeded."""
+    for kind, most in says.request.counts.items():
+        if used.get(kind, 0) > most:
+            fact = f"has {used[kind]} of {kind} in use, and may have {most}"
+            yield Finding(path=("kinds",), says=len(says.kinds), fact=fact)
+    for name, limit in says.request.limits.items():
+        if totals[name] > limit * (1 + TOLERANCE):
+            fact = f"have {name} {totals[name]!r}, which exceeds {limit!r}"
+            yield Finding(path=("pools",), says=len(says.pools), fact=fact)
+    for i, one in enumerate(says.recipes):
+        n_devices, most_each = one.deployment.n_devices, says.request.most_devices
+        if most_each is not None and n_devices > most_each:
+            fact = f"are more than the {most_each} devices that a replica may have"
+            yield Finding(path=("recipes", str(i)), says=n_devices, fact=fact)
+
+
+def _unbelievable(says: FleetPlan, rent: float) -> Iterator[Finding]:
+    """Bounds that the answer refutes, targets that it leaves out, shares that cannot be."""
+    fluid, most = says.fluid_usd_per_hour, says.most_factor
+    if fluid is not None and fluid > rent * (1 + TOLERANCE):
+        fact = f"is beyond the rent {rent!r}"
+        yield Finding(path=("fluid_usd_per_hour",), says=fluid, fact=fact)
+    if most is not None and most < 1.0 - TOLERANCE:
+        yield Finding(path=("most_factor",), says=most, fact="is less than what is served")
+    for i, (one, asked) in enumerate(zip(says.classes, says.request.classes, strict=True)):
+        if not 0.0 <= one.served_fraction <= 1.0:
+            path: Path = ("classes", str(i), "served_fraction")
+            yield Finding(path=path, says=one.served_fraction, fact="is no share")
+        if one.served_fraction > 0.0:
+            yield from _left_out(one, asked, ("classes", str(i)))
+
+
+def _left_out(one: ServedClass, asked: TrafficClass, path: Path) -> Iterator[Finding]:
+    """Targets of a class that is served that nothing is said of."""
+    told = {(it.quantity, it.share) for it in one.percentiles}
+    for target in asked.targets:
+        if (target.quantity, target.share) not in told:
+            fact = f"leave out {target.name}, which is asked for"
+            yield Finding(path=(*path, "percentiles"), says=len(told), fact=fact)
+    goal, wanted = one.goodput, asked.goodput
+    if (wanted is None) != (goal is None):
+        fact = "is told just if it is asked for"
+        yield Finding(path=(*path, "goodput"), says=None, fact=fact)
+    elif goal is not None and wanted is not None and goal.asked != wanted.share:
+        fact = f"is not the {wanted.share!r} that was asked for"
+        yield Finding(path=(*path, "goodput", "asked"), says=goal.asked, fact=fact)

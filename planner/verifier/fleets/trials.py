@@ -1,0 +1,203 @@
+"""The requests of a fleet served again, one by one: as it was said, and with another seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.results.fleets import (
+    CURVE,
+    FleetHandover,
+    FleetPlan,
+    FleetPool,
+    Goodput,
+    Percentile,
+    ServedClass,
+    Simulated,
+)
+from planner.specs.roles import DECODE, PREFILL
+from planner.specs.traffic.percentiles import TPOT, TTFT
+from planner.specs.traffic.records import TrafficClass
+from planner.verifier.findings import Finding, Path
+from planner.verifier.simulation.fleets import simulate
+from planner.verifier.simulation.intervals import SHARES, Estimate
+from planner.verifier.simulation.loads import ClassLoad, Route
+from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
+from planner.verifier.simulation.pools import Handover, Pool
+
+
+def tried_again(plan: FleetPlan) -> FleetPlan:
+    """The fleet with what its simulation had, run once more with its own seed."""
+    outcome = _tried(plan, plan.request.options.seed)
+    had = {one.name: one for one in outcome.classes}
+    used = {one.name: one.utilisation for one in outcome.pools}
+    return replace(
+        plan,
+        classes=tuple(
+            _with_outcome(one, had[one.name]) if one.name in had else one for one in plan.classes
+        ),
+        pools=tuple(
+            replace(
+                one,
+                utilisation=used[one.name].value,
+                utilisation_half_width=_told(used[one.name].half_width),
+            )
+            for one in plan.pools
+        ),
+        simulated=Simulated(
+            n_requests=outcome.n_requests,
+            n_warm_up=outcome.n_warm_up,
+            n_wind_down=outcome.n_wind_down,
+            n_batches=outcome.n_batches,
+            seed=outcome.seed,
+            duration_s=outcome.duration_s,
+            n_begun_again=sum(one.n_begun_again for one in outcome.pools),
+        ),
+    )
+
+
+def missed_elsewhere(plan: FleetPlan) -> Iterator[Finding]:
+    """Targets that are said to be met, and are missed with another seed by more than the intervals.
+
+    Both runs are known within an interval each; beyond the two together it is no accident.
+    """
+    outcome = _tried(plan, plan.request.options.seed + 1)
+    for i, one in enumerate(plan.classes):
+        if one.served_fraction <= 0.0:
+            continue
+        had = outcome.of(one.name)
+        for j, it in enumerate(one.percentiles):
+            again = had.of(it.quantity).percentiles_s[it.share]
+            room = _width(it.half_width_s) + _width(again.half_width)
+            if it.at_most_s is not None and it.is_met and again.value > it.at_most_s + room:
+                path: Path = ("classes", str(i), "percentiles", str(j), "simulated_s")
+                yield _elsewhere(path, it.simulated_s, again, f"above {it.at_most_s!r}")
+        goal = one.goodput
+        if goal is not None and had.goodput is not None and goal.simulated >= goal.asked:
+            room = _width(goal.half_width) + _width(had.goodput.half_width)
+            if had.goodput.value < goal.asked - room:
+                path = ("classes", str(i), "goodput", "simulated")
+                yield _elsewhere(path, goal.simulated, had.goodput, f"below {goal.asked!r}")
+
+
+def _elsewhere(path: Path, says: float, again: Estimate, beyond: str) -> Finding:
+    fact = f"is {again.value!r} with another seed, {beyond}"
+    return Finding(path=path, says=says, fact=fact)
+
+
+def _width(half_width: float) -> float:
+    """Half of an interval; nothing of what nobody knows."""
+    return half_width if math.isfinite(half_width) else 0.0
+
+
+def _told(value: float) -> float:
+    """What nobody knows is written as what has no end is."""
+    return math.inf if math.isnan(value) else value
+
+
+def _with_outcome(one: ServedClass, had: ClassOutcome) -> ServedClass:
+    goal = one.goodput
+    if goal is not None and had.goodput is not None:
+        goal = Goodput(
+            asked=goal.asked,
+            simulated=had.goodput.value,
+            half_width=_told(had.goodput.half_width),
+        )
+    return replace(
+        one,
+        percentiles=tuple(_percentile(it, had) for it in one.percentiles),
+        curve_s=(_curve(had, TTFT), _curve(had, TPOT)),
+        goodput=goal,
+    )
+
+
+def _percentile(it: Percentile, had: ClassOutcome) -> Percentile:
+    found = had.of(it.quantity).percentiles_s[it.share]
+    value, half = _told(found.value), _told(found.half_width)
+    return replace(it, simulated_s=value, half_width_s=half)
+
+
+def _curve(had: ClassOutcome, quantity: str) -> tuple[float, ...]:
+    return tuple(_told(had.of(quantity).at_s(share)) for share in CURVE)
+
+
+def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
+    """All that came of the requests with a seed."""
+    request = plan.request
+    pools = [
+        Pool(
+            name=one.name,
+            station=one.station,
+            n_replicas=one.n_replicas,
+            router=request.router,
+        )
+        for one in plan.pools
+    ]
+    longest = max((len(one.arrivals.trace or ()) for one in request.classes), default=0)
+    return simulate(
+        pools,
+        [_load(plan, one) for one in _served(plan)],
+        n_requests=max(request.n_simulated, longest),
+        seed=seed,
+        shares=sorted({*SHARES, *CURVE, *_shares(plan)}),
+    )
+
+
+def _shares(plan: FleetPlan) -> set[float]:
+    return {it.share for one in plan.classes for it in one.percentiles}
+
+
+def _served(plan: FleetPlan) -> list[TrafficClass]:
+    """Classes that are served, in the order of the pools, at the rates at which they are."""
+    asked = {one.name: one for one in plan.request.classes}
+    share = {one.name: one.served_fraction for one in plan.classes}
+    names = dict.fromkeys(name for pool in plan.pools for name in pool.classes)
+    return [replace(asked[name], rate_per_s=asked[name].rate_per_s * share[name]) for name in names]
+
+
+def _load(plan: FleetPlan, one: TrafficClass) -> ClassLoad:
+    """A class and its ways; those of the same prompts stand together."""
+    mine = [pool for pool in plan.pools if one.name in pool.classes]
+    parts = dict.fromkeys((pool.classes, pool.above_tokens, pool.upto_tokens) for pool in mine)
+    routes = [
+        route
+        for part in parts
+        for route in _routes(
+            plan, [it for it in mine if (it.classes, it.above_tokens, it.upto_tokens) == part]
+        )
+    ]
+    return ClassLoad(name=one.name, source=one, routes=tuple(routes), goodput=one.goodput)
+
+
+def _routes(plan: FleetPlan, pools: list[FleetPool]) -> Iterator[Route]:
+    """Ways to pools that do it all, then those through two pools."""
+    for pool in pools:
+        if plan.recipes[pool.recipe].role not in (PREFILL, DECODE):
+            yield Route(
+                pool=pool.name,
+                share=pool.rate_per_s,
+                above_tokens=pool.above_tokens,
+                upto_tokens=pool.upto_tokens,
+            )
+    of = {pool.name: pool for pool in pools}
+    for one in plan.handovers:
+        if one.source in of:
+            yield Route(
+                pool=one.source,
+                then=one.target,
+                handover=_handover(one),
+                share=one.requests_per_s,
+                above_tokens=of[one.source].above_tokens,
+                upto_tokens=of[one.source].upto_tokens,
+            )
+
+
+def _handover(one: FleetHandover) -> Handover:
+    return Handover(
+        latency_s=one.latency_s,
+        bytes_per_s=one.bytes_per_s,
+        wire_bytes_per_s=one.wire_bytes_per_s,
+        sequence_bytes=one.sequence_bytes,
+        token_bytes=one.token_bytes,
+    )
