@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from planner.fleets.offering import source_of
 from planner.fleets.refuting import times_of
 from planner.fleets.searching import RENT, Chosen
 from planner.fleets.simulating import PlannedFleet, PlannedPool
@@ -152,6 +153,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             utilisation_half_width=used.half_width,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,
             station=replace(pool.station, name=pool.name),
+            usual=source_of(pool.configuration).engine.request.workload,
         )
 
 

@@ -14,12 +14,15 @@ from planner.fleets.searching import Chosen, settled
 from planner.fleets.shortage import shared_out, unreachable
 from planner.fleets.simulating import PlannedFleet, planned, tried
 from planner.fleets.streams import streams_of
+from planner.fleets.telling import told
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.results.fleets import FleetPlan, Round
 from planner.running.deadlines import is_over, out_of_time, timed
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
+from planner.verifier.findings import refuse
+from planner.verifier.fleets.judging import recounted
 from planner.verifier.simulation.outcomes import FleetOutcome
 
 MOST_ROUNDS = 40
@@ -53,7 +56,7 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         market, served = shared_out(market)
         fluid, chosen = settled(market, fluid=True), settled(market)
     fleet, outcome, rounds = confirmed(chosen, on_round or _nothing)
-    return fleet_plan(
+    found = fleet_plan(
         Answered(
             asked=request,
             fleet=fleet,
@@ -66,6 +69,9 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
             began_s=began_s,
         )
     )
+    found = told(found, fleet.pools)
+    refuse(recounted(found)[1])
+    return found
 
 
 def opened(request: FleetRequest) -> Market:

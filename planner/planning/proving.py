@@ -16,6 +16,7 @@ from planner.results import AnyPlan
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
+from planner.results.fleets import FleetPlan
 from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
@@ -353,9 +354,43 @@ def _prediction(says: Prediction) -> Again:
     return Again(findings=(), proofs=("nothing to search for: the deployment was given",))
 
 
+def _fleet(says: FleetPlan) -> Again:
+    """The rates that its program rests on are found again too, and what it says besides."""
+    from planner.fleets.planning import fleet
+
+    try:
+        found = fleet(says.request)
+    except NoPlanError:
+        return _none(("certificate", "status"), says.certificate.status)
+    limit_s = says.request.options.time_limit_s
+    findings = [*_certificate(says.certificate, found.certificate, limit_s)]
+    if limit_s is None:
+        findings += _besides(says, found)
+    return _again(findings, found.certificate)
+
+
+def _besides(says: FleetPlan, found: FleetPlan) -> Iterator[Finding]:
+    """Bounds, alternatives and rounds of a fleet, and of the same pools what queues say."""
+    for name in ("fluid_usd_per_hour", "most_factor"):
+        yield from _same(getattr(says, name), getattr(found, name), (name,))
+    for name in ("alternatives", "rounds"):
+        ours, theirs = getattr(says, name), getattr(found, name)
+        yield from _same(len(ours), len(theirs), (name,))
+        for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            here = (name, str(i), "usd_per_hour")
+            yield from _same(one.usd_per_hour, other.usd_per_hour, here)
+    if [one.name for one in says.pools] != [one.name for one in found.pools]:
+        return  # another fleet that is as good
+    for i, (pool, again) in enumerate(zip(says.pools, found.pools, strict=True)):
+        if says.recipes[pool.recipe].deployment == found.recipes[again.recipe].deployment:
+            here = ("pools", str(i), "replica_rate_per_s")
+            yield from _same(pool.replica_rate_per_s, again.replica_rate_per_s, here)
+
+
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": _plan,
     "Placement": _placement,
+    "FleetPlan": _fleet,
     "Repair": _repair,
     "ExpertPlan": _experts,
     "StagePlan": _stages,
