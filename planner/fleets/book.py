@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.queues.largest import largest_rate, rate_bound
-from planner.fleets.offering import QueuedSource, source_of
+from planner.fleets.offering import source_of
 from planner.fleets.targets import Factors, HandedOver, held_to, link_rate
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.specs.roles import PREFILL, Connector
@@ -53,9 +53,16 @@ class Book:
     n_found: int = 0
     factors: dict[int, dict[tuple[str, float], float]] = field(default_factory=dict)
 
+    def is_bounded(self, one: NodeConfiguration) -> bool:
+        """Whether more is known of it than that no scheduler serves more."""
+        return id(one) in self.looked
+
     def is_known(self, one: NodeConfiguration) -> bool:
+        """Whether what it serves was found."""
         known = self.looked.get(id(one))
-        return known is not None and known.factors == self.factors.get(one.model, {})
+        if known is None or known.factors != self.factors.get(one.model, {}):
+            return False
+        return bool(known.is_found[known.best])
 
     def is_refuted(self, one: NodeConfiguration) -> bool:
         """Whether what it serves is what a simulation left of it."""
@@ -72,28 +79,39 @@ class Book:
         row = int(source.ways.rows[known.best])
         return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
 
+    def bound(self, one: NodeConfiguration) -> None:
+        """Find what no way of it exceeds within the targets, at a hundredth of what finding costs.
+
+        What is chosen is bounded first, with all of its stream: few of them are worth finding.
+        """
+        if id(one) in self.looked:
+            return
+        ways, stream = source_of(one).ways, source_of(one).stream
+        n, handed = len(ways.stations), self.handed(one)
+        targets = held_to(stream, one.role, {}, handed)
+        rates = np.zeros(n)
+        if targets is not None:  # there is time for it
+            most = link_rate(stream, handed) if one.role == PREFILL else np.inf
+            bounds = [rate_bound(w, stream.load, targets) * w.n_ranks for w in ways.stations]
+            rates = np.minimum(bounds, most)
+        none = np.zeros(n, dtype=np.bool_)
+        self.looked[id(one)] = Looked(rates=rates, is_found=rates == 0.0, is_refuted=none)
+
     def look_at(self, one: NodeConfiguration) -> None:
         """Find the most that it serves within all percentiles, best bounds first."""
-        source = source_of(one)
-        stream, ways, handed = source.stream, source.ways, self.handed(one)
-        known = self.looked.setdefault(id(one), _nothing_known(source))
+        self.bound(one)
+        known, source = self.looked[id(one)], source_of(one)
         factors = self.factors.get(one.model, {})
         if known.factors != factors:
             known.factors = dict(factors)
-            known.is_found &= known.is_refuted
-        targets = held_to(stream, one.role, factors, handed)
-        if targets is None:  # no time is left
-            known.rates[:] = 0.0
-            known.is_found[:] = True
-            return
-        most = link_rate(stream, handed) if one.role == PREFILL else np.inf
-        if not known.is_found.any():
-            bounds = [rate_bound(w, stream.load, targets) * w.n_ranks for w in ways.stations]
-            known.rates = np.minimum(np.minimum(bounds, most), known.rates)
+            known.is_found = known.is_refuted | (known.rates == 0.0)
+        targets = held_to(source.stream, one.role, factors, self.handed(one))
         while not known.is_found[known.best]:
-            best, station = known.best, ways.stations[known.best]
-            rate = largest_rate(station, stream.load, targets) * station.n_ranks
-            known.rates[best] = min(rate, most, known.rates[best])
+            best, station = known.best, source.ways.stations[known.best]
+            rate = 0.0
+            if targets is not None:
+                rate = largest_rate(station, source.stream.load, targets) * station.n_ranks
+            known.rates[best] = min(rate, known.rates[best])
             known.is_found[best] = True
             self.n_found += 1
 
@@ -121,12 +139,3 @@ class Book:
         wide = self.connector.bytes_per_s
         link_s = 0.0 if wide is None else one.handed_bytes / wide
         return HandedOver(seconds=one.handover_s, link_s=link_s)
-
-
-def _nothing_known(source: QueuedSource) -> Looked:
-    n = len(source.ways.stations)
-    return Looked(
-        rates=np.full(n, np.inf),
-        is_found=np.zeros(n, dtype=np.bool_),
-        is_refuted=np.zeros(n, dtype=np.bool_),
-    )

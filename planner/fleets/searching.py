@@ -96,8 +96,8 @@ def settled(
 ) -> Chosen:
     """The best fleet, at rates of which each that it rests on is known.
 
-    What is not known is taken at its fluid rate, which no queue exceeds: so an optimum in which all
-    is known is the optimum.
+    What is not known is taken at its bounds, which no queue exceeds: so an optimum in which all is
+    known is the optimum.
 
     Args:
         objective: the least `rent`, or the largest `share` of all demands.
@@ -111,14 +111,29 @@ def settled(
     quick = replace(options, proof="one")
     while True:
         chosen = _solved(market, aim, allowed, book, quick)
+        if not fluid and _bounded(chosen):
+            continue
         new = [] if fluid else _unknown(chosen)
         if not new and not is_over():  # ties are broken, and the proof is asked for, last
             chosen = _solved(market, aim, allowed, book, options, tied=not fluid)
-            new = _unknown(chosen)
+            if not fluid and _bounded(chosen):
+                continue
+            new = [] if fluid else _unknown(chosen)
         if fluid or not new or is_over():
             return chosen
         for one in new:
             market.book.look_at(one)
+
+
+def _bounded(chosen: Chosen) -> bool:
+    """Bound all configurations of what is used and was never looked at; whether there were any."""
+    market, book = chosen.market, chosen.market.book
+    used = [chosen.origin(one) for one, _ in chosen.replicas] if chosen.is_found else []
+    new = {(one.model, one.role) for one in used if not book.is_bounded(one)}
+    for one in market.offered.configurations if new else ():
+        if (one.model, one.role) in new:
+            book.bound(one)
+    return bool(new)
 
 
 def _aim(
@@ -190,8 +205,9 @@ def _unknown(chosen: Chosen) -> list[NodeConfiguration]:
     if not found:
         return []
     in_use = {(one.model, one.role) for one in found}
+    price = {id(one): _price(book.now(one)) for one in chosen.market.offered.configurations}
     dearest = {
-        key: max(_price(one) for one in used if (one.model, one.role) == key) for key in in_use
+        key: max(price[id(one)] for one in used if (one.model, one.role) == key) for key in in_use
     }
     beside = [
         one
@@ -199,11 +215,13 @@ def _unknown(chosen: Chosen) -> list[NodeConfiguration]:
         if (one.model, one.role) in in_use
         and not book.is_known(one)
         and all(one is not other for other in found)
-        and _price(one) <= dearest[one.model, one.role]
+        and price[id(one)] <= dearest[one.model, one.role]
     ]
-    beside.sort(key=_price)
+    beside.sort(key=lambda one: price[id(one)])
     return [*found, *beside[:N_BESIDE]]
 
 
 def _price(one: NodeConfiguration) -> float:
-    return one.usd_per_hour / one.output_tokens_per_s
+    """Of what it serves; without end where it serves nothing."""
+    rate = one.output_tokens_per_s
+    return one.usd_per_hour / rate if rate > 0.0 else float("inf")

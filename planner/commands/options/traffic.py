@@ -15,7 +15,7 @@ from planner.fleets.classes import OPTIONS
 from planner.specs.reading import load_architecture
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, REPLAYED, Arrivals, replaying
 from planner.specs.traffic.distributions import MOST_TOKENS
-from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
+from planner.specs.traffic.lengths import AnyLengths, IndependentLengths, TraceLengths
 from planner.specs.traffic.percentiles import USUAL_TARGETS, PercentileTarget
 from planner.specs.traffic.reading import remark_rate
 from planner.specs.traffic.records import FREE_CUTS, FleetTraffic, TrafficClass
@@ -107,7 +107,7 @@ def _rate(written: WrittenFleet, trace: Trace | None, faults: Faults) -> float |
     return rate
 
 
-def _lengths(written: WrittenFleet, trace: Trace | None, faults: Faults) -> Lengths | None:
+def _lengths(written: WrittenFleet, trace: Trace | None, faults: Faults) -> AnyLengths | None:
     first = faults.read("--input", written.input, tokens_of)
     second = faults.read("--output", written.output, tokens_of)
     if trace is not None:

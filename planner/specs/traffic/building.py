@@ -13,7 +13,7 @@ from planner.specs.collecting import Collected
 from planner.specs.placement_request import AnyModel
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, REPLAYED, Arrivals, replaying
 from planner.specs.traffic.distributions import TokenDistribution
-from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
+from planner.specs.traffic.lengths import AnyLengths, IndependentLengths, TraceLengths
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.target_texts import ReadTargets, goodput_of, read_targets
 from planner.specs.traffic.texts import arrivals_of, tokens_of
@@ -136,7 +136,7 @@ class _Reading(Collected):
         self.problems += found.problems
         return found
 
-    def lengths(self, trace: Trace | None, *said: object) -> Lengths | None:
+    def lengths(self, trace: Trace | None, *said: object) -> AnyLengths | None:
         """Of the trace, or input and output as they are said."""
         if self._has_trace:
             return TraceLengths(trace=trace) if trace is not None else None
