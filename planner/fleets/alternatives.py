@@ -65,20 +65,31 @@ def label_of(one: NodeConfiguration) -> str:
 def _others(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
     """Names of alternatives, and the configurations that each may use."""
     used = [one.configuration for one in fleet.pools]
-    market = fleet.chosen.market
-    offered = market.offered.configurations
+    offered = fleet.chosen.market.offered.configurations
     if len({one.pattern.kind_name for one in offered}) > 1:
-        for kind in dict.fromkeys(one.pattern.kind_name for one in used):
-            yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
-    for sort in dict.fromkeys(map(_sort, used)):
-        _, kind, (n_inside, n_across, n_stages) = sort
-        words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
-        yield f"without {words} on {kind}", partial(_is_other, by=_sort, left=sort)
+        yield from _kinds(used)
+    yield from _shapes(used)
     if len({one.role for one in offered}) > 1:
         is_together = any(one.role == TOGETHER for one in used)
         name = "apart" if is_together else "together"
         yield name, partial(_is_other, by=_does_both, left=is_together)
-    for model in dict.fromkeys(one.model for one in used):
+    yield from _sharing(used, fleet.chosen.market)
+
+
+def _kinds(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
+    for kind in dict.fromkeys(map(_kind, used)):
+        yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
+
+
+def _shapes(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
+    for sort in dict.fromkeys(map(_sort, used)):
+        _, kind, (n_inside, n_across, n_stages) = sort
+        words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
+        yield f"without {words} on {kind}", partial(_is_other, by=_sort, left=sort)
+
+
+def _sharing(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:
+    for model in dict.fromkeys(map(_model, used)):
         if len(market.streams[model].classes) > 1:
             name = f"without sharing by {market.streams[model].name}"
             yield name, partial(_is_other, by=_model, left=model)

@@ -12,6 +12,7 @@ from planner.fleets.offering import source_of
 from planner.fleets.targets import Factors, HandedOver, held_to, link_rate
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.specs.roles import PREFILL, Connector
+from planner.specs.traffic.percentiles import PercentileTarget
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,12 +117,12 @@ class Book:
             self.n_found += 1
 
     def take_down(
-        self, one: NodeConfiguration, rate_per_s: float, what: tuple[str, float], factor: float
+        self, one: NodeConfiguration, rate_per_s: float, missed: PercentileTarget, factor: float
     ) -> None:
         """A simulation refuted what it serves: it serves so much, or another of its ways more.
 
         Args:
-            what: quantity and share of the target that was missed.
+            missed: the target.
             factor: by how much formulas are too low there; 1 where nobody knows.
         """
         known = self.looked[id(one)]
@@ -129,6 +130,7 @@ class Book:
         known.is_refuted[known.best] = known.is_found[known.best] = True
         if factor > 1.0:
             mine = self.factors.setdefault(one.model, {})
+            what = missed.quantity, missed.share
             mine[what] = min(factor, mine.get(what, factor))
         self.look_at(one)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from planner.fleets.offering import source_of
 from planner.fleets.refuting import times_of
 from planner.fleets.searching import RENT, Chosen
 from planner.fleets.simulating import PlannedFleet, PlannedPool
+from planner.placing.describing import Chosen as Placed
+from planner.placing.describing import certificate_of
 from planner.placing.fabrics.locating import LocatedOnNodes
-from planner.placing.totals import in_si
 from planner.results.fleets import (
     CURVE,
     QUEUE,
@@ -29,8 +28,6 @@ from planner.results.fleets import (
     Simulated,
 )
 from planner.results.placements import Recipe, Replica
-from planner.solvers.certify import certified, screens_of
-from planner.specs.certificates import Certificate
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.provenance import Provenance
 from planner.specs.roles import TOGETHER
@@ -72,7 +69,7 @@ def fleet_plan(one: Answered) -> FleetPlan:
     """The answer."""
     fleet, chosen = one.fleet, one.fleet.chosen
     site = chosen.market.site
-    located = chosen.posed.located(chosen.counts)
+    located, n_columns = chosen.posed.located(chosen.counts), chosen.program.n_columns
     order = [pool.configuration for pool in fleet.pools]
     recipes = tuple(_recipes(fleet))
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
@@ -86,7 +83,17 @@ def fleet_plan(one: Answered) -> FleetPlan:
         handovers=tuple(_handovers(fleet)),
         classes=tuple(_classes(one)),
         kinds=tuple(site.kinds(located)),
-        certificate=_certificate(chosen, one.began_s),
+        certificate=certificate_of(
+            Placed(
+                located=located,
+                solution=chosen.solution,
+                considered=chosen.offered.considered(n_columns),
+                n_solved=n_columns,
+            ),
+            RENT,
+            verified=site.checks,
+            began_s=one.began_s,
+        ),
         fluid_usd_per_hour=one.fluid_usd_per_hour,
         simulated=_simulated(one.outcome),
         rounds=one.rounds,
@@ -272,24 +279,3 @@ def _provenance(chosen: Chosen) -> tuple[Provenance, ...]:
         *(value for one in market.streams for value in one.model.provenance),
     )
     return tuple(dict.fromkeys(found))
-
-
-def _certificate(chosen: Chosen, began_s: float) -> Certificate:
-    """The proof in numbers, in SI units: at the rates of replicas as they are known."""
-    considered = chosen.market.offered.considered(chosen.program.n_columns)
-    sources = {id(c.source): c.source for c in chosen.market.offered.configurations}
-    return certified(
-        chosen.solution,
-        objective_name=RENT,
-        to_si=partial(in_si, RENT),
-        dimension="USD/h",
-        n_candidates=sum(one.n_candidates for one in sources.values()),
-        n_contexts=considered.n_contexts,
-        screens=screens_of(
-            {"ways": max(0, considered.n_contexts - chosen.posed.columns.which.size)},
-            {"ways": "others fit wherever they do and serve more"},
-        ),
-        n_solved=chosen.program.n_columns,
-        verified=chosen.market.site.checks,
-        wall_s=time.perf_counter() - began_s,
-    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,45 +36,70 @@ def with_choice_of_streams(
         streams: in the order of the program's models.
         most_share: of a demand, that who stands aside serves of it.
     """
-    in_streams = Counter(unit for one in streams for unit in one.units)
-    several = [unit for unit, n in in_streams.items() if n > 1]
-    aside = [i for i, one in enumerate(streams) if any(in_streams[u] > 1 for u in one.units)]
-    if not aside:
+    choice = _choice(streams)
+    if not choice.aside:
         return program, network
-    n, uses = program.n_columns, program.uses
-    row = {unit: program.n_resources + k for k, unit in enumerate(several)}
-    entries = [
-        (row[unit], n + k) for k, i in enumerate(aside) for unit in streams[i].units if unit in row
-    ]
-    resource, column = np.array(entries, dtype=np.int64).reshape(-1, 2).T
-    order = np.lexsort([np.append(uses.column, column), np.append(uses.resource, resource)])
+    new = len(choice.aside)
 
     def longer(values: FloatArray) -> FloatArray:
-        return np.concatenate([values, np.zeros(len(aside))])
+        return np.concatenate([values, np.zeros(new)])
 
     demand = np.array([one.rate_per_s * one.n_output_tokens * KTOKEN for one in streams])
     most = program.column_most
     whole = replace(
         program,
-        resources=(*program.resources, *(f"streams of {unit}" for unit in several)),
-        free=np.append(program.free, [in_streams[unit] - 1 for unit in several]),
-        uses=Uses(
-            resource=np.append(uses.resource, resource)[order],
-            column=np.append(uses.column, column)[order],
-            amount=np.append(uses.amount, np.ones(len(entries), dtype=np.int64))[order],
-        ),
-        column_model=np.append(program.column_model, aside),
+        resources=(*program.resources, *(f"streams of {unit}" for unit in choice.n_streams)),
+        free=np.append(program.free, [n - 1 for n in choice.n_streams.values()]),
+        uses=_with_choice(program, choice, streams),
+        column_model=np.append(program.column_model, choice.aside),
         objective=longer(program.objective),
-        rate=np.append(program.rate, demand[aside] * most_share),
+        rate=np.append(program.rate, demand[choice.aside] * most_share),
         ties=tuple(longer(tie) for tie in program.ties),
-        column_most=None if most is None else np.append(most, np.ones(len(aside), dtype=np.int64)),
+        column_most=None if most is None else np.append(most, np.ones(new, dtype=np.int64)),
         limits=tuple(replace(one, column=longer(one.column)) for one in program.limits),
         cuts=tuple(replace(one, column=longer(one.column)) for one in program.cuts),
     )
     if network is not None:
-        role = np.append(network.role, np.full(len(aside), TOGETHER, dtype=np.int64))
+        role = np.append(network.role, np.full(new, TOGETHER, dtype=np.int64))
         network = replace(network, role=role)
     return whole, network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """Who may stand aside.
+
+    Args:
+        n_streams: of each unit that several are of.
+        aside: streams of such units, by number.
+    """
+
+    n_streams: dict[int, int]
+    aside: list[int]
+
+
+def _choice(streams: Sequence[Stream]) -> _Choice:
+    counted = Counter(unit for one in streams for unit in one.units)
+    several = {unit: n for unit, n in counted.items() if n > 1}
+    aside = [i for i, one in enumerate(streams) if not several.keys().isdisjoint(one.units)]
+    return _Choice(n_streams=several, aside=aside)
+
+
+def _with_choice(program: PlacementProgram, choice: _Choice, streams: Sequence[Stream]) -> Uses:
+    """What columns use, and whoever stands aside of its units."""
+    uses = program.uses
+    row = {unit: program.n_resources + k for k, unit in enumerate(choice.n_streams)}
+    entries = [
+        (row[unit], program.n_columns + k)
+        for k, i in enumerate(choice.aside)
+        for unit in streams[i].units
+        if unit in row
+    ]
+    added = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    resource, column = np.append(uses.resource, added[:, 0]), np.append(uses.column, added[:, 1])
+    amount = np.append(uses.amount, np.ones(len(entries), dtype=np.int64))
+    order = np.lexsort([column, resource])
+    return Uses(resource=resource[order], column=column[order], amount=amount[order])
 
 
 def with_counts(

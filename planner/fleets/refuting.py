@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +28,14 @@ _MOST_FACTOR = 4.0
 """By which formulas are taken to be too low at most: further off, rates go down step by step."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A target that the simulation misses, and what it had."""
+
+    target: PercentileTarget
+    simulated_s: float
+
+
 def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
     """Rates that the simulation refutes, with what is left of them in the book from now on."""
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}
@@ -35,7 +44,9 @@ def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
         for target, simulated in missed(one, outcome.of(one.name)):
             for pool in fleet.pools_of(one):
                 if pool.name not in found and _bears(pool, target):
-                    left = _taken_down(fleet, pool, one, (target, simulated))
+                    left = _taken_down(
+                        fleet, pool, one, Missed(target=target, simulated_s=simulated)
+                    )
                     found[pool.name] = Refuted(
                         pool=pool.name,
                         target=target.name,
@@ -52,30 +63,29 @@ def _taken_down(
     fleet: PlannedFleet,
     pool: PlannedPool,
     one: TrafficClass,
-    missed_by: tuple[PercentileTarget, float],
+    what: Missed,
 ) -> float:
     """Requests a second of a replica that are left of a rate that was refuted.
 
     Formulas are off by some factor at the rate that was tried: with the target as much tighter,
     they say what is left.
     """
-    target, simulated_s = missed_by
+    target = what.target
     sent = pool.replica_rate_per_s
     least, most = sent * (1.0 - MOST_STEP), sent * (1.0 - LEAST_STEP)
-    what = (target.quantity, target.share)
     book, origin = fleet.chosen.market.book, fleet.chosen.origin(pool.configuration)
-    if pool.role != TOGETHER or not math.isfinite(simulated_s):
-        left = most if math.isfinite(simulated_s) else least
-        book.take_down(origin, left, what, 1.0)
+    if pool.role != TOGETHER or not math.isfinite(what.simulated_s):
+        left = most if math.isfinite(what.simulated_s) else least
+        book.take_down(origin, left, target, 1.0)
         return left
     said = times_of(pool, one)[target.quantity](target.share)
-    factor = min(_MOST_FACTOR, max(1.0, simulated_s / max(said, 1e-9)))
-    targets = held_to(pool.stream, pool.role, {what: factor})
+    factor = min(_MOST_FACTOR, max(1.0, what.simulated_s / max(said, 1e-9)))
+    targets = held_to(pool.stream, pool.role, {(target.quantity, target.share): factor})
     rate = 0.0
     if targets is not None:
         rate = largest_rate(pool.station, pool.stream.load, targets) * pool.station.n_ranks
     left = min(most, max(least, rate))
-    book.take_down(origin, left, what, factor)
+    book.take_down(origin, left, target, factor)
     return left
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from planner.fleets.book import Book
 from planner.fleets.market import Market
 from planner.fleets.program import with_choice_of_streams, with_counts
-from planner.placing.configurations import AnyConfiguration
+from planner.placing.configurations import AnyConfiguration, Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
+from planner.placing.fabrics.site import OfferedOnNodes
 from planner.placing.program import Aim, Wanted
 from planner.placing.searching import mastered
 from planner.programs.handover import Handover
@@ -49,11 +50,13 @@ class Chosen:
     """A solution.
 
     Args:
+        offered: what it was chosen from, as it is known.
         counts: copies of the posed columns; None where there is no fleet.
         origins: the configuration as it was offered, of each one that is posed, by identity.
     """
 
     market: Market
+    offered: OfferedOnNodes
     posed: PosedOnNodes
     program: PlacementProgram
     network: Handover | None
@@ -106,29 +109,44 @@ def settled(
         allowed: configurations that may be used, as they were offered.
         fluid: take every configuration at its fluid rate.
     """
-    aim = _aim(market, objective, factors or {}, limits)
-    options, book = market.request.options, None if fluid else market.book
+    posing = _Posing(
+        market=market,
+        aim=_aim(market, objective, factors or {}, limits),
+        allowed=allowed,
+        book=None if fluid else market.book,
+    )
+    options = market.request.options
+    if fluid:
+        return _solved(posing, options, tied=False)
     quick = replace(options, proof="one")
     while True:
-        chosen = _solved(market, aim, allowed, book, quick)
-        if not fluid and _bounded(chosen):
+        chosen = _solved(posing, quick, tied=False)
+        if _looked_closer(chosen) and not is_over():
             continue
-        new = [] if fluid else _unknown(chosen)
-        if not new and not is_over():  # ties are broken, and the proof is asked for, last
-            chosen = _solved(market, aim, allowed, book, options, tied=not fluid)
-            if not fluid and _bounded(chosen):
-                continue
-            new = [] if fluid else _unknown(chosen)
-        if fluid or not new or is_over():
+        if is_over():
             return chosen
-        for one in new:
-            market.book.look_at(one)
+        # ties are broken, and the proof is asked for, last
+        chosen = _solved(posing, options, tied=True)
+        if not _looked_closer(chosen) or is_over():
+            return chosen
+
+
+def _looked_closer(chosen: Chosen) -> bool:
+    """Learn more of what a solution rests on; whether there was anything to learn."""
+    if not chosen.is_found:
+        return False
+    if _bounded(chosen):
+        return True
+    new = _unknown(chosen)
+    for one in new:
+        chosen.market.book.look_at(one)
+    return bool(new)
 
 
 def _bounded(chosen: Chosen) -> bool:
     """Bound all configurations of what is used and was never looked at; whether there were any."""
     market, book = chosen.market, chosen.market.book
-    used = [chosen.origin(one) for one, _ in chosen.replicas] if chosen.is_found else []
+    used = [chosen.origin(one) for one, _ in chosen.replicas]
     new = {(one.model, one.role) for one in used if not book.is_bounded(one)}
     for one in market.offered.configurations if new else ():
         if (one.model, one.role) in new:
@@ -153,72 +171,97 @@ def _aim(
     )
 
 
-def _solved(
-    market: Market,
-    aim: Aim,
-    allowed: Allowed,
-    book: Book | None,
-    options: SolverOptions,
-    *,
-    tied: bool = False,
-) -> Chosen:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Posing:
+    """A program that is posed again and again, with what is known by then.
+
+    Args:
+        book: None takes every configuration at its fluid rate.
+    """
+
+    market: Market
+    aim: Aim
+    allowed: Allowed
+    book: Book | None
+
+    def now(self, one: NodeConfiguration) -> NodeConfiguration:
+        return one if self.book is None else self.book.now(one)
+
+
+def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
     """One program, solved."""
-    base = [one for one in market.offered.configurations if allowed(one)]
-    now = [one if book is None else book.now(one) for one in base]
-    origins = {id(b): a for a, b in zip(base, now, strict=True)}
+    market = posing.market
+    base = [one for one in market.offered.configurations if posing.allowed(one)]
+    now = [posing.now(one) for one in base]
     serving = tuple(one for one in now if one.output_tokens_per_s > 0.0)
-    posed = replace(market.offered, configurations=serving).posed(aim)
-    columns = posed.columns
-    of_column = [columns.configurations[i] for i in columns.which.tolist()]
-    n_parts = [0.0] * columns.n_parts
-    stages = np.array([*n_parts, *(float(one.pattern.n_stages - 1) for one in of_column)])
-    program = replace(posed.program, ties=(stages, *posed.program.ties) if tied else ())
-    program = with_counts(
-        program,
-        [""] * columns.n_parts + [one.pattern.kind_name for one in of_column],
-        np.array([*n_parts, *(float(one.n_devices) for one in of_column)]),
-        market.request.counts,
-    )
-    most_share = MOST_SHARE if program.is_for_share else 1.0
-    program, network = with_choice_of_streams(
-        program, posed.network, market.streams, most_share=most_share
-    )
+    offered = replace(market.offered, configurations=serving)
+    posed = offered.posed(posing.aim)
+    program, network = _program(market, posed, tied=tied)
     solution, flows = mastered(program, network, options)
     return Chosen(
         market=market,
+        offered=offered,
         posed=posed,
         program=program,
         network=network,
         solution=solution,
         flows=flows,
-        origins=origins,
+        origins={id(b): a for a, b in zip(base, now, strict=True)},
     )
+
+
+def _program(
+    market: Market, posed: PosedOnNodes, *, tied: bool
+) -> tuple[PlacementProgram, Handover | None]:
+    """What was posed, with counts of kinds and the choice of streams; fewest stages tie first."""
+    columns = posed.columns
+    of_column = [columns.configurations[i].pattern for i in columns.which.tolist()]
+    devices, stages = np.zeros((2, columns.n_parts + len(of_column)))
+    devices[columns.n_parts :] = [one.n_devices for one in of_column]
+    stages[columns.n_parts :] = [one.shape[-1] - 1 for one in map(_on_nodes, of_column)]
+    program = replace(posed.program, ties=(stages, *posed.program.ties) if tied else ())
+    kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
+    program = with_counts(program, kinds, devices, market.request.counts)
+    return with_choice_of_streams(
+        program,
+        posed.network,
+        market.streams,
+        most_share=MOST_SHARE if program.is_for_share else 1.0,
+    )
+
+
+def _on_nodes(pattern: Pattern) -> NodePattern:
+    assert isinstance(pattern, NodePattern)
+    return pattern
 
 
 def _unknown(chosen: Chosen) -> list[NodeConfiguration]:
     """Configurations to look at: those that are chosen, and some that seem no dearer."""
-    if not chosen.is_found:
-        return []
-    book = chosen.market.book
+    book, offered = chosen.market.book, chosen.market.offered.configurations
     used = [chosen.origin(one) for one, _ in chosen.replicas]
-    found = [one for one in used if not book.is_known(one)]
-    if not found:
-        return []
-    in_use = {(one.model, one.role) for one in found}
-    price = {id(one): _price(book.now(one)) for one in chosen.market.offered.configurations}
-    dearest = {
-        key: max(price[id(one)] for one in used if (one.model, one.role) == key) for key in in_use
-    }
-    beside = [
-        one
-        for one in chosen.market.offered.configurations
-        if (one.model, one.role) in in_use
-        and not book.is_known(one)
-        and all(one is not other for other in found)
-        and price[id(one)] <= dearest[one.model, one.role]
+    found = {id(one): one for one in used if not book.is_known(one)}
+    dearest: dict[tuple[int, str], float] = {}
+    for one in found.values():
+        key = one.model, one.role
+        dearest[key] = max(_price(book.now(one)), dearest.get(key, 0.0))
+    prices = [
+        _price(book.now(one)) if (one.model, one.role) in dearest else float("inf")
+        for one in offered
     ]
-    beside.sort(key=lambda one: price[id(one)])
-    return [*found, *beside[:N_BESIDE]]
+    new = [
+        offered[i]
+        for i in np.argsort(prices, kind="stable").tolist()
+        if prices[i] <= dearest.get((offered[i].model, offered[i].role), 0.0)
+    ]
+    return [*found.values(), *_never_found(book, new, found)]
+
+
+def _never_found(
+    book: Book, listed: Sequence[NodeConfiguration], beside: Mapping[int, NodeConfiguration]
+) -> list[NodeConfiguration]:
+    """The first that nothing was found of, nor will be now."""
+    new = [one for one in listed if not book.is_known(one) and id(one) not in beside]
+    return new[:N_BESIDE]
 
 
 def _price(one: NodeConfiguration) -> float:

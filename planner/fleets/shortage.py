@@ -12,8 +12,8 @@ from planner.fleets.offering import source_of
 from planner.fleets.searching import settled
 from planner.fleets.streams import streams_of, targets_of
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.results.fleets import FleetConflict
 from planner.results.obstacles import Obstacle
+from planner.results.placements import PlacementConflict
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
@@ -31,9 +31,9 @@ def unreachable(market: Market) -> None:
     """Refuse classes that no replica can serve, however little comes.
 
     Raises:
-        NoPlanError: the conflict is a `FleetConflict`: the least that is reachable, and its rent.
+        NoPlanError: the conflict, a `PlacementConflict`, says the least that is reachable.
     """
-    found: list[tuple[Obstacle, float]] = []
+    found: list[Obstacle] = []
     for one in market.request.classes:
         mine = [
             offer
@@ -41,19 +41,21 @@ def unreachable(market: Market) -> None:
             if any(each.name == one.name for each in market.streams[offer.model].classes)
         ]
         if not mine:
-            found.append((_no_room(market, one), float("nan")))
+            found.append(_no_room(market, one))
         elif not any(_serves(market, offer) for offer in mine):
             found += _missed(market, one, mine)
     if found:
-        raise NoPlanError(
-            FleetConflict(
-                pool=market.site.name,
-                n_free=market.site.n_free,
-                n_devices=market.site.n_devices,
-                obstacles=tuple(one for one, _ in found),
-                usd_per_hour=tuple(rent for _, rent in found),
-            )
-        )
+        raise NoPlanError(_conflict(market, found))
+
+
+def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflict:
+    return PlacementConflict(
+        pool=market.site.name,
+        n_free=market.site.n_free,
+        n_devices=market.site.n_devices,
+        obstacles=tuple(obstacles),
+        verified=("no replica that its devices hold, by formulas, with one request in it",),
+    )
 
 
 def _serves(market: Market, offer: NodeConfiguration) -> bool:
@@ -78,7 +80,7 @@ def _no_room(market: Market, one: TrafficClass) -> Obstacle:
 
 def _missed(
     market: Market, one: TrafficClass, mine: Sequence[NodeConfiguration]
-) -> Iterator[tuple[Obstacle, float]]:
+) -> Iterator[Obstacle]:
     """Targets of a class that no replica meets by itself; all, if each is met by some."""
     best = [(target, *_least(market, target, mine)) for target in targets_of(one)]
     beyond = [each for each in best if each[1] > each[0].at_most_s] or best
@@ -89,15 +91,12 @@ def _missed(
         )
         if not least_s > target.at_most_s:
             what += ", which no replica meets together with the others"
-        yield (
-            Obstacle(
-                name=f"{target.name} of {one.name}",
-                asked=target.at_most_s,
-                reachable=least_s,
-                dimension="s",
-                reason=what,
-            ),
-            rent,
+        yield Obstacle(
+            name=f"{target.name} of {one.name}",
+            asked=target.at_most_s,
+            reachable=least_s,
+            dimension="s",
+            reason=what,
         )
 
 
@@ -128,7 +127,7 @@ def shared_out(market: Market) -> tuple[Market, dict[str, float]]:
         What there is to choose from for the traffic that is served, and its share of each class.
 
     Raises:
-        NoPlanError: nothing of any class can be served; the conflict is a `FleetConflict`.
+        NoPlanError: nothing of any class can be served; the conflict is a `PlacementConflict`.
     """
     classes = market.request.classes
     apart = _again(market, replace(market.request, sharing=False))
@@ -143,15 +142,7 @@ def shared_out(market: Market) -> tuple[Market, dict[str, float]]:
         if served[one.name] > _PRECISION
     )
     if not kept:
-        raise NoPlanError(
-            FleetConflict(
-                pool=market.site.name,
-                n_free=market.site.n_free,
-                n_devices=market.site.n_devices,
-                obstacles=(_no_room(market, classes[0]),),
-                usd_per_hour=(float("nan"),),
-            )
-        )
+        raise NoPlanError(_conflict(market, [_no_room(market, classes[0])]))
     return _again(market, replace(market.request, classes=kept)), served
 
 

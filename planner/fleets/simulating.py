@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.estimates.serving.memory import handed_bytes
 from planner.fleets.offering import source_of
@@ -25,7 +25,7 @@ from planner.verifier.simulation.outcomes import FleetOutcome
 from planner.verifier.simulation.pools import Handover, Pool
 
 LEAST_FLOW = 1e-9
-"""Of requests a second, below which a route is rounding."""
+"""Of thousands of tokens a second, below which a route is rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,46 +112,53 @@ class PlannedFleet:
 def planned(chosen: Chosen) -> PlannedFleet:
     """Pools of a solution; each gets of its stream's requests what it serves of all."""
     streams, replicas = chosen.market.streams, chosen.replicas
-    flows = _flows(chosen)
-    capacity = [
-        n * one.output_tokens_per_s / streams[one.model].n_output_tokens for one, n in replicas
-    ]
-    ways: list[tuple[int, int | None, float]] = [
-        (i, None, capacity[i]) for i, (one, _) in enumerate(replicas) if one.role == TOGETHER
-    ]
-    ways += [(i, j, rate) for (i, j), rate in flows.items() if rate > LEAST_FLOW]
-    total = [0.0] * len(streams)
-    for i, _, rate in ways:
-        total[replicas[i][0].model] += rate
+    ways = _ways(chosen)
     sent = [0.0] * len(replicas)
-    found: list[Way] = []
-    for i, j, rate in ways:
-        stream = streams[replicas[i][0].model]
-        rate *= stream.rate_per_s / total[replicas[i][0].model]
-        sent[i] += rate
-        if j is not None:
-            sent[j] += rate
-        hands = None if j is None else _handover(chosen, replicas[i][0], replicas[j][0])
-        found.append(Way(pool=i, then=j, rate_per_s=rate, handover=hands))
-    names = _names([(streams[one.model], one.role) for one, _ in replicas])
+    for way in ways:
+        for end in {way.pool, way.pool if way.then is None else way.then}:
+            sent[end] += way.rate_per_s
+    names = _numbered([_name(streams[one.model], one.role) for one, _ in replicas])
     pools = tuple(
         PlannedPool(
-            name=names[i],
+            name=name,
             stream=streams[one.model],
             configuration=one,
             n_replicas=n,
-            rate_per_s=sent[i],
+            rate_per_s=rate,
         )
-        for i, (one, n) in enumerate(replicas)
+        for name, (one, n), rate in zip(names, replicas, sent, strict=True)
     )
-    return PlannedFleet(chosen=chosen, pools=pools, ways=tuple(found))
+    return PlannedFleet(chosen=chosen, pools=pools, ways=ways)
 
 
-def _names(listed: Sequence[tuple[Stream, str]]) -> list[str]:
-    """Of pools: of their stream and role, with a number where several have the same."""
-    words = [
-        stream.name if role == TOGETHER else f"{stream.name} {role}" for stream, role in listed
+def _ways(chosen: Chosen) -> tuple[Way, ...]:
+    """Who sends what where: of each stream all that comes, as capacities are."""
+    streams, replicas = chosen.market.streams, chosen.replicas
+    found = [
+        Way(pool=i, then=None, rate_per_s=n * one.output_tokens_per_s)
+        for i, (one, n) in enumerate(replicas)
+        if one.role == TOGETHER
     ]
+    for (i, j), rate in _flows(chosen).items():
+        handover = _handover(chosen, replicas[i][0], replicas[j][0])
+        found.append(Way(pool=i, then=j, rate_per_s=rate, handover=handover))
+    total = [0.0] * len(streams)
+    for way in found:
+        total[replicas[way.pool][0].model] += way.rate_per_s
+    part = [
+        one.rate_per_s / rate if rate else 0.0 for one, rate in zip(streams, total, strict=True)
+    ]
+    return tuple(
+        replace(way, rate_per_s=way.rate_per_s * part[replicas[way.pool][0].model]) for way in found
+    )
+
+
+def _name(stream: Stream, role: str) -> str:
+    return stream.name if role == TOGETHER else f"{stream.name} {role}"
+
+
+def _numbered(words: Sequence[str]) -> list[str]:
+    """Names, with a number where several have the same."""
     counts: dict[str, int] = {}
     found = []
     for word in words:
@@ -161,7 +168,7 @@ def _names(listed: Sequence[tuple[Stream, str]]) -> list[str]:
 
 
 def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
-    """Requests a second from one configuration to another, by their numbers among those used."""
+    """Tokens that are written of what one configuration hands to another, by their numbers."""
     network, columns = chosen.network, chosen.posed.columns
     if network is None:
         return {}
@@ -169,12 +176,11 @@ def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
     found: dict[tuple[int, int], float] = {}
     pairs = zip(network.prefill.tolist(), network.decode.tolist(), chosen.flows, strict=True)
     for p, d, rate in pairs:
-        if rate <= 0.0:
+        if rate <= LEAST_FLOW:
             continue
         ends = [columns.configurations[int(columns.which[j - columns.n_parts])] for j in (p, d)]
-        stream = chosen.market.streams[ends[0].model]
         key = numbers[id(ends[0])], numbers[id(ends[1])]
-        found[key] = found.get(key, 0.0) + rate / KTOKEN / stream.n_output_tokens
+        found[key] = found.get(key, 0.0) + rate / KTOKEN
     return found
 
 

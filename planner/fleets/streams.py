@@ -26,6 +26,9 @@ MOST_SHARING = 4
 FREE_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97)
 """Of the tokens of all prompts, what those below each cut that may be chosen have."""
 
+_ALL = (0.0, float("inf"))
+"""Between which all prompts are."""
+
 ALMOST_ALL = 0.999
 """The percentile that a goodput of everybody is planned by; the simulation judges the whole."""
 
@@ -158,17 +161,24 @@ def _shared(classes: Sequence[TrafficClass], units: Sequence[range]) -> Iterator
     """Whole classes that one model may serve together."""
     models = {model.name: model for one in classes for model in one.models}
     for model in models.values():
-        mine = [i for i, one in enumerate(classes) if model in one.models]
-        sizes = range(2, len(mine) + 1) if len(mine) <= MOST_SHARING else [len(mine)]
-        for size in sizes:
-            for some in combinations(mine, size):
-                of_these = [classes[i] for i in some]
-                if any(one.cuts and one.cuts != FREE_CUTS for one in of_these):
-                    continue
-                numbers = [unit for i in some for unit in units[i]]
-                stream = _stream(of_these, model, numbers, (0.0, float("inf")), ())
-                if stream is not None:
-                    yield _named(stream, " + ".join(one.name for one in of_these))
+        for some in _sets(classes, model):
+            numbers = [unit for i in some for unit in units[i]]
+            of_these = [classes[i] for i in some]
+            stream = _stream(of_these, model, numbers, _ALL, ())
+            if stream is not None:
+                yield _named(stream, " + ".join(one.name for one in of_these))
+
+
+def _sets(classes: Sequence[TrafficClass], model: AnyModel) -> Iterator[tuple[int, ...]]:
+    """Classes that may share replicas of a model: cuts that were said keep theirs apart."""
+    mine = [
+        i
+        for i, one in enumerate(classes)
+        if model in one.models and (not one.cuts or one.cuts == FREE_CUTS)
+    ]
+    fewest = 2 if len(mine) <= MOST_SHARING else len(mine)
+    for size in range(fewest, len(mine) + 1):
+        yield from combinations(mine, size)
 
 
 def _stream(
@@ -179,50 +189,63 @@ def _stream(
     edges: Sequence[float],
 ) -> Stream | None:
     """The requests of classes with such prompts; None where there are none."""
-    above, upto = between
-    n_input, n_output, weight, member = [], [], [], []
-    for number, one in enumerate(classes):
-        cells = one.lengths.cells(cuts=edges[1:-1])
-        for read, written, share in zip(cells.n_input, cells.n_output, cells.weight, strict=True):
-            if above < read <= upto and share > 0.0:
-                n_input.append(read)
-                n_output.append(written)
-                weight.append(share * one.rate_per_s)
-                member.append(number)
-    if not weight:
+    cells = np.array(
+        [
+            (read, written, share * one.rate_per_s, number)
+            for number, one in enumerate(classes)
+            for read, written, share in _cells(one, edges, between)
+        ]
+    ).reshape(-1, 4)
+    if not len(cells):
         return None
-    total = sum(weight)
-    variance = sum(one.rate_per_s * planned_cv2(one) for one in classes)
-    longest = [one.lengths.longest for one in classes]
-    most = min(upto, max(one.lengths.most_input_tokens for one in classes))
-    n_longest = max(sum(both) for both in longest)
-    if upto < float("inf"):  # beside the longest answer there is
-        n_longest = min(
-            n_longest, int(upto) + max(one.lengths.most_output_tokens for one in classes)
-        )
+    rate = sum(one.rate_per_s for one in classes)
+    variance = sum(one.rate_per_s * planned_cv2(one) for one in classes) / rate
+    n_input, n_output, weight, member = cells.T
     return Stream(
         name="",
         units=tuple(units),
         classes=tuple(classes),
         model=model,
-        above_tokens=above,
-        upto_tokens=upto,
+        above_tokens=between[0],
+        upto_tokens=between[1],
         load=Load(
-            rate_per_s=total,
-            n_input=np.array(n_input),
-            n_output=np.array(n_output),
-            weight=np.array(weight),
-            arrival_cv2=variance / sum(one.rate_per_s for one in classes),
+            rate_per_s=float(np.sum(weight)),
+            n_input=n_input,
+            n_output=n_output,
+            weight=weight,
+            arrival_cv2=variance,
         ),
-        member=np.array(member, dtype=np.int64),
+        member=member.astype(np.int64),
         targets=tuple(
             Aimed(target=target, member=number)
             for number, one in enumerate(classes)
             for target in targets_of(one)
         ),
-        n_longest_input=int(most),
-        n_longest_tokens=int(n_longest),
+        n_longest_input=max(_longest_input(one, between[1]) for one in classes),
+        n_longest_tokens=max(_longest(one, between[1]) for one in classes),
     )
+
+
+def _cells(
+    one: TrafficClass, edges: Sequence[float], between: tuple[float, float]
+) -> Iterator[tuple[float, float, float]]:
+    """Tokens in and out, and shares of a class, of those of its cells with such prompts."""
+    cells = one.lengths.cells(cuts=edges[1:-1])
+    for cell in zip(cells.n_input, cells.n_output, cells.weight, strict=True):
+        if between[0] < cell[0] <= between[1] and cell[2] > 0.0:
+            yield cell
+
+
+def _longest_input(one: TrafficClass, upto: float) -> int:
+    return int(min(upto, one.lengths.most_input_tokens))
+
+
+def _longest(one: TrafficClass, upto: float) -> int:
+    """Tokens of the longest request; of short prompts, beside the longest answer there is."""
+    whole = sum(one.lengths.longest)
+    if upto >= one.lengths.most_input_tokens:
+        return whole
+    return min(whole, int(upto) + one.lengths.most_output_tokens)
 
 
 def planned_cv2(one: TrafficClass) -> float:

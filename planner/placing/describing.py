@@ -88,7 +88,12 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
         replicas=replicas,
         served=_served(asked, recipes, replicas, handovers),
         kinds=tuple(site.kinds(located)),
-        certificate=_certificate(asked, chosen, recipes, began_s),
+        certificate=certificate_of(
+            chosen,
+            asked.request.objective,
+            verified=checks_of(asked.site.checks, recipes),
+            began_s=began_s,
+        ),
         provenance=tuple(dict.fromkeys(provenance)),
         further={
             name: math.fsum(comes_to(name, one.configuration) for one in located)
@@ -184,20 +189,20 @@ def _rates(recipes: Sequence[Recipe]) -> list[float]:
     return [one.deployment.output_tokens_per_s for one in recipes if one.role == TOGETHER]
 
 
-def _certificate(
-    asked: Asked, chosen: Chosen, recipes: Sequence[Recipe], began_s: float
+def certificate_of(
+    chosen: Chosen, objective: str, *, verified: tuple[str, ...], began_s: float
 ) -> Certificate:
     """The proof in numbers, in SI units."""
-    name, considered = asked.request.objective, chosen.considered
+    considered = chosen.considered
     return certified(
         chosen.solution,
-        objective_name=name,
-        to_si=partial(in_si, name),
-        dimension=UNITS[name][1],
+        objective_name=objective,
+        to_si=partial(in_si, objective),
+        dimension=UNITS[objective][1],
         n_candidates=considered.n_candidates,
         n_contexts=considered.n_contexts,
         screens=screens_of(considered.rejected, considered.reasons),
         n_solved=chosen.n_solved,
-        verified=checks_of(asked.site.checks, recipes),
+        verified=verified,
         wall_s=time.perf_counter() - began_s,
     )

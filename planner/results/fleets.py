@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from planner.results.obstacles import Obstacle
 from planner.results.placements import KindUse, Recipe, Replica
 from planner.specs.certificates import Certificate
 from planner.specs.fleet_request import FleetRequest
@@ -357,25 +356,3 @@ class FleetStaircase:
             ),
             default=0.0,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetConflict:
-    """Why nothing can be served: what is asked, and the least that any replica reaches.
-
-    Args:
-        pool: name of the devices.
-        n_free, n_devices: that are free, and all of them.
-        obstacles: targets that no replica meets, each with the least that one reaches with a
-            single request in it, or models that no devices hold.
-        usd_per_hour: rent of the replica that reaches each; empty where none does.
-    """
-
-    pool: str
-    n_free: int
-    n_devices: int
-    obstacles: tuple[Obstacle, ...]
-    usd_per_hour: tuple[float, ...]
-
-    def __str__(self) -> str:
-        return "no fleet exists: " + "; ".join(one.reason for one in self.obstacles)
