@@ -12,7 +12,7 @@ from planner.report.words import objective_dimension, plural
 from planner.units import show
 
 if TYPE_CHECKING:
-    from planner.results.fleets import Refuted, Round, Step
+    from planner.results.fleets import Round, Step
     from planner.results.surveys import Case
     from planner.solvers.solution import Progress
 
@@ -102,26 +102,24 @@ class FleetLine:
 
     def on_round(self, one: Round) -> None:
         self._n_rounds += 1
-        said = "; ".join(map(refuted_text, one.refuted)) or "confirmed by simulation"
-        rent = f"{plural(one.n_devices, 'device')}, {show(one.usd_per_hour, 'USD/h')}"
-        self._tell(f"round {self._n_rounds}: {rent}: {said}")
+        self._tell(lambda: f"round {self._n_rounds}: {_round_words(one)}")
 
     def on_step(self, one: Step) -> None:
         span = f"×{one.above_factor:.4g} to ×{one.upto_factor:.4g} of the traffic"
-        rent = f"{plural(one.n_devices, 'device')}, {show(one.usd_per_hour, 'USD/h')}"
-        self._tell(f"{span}: {rent}")
+        rent = f"{show(one.usd_per_hour, 'USD/h')}, {plural(one.n_devices, 'device')}"
+        self._tell(lambda: f"{span}: {rent}")
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, words: Callable[[], str]) -> None:
         if self._stream.isatty():
             elapsed_s = time.monotonic() - self._began_s
-            self._stream.write(f"{text}, {show(elapsed_s, 's')}\n")
+            self._stream.write(f"{words()}, {show(elapsed_s, 's')}\n")
             self._stream.flush()
 
 
-def refuted_text(one: Refuted) -> str:
-    """`TTFT p95 of chat is 1.4 s, not 1 s`."""
-    times = f"{show(one.simulated_s, 's')}, not {show(one.at_most_s, 's')}"
-    return f"{one.target} of {one.class_name} is {times}"
+def _round_words(one: Round) -> str:
+    from planner.report.fleets.rows import round_words  # as the report says it
+
+    return round_words(one)
 
 
 def progress_text(progress: Progress, dimension: str, *, elapsed_s: float) -> str:

@@ -8,7 +8,6 @@ the field in it. Names say units (`hbm_bytes`, `tpot_s`), and units have ranges.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 import reprlib
 import types
@@ -119,8 +118,6 @@ class Conforming:
             return self._mapping(value, get_args(hint), spot)
         if _is_list(kind):
             return self._list(value, get_args(hint), spot)
-        if inspect.isabstract(hint) and dataclasses.is_dataclass(type(value)):
-            return self._record(value, type(value), spot)
         return value
 
     def _any_of(self, value: object, hints: tuple[Any, ...], spot: Spot) -> Any:  # noqa: ANN401

@@ -101,9 +101,9 @@ def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own():
         )
     )
     first, second, third = stream.getvalue().splitlines()
-    assert first.startswith("round 1: 8 devices, $20/h: TTFT p95 of chat is 1.4 s, not 1 s, ")
-    assert second.startswith("round 2: 9 devices, $25/h: confirmed by simulation, ")
-    assert third.startswith("×0.5 to ×2 of the traffic: 1 device, $2/h, ")
+    assert first.startswith("round 1: $20/h, 8 devices: refuted, TTFT p95 of chat is 40 % beyond")
+    assert second.startswith("round 2: $25/h, 9 devices: the simulation keeps every target, ")
+    assert third.startswith("×0.5 to ×2 of the traffic: $2/h, 1 device, ")
     assert "\r" not in stream.getvalue()
 
 
