@@ -34,7 +34,7 @@ def fleet(
 
     climbed = read_staircase(written, said)
     request = read_fleet(written, said)
-    line = FleetLine(sys.stderr)
+    line = FleetLine(sys.stderr, rate_per_s=request.rate_per_s)
     steps = None if climbed is None else _climbed(request, line, climbed)
     is_for_programs = written.json or written.csv == STDOUT
     if steps is not None and is_for_programs and written.html is None:

@@ -93,10 +93,11 @@ class FleetLine:
 
     Args:
         stream: where to write, stderr; silent unless it is a terminal.
+        rate_per_s: requests that come today [1/s].
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, rate_per_s: float) -> None:
+        self._stream, self._rate_per_s = stream, rate_per_s
         self._began_s = time.monotonic()
         self._n_rounds = 0
 
@@ -105,9 +106,12 @@ class FleetLine:
         self._tell(lambda: f"round {self._n_rounds}: {_round_words(one)}")
 
     def on_step(self, one: Step) -> None:
-        span = f"×{one.above_factor:.4g} to ×{one.upto_factor:.4g} of the traffic"
+        low, high = (
+            show(factor * self._rate_per_s, "request/s")
+            for factor in (one.above_factor, one.upto_factor)
+        )
         rent = f"{show(one.usd_per_hour, 'USD/h')}, {plural(one.n_devices, 'device')}"
-        self._tell(lambda: f"{span}: {rent}")
+        self._tell(lambda: f"{low} to {high}: {rent}")
 
     def _tell(self, words: Callable[[], str]) -> None:
         if self._stream.isatty():

@@ -78,7 +78,7 @@ def test_nothing_is_written_where_no_one_looks(clock):
 
 def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own():
     stream = Terminal()
-    line = FleetLine(stream)
+    line = FleetLine(stream, rate_per_s=8.0)
     refuted = Refuted(
         pool="chat",
         target="TTFT p95",
@@ -103,11 +103,11 @@ def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own():
     first, second, third = stream.getvalue().splitlines()
     assert first.startswith("round 1: $20/h, 8 devices: refuted, TTFT p95 of chat is 40 % beyond")
     assert second.startswith("round 2: $25/h, 9 devices: the simulation keeps every target, ")
-    assert third.startswith("×0.5 to ×2 of the traffic: $2/h, 1 device, ")
+    assert third.startswith("4 req/s to 16 req/s: $2/h, 1 device, ")
     assert "\r" not in stream.getvalue()
 
 
 def test_a_fleet_says_nothing_where_nobody_watches():
     stream = io.StringIO()
-    FleetLine(stream).on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=()))
+    FleetLine(stream, rate_per_s=8.0).on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=()))
     assert stream.getvalue() == ""
