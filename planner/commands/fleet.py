@@ -18,6 +18,7 @@ from planner.report.paint import width
 if TYPE_CHECKING:
     from planner.report.progress import FleetLine
     from planner.results.fleets import FleetPlan, FleetStaircase
+    from planner.results.floorplans import FloorPlan
     from planner.specs.fleet_request import FleetRequest
 
 _NOTHING_ASKED = WrittenFleet()
@@ -87,7 +88,8 @@ def _files(written: WrittenFleet, found: _Found) -> Iterator[tuple[str, str]]:
     if written.html is not None:
         from planner.report.fleets import fleet_page
 
-        yield written.html, fleet_page(found.fleet, staircase=found.steps)
+        plan = found.fleet
+        yield written.html, fleet_page(plan, staircase=found.steps, floorplan=_floorplan(plan))
 
 
 def _table(found: _Found) -> str:
@@ -106,4 +108,12 @@ def _line(found: _Found) -> str:
 def _text(found: _Found) -> str:
     from planner.report.fleets import fleet_text
 
-    return fleet_text(found.fleet, width(), staircase=found.steps)
+    plan = found.fleet
+    return fleet_text(plan, width(), staircase=found.steps, floorplan=_floorplan(plan))
+
+
+def _floorplan(plan: FleetPlan) -> FloorPlan:
+    """The devices as they are, for a map."""
+    from planner.placing.floorplans import floorplan_of
+
+    return floorplan_of(plan.request.site, plan.request.state)

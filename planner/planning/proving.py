@@ -16,7 +16,7 @@ from planner.results import AnyPlan
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.experts import ExpertPlan
-from planner.results.fleets import FleetPlan
+from planner.results.fleets import FleetPlan, FleetStaircase
 from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
@@ -369,6 +369,33 @@ def _fleet(says: FleetPlan) -> Again:
     return _again(findings, found.certificate)
 
 
+def _staircase(says: FleetStaircase) -> Again:
+    """Every step, from the least traffic to the most."""
+    from planner.fleets.staircase import staircase
+
+    if not says.steps:
+        return Again(findings=(), proofs=())
+    of = says.request.rate_per_s
+    beyond = 1.0 if says.is_whole else 1.01
+    found = staircase(
+        says.request,
+        lowest_per_s=says.steps[0].above_factor * of,
+        highest_per_s=says.steps[-1].upto_factor * of * beyond,
+    )
+    findings = [
+        *_same(len(says.steps), len(found.steps), ("steps",)),
+        *_same(says.is_whole, found.is_whole, ("is_whole",)),
+    ]
+    for i, (one, other) in enumerate(zip(says.steps, found.steps, strict=False)):
+        for name in ("above_factor", "upto_factor", "usd_per_hour", "bound_usd_per_hour"):
+            pair = getattr(one, name), getattr(other, name)
+            findings += _same(*pair, ("steps", str(i), name))
+    words = (
+        f"climbed again: {len(found.steps)} steps, none further than {found.gap:.3g} of its rent"
+    )
+    return Again(findings=tuple(findings), proofs=(f"{words} from its bound",))
+
+
 def _besides(says: FleetPlan, found: FleetPlan) -> Iterator[Finding]:
     """Bounds, alternatives and rounds of a fleet, and of the same pools what queues say."""
     for name in ("fluid_usd_per_hour", "most_factor"):
@@ -391,6 +418,7 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": _plan,
     "Placement": _placement,
     "FleetPlan": _fleet,
+    "FleetStaircase": _staircase,
     "Repair": _repair,
     "ExpertPlan": _experts,
     "StagePlan": _stages,

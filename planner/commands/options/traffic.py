@@ -68,7 +68,7 @@ def read_traffic(written: WrittenFleet, found: Arguments) -> FleetTraffic | None
 
 
 def cuts_of(text: str) -> tuple[int, ...] | str:
-    """Lengths of prompts that part pools.
+    """AnyLengths of prompts that part pools.
 
     >>> cuts_of("2048,8192"), cuts_of("free")
     ((2048, 8192), 'free')

@@ -42,6 +42,8 @@ from planner.verifier.placements import (
 )
 
 RENT = "rent"
+SEAM = 1e-5
+"""Of traffic, between the end of a step and the next: within what proofs tolerate."""
 
 
 def judge_fleet(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
@@ -119,7 +121,7 @@ def judge_staircase(says: FleetStaircase) -> tuple[FleetStaircase, list[Finding]
         ):
             if value < least * (1 - TOLERANCE):
                 wrong.append(Finding(path=(*path, name), says=value, fact=f"is below {least!r}"))
-        if before is not None and one.above_factor != before.upto_factor:
+        if before and not math.isclose(one.above_factor, before.upto_factor, rel_tol=SEAM):
             fact = f"is not where the step before it ends, {before.upto_factor!r}"
             wrong.append(Finding(path=(*path, "above_factor"), says=one.above_factor, fact=fact))
         before = one
