@@ -37,6 +37,8 @@ from planner.units import show
 
 TEXT_WIDTH = 110
 N_COLOURS = 7
+MOST_IN_LINE = 40
+"""Letters of a cell that is not to be broken."""
 HEADS = ("pool", "replicas", "each", "serves", "requests", "at work", "rent")
 
 
@@ -164,5 +166,12 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield '<div class="scroll"><table>'
     for i, row in enumerate(rows):
         tag = "th" if i == 0 else "td"
-        yield "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+        yield (
+            "<tr>" + "".join(f"{_open(tag, cell)}{escape(cell)}</{tag}>" for cell in row) + "</tr>"
+        )
     yield "</table></div>"
+
+
+def _open(tag: str, cell: str) -> str:
+    """The tag of a cell; sentences may take several lines."""
+    return f'<{tag} class="words">' if len(cell) > MOST_IN_LINE else f"<{tag}>"
