@@ -100,8 +100,8 @@ def test_a_staircase_stands_beside_the_fleet_or_alone_for_programs(asked, capsys
 
 def refusals(capsys, *words):
     assert main(["fleet", *words]) == 2
-    lines = (line.strip() for line in capsys.readouterr().err.splitlines())
-    return [line.split("`")[1] for line in lines if line.startswith("`-")]
+    lines = capsys.readouterr().err.splitlines()
+    return [line.split("`")[1] for line in lines if line.startswith("  `-")]  # remedies are deeper
 
 
 def test_a_file_of_classes_excludes_options_of_one(asked, capsys):
