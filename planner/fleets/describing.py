@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.fleets.offering import source_of
@@ -58,7 +58,7 @@ class Answered:
     fleet: PlannedFleet
     outcome: FleetOutcome
     rounds: tuple[Round, ...]
-    served_fraction: dict[str, float]
+    served_fraction: Mapping[str, float]
     fluid_usd_per_hour: float | None
     alternatives: tuple[FleetAlternative, ...]
     most_factor: float | None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from planner.errors import NoPlanError
 from planner.fleets.alternatives import alternatives_of, most_factor
 from planner.fleets.describing import Answered, fleet_plan
 from planner.fleets.market import Market, market_of
@@ -27,6 +27,9 @@ from planner.verifier.simulation.outcomes import FleetOutcome
 
 MOST_ROUNDS = 40
 
+_LESS = 0.95
+"""Of what was served at most, what is tried next where a simulation leaves too little for it."""
+
 OnRound = Callable[[Round], None]
 
 
@@ -47,31 +50,63 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         SolverError: provers contradict each other.
     """
     began_s = time.perf_counter()
-    market = opened(request)
-    served = {one.name: 1.0 for one in request.classes}
-    fluid = settled(market, fluid=True)
-    chosen = settled(market) if fluid.is_found else fluid
-    if not chosen.is_found:
-        unreachable(market)
-        market, served = shared_out(market)
-        fluid, chosen = settled(market, fluid=True), settled(market)
-    fleet, outcome, rounds = confirmed(chosen, on_round or _nothing)
+    one = _found(opened(request), on_round or _nothing)
+    fluid = one.fluid.solution.vouched.bound if one.fluid.is_found else None
     found = fleet_plan(
         Answered(
             asked=request,
-            fleet=fleet,
-            outcome=outcome,
-            rounds=rounds,
-            served_fraction=served,
-            fluid_usd_per_hour=fluid.solution.vouched.bound if fluid.is_found else None,
-            alternatives=alternatives_of(fleet),
-            most_factor=most_factor(fleet),
+            fleet=one.fleet,
+            outcome=one.outcome,
+            rounds=one.rounds,
+            served_fraction=one.served,
+            fluid_usd_per_hour=fluid,
+            alternatives=alternatives_of(one.fleet),
+            most_factor=most_factor(one.fleet),
             began_s=began_s,
         )
     )
-    found = told(found, fleet.pools)
+    found = told(found, one.fleet.pools)
     refuse(recounted(found)[1])
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Confirmed:
+    """A fleet that the simulation confirms.
+
+    Args:
+        fluid: the cheapest one if no percentile counted.
+        served: share of each class, by name.
+    """
+
+    fluid: Chosen
+    fleet: PlannedFleet
+    outcome: FleetOutcome
+    rounds: tuple[Round, ...]
+    served: Mapping[str, float]
+
+
+def _found(market: Market, on_round: OnRound) -> _Confirmed:
+    """The cheapest fleet for all traffic; where there is none, for as much as can be."""
+    whole, served = market, {one.name: 1.0 for one in market.request.classes}
+    rounds: list[Round] = []
+    most = 1.0
+    while True:
+        fluid = settled(market, fluid=True)
+        chosen = settled(market) if fluid.is_found else fluid
+        if chosen.is_found:
+            tried_out = _confirmed(chosen, rounds, on_round)
+            if tried_out is not None:
+                fleet, outcome = tried_out
+                return _Confirmed(
+                    fluid=fluid, fleet=fleet, outcome=outcome, rounds=tuple(rounds), served=served
+                )
+            most *= _LESS  # the simulation leaves too little of the rates for so much
+        else:
+            unreachable(market)
+        if is_over():
+            raise out_of_time()
+        market, served = shared_out(whole, most)
 
 
 def opened(request: FleetRequest) -> Market:
@@ -82,18 +117,18 @@ def opened(request: FleetRequest) -> Market:
     return market_of(request, fabric, streams_of(request.classes, sharing=request.sharing))
 
 
-def confirmed(
-    chosen: Chosen, on_round: OnRound
-) -> tuple[PlannedFleet, FleetOutcome, tuple[Round, ...]]:
-    """Solve, simulate, take down what is refuted, and again, until nothing is.
+def _confirmed(
+    chosen: Chosen, rounds: list[Round], on_round: OnRound
+) -> tuple[PlannedFleet, FleetOutcome] | None:
+    """Simulate, take down what is refuted, solve again, until nothing is refuted.
 
-    Raises:
-        NoPlanError: what is left of the rates serves the traffic nowhere.
+    None where what is left of the rates does not serve the traffic.
     """
-    market, rounds = chosen.market, []
-    while True:
+    while chosen.is_found:
+        if is_over():
+            raise out_of_time()
         fleet = planned(chosen)
-        outcome = tried(fleet, seed=market.request.options.seed)
+        outcome = tried(fleet, seed=chosen.market.request.options.seed)
         found = refuted(fleet, outcome)
         rounds.append(
             Round(
@@ -104,12 +139,11 @@ def confirmed(
         )
         on_round(rounds[-1])
         if not found:
-            return fleet, outcome, tuple(rounds)
-        if is_over() or len(rounds) == MOST_ROUNDS:
+            return fleet, outcome
+        if len(rounds) == MOST_ROUNDS:
             raise out_of_time()  # what a simulation refutes is no answer
-        chosen = settled(market)
-        if not chosen.is_found:
-            raise NoPlanError("the simulation leaves no fleet that meets the targets")
+        chosen = settled(chosen.market)
+    return None
 
 
 def _nothing(one: Round) -> None:

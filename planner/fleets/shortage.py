@@ -118,10 +118,13 @@ def _least(
     return min(found, default=(float("inf"), float("nan")))
 
 
-def shared_out(market: Market) -> tuple[Market, dict[str, float]]:
+def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, float]]:
     """The most of every class that the devices serve, the highest priority first.
 
     Of classes of one priority each is served to the same share, within `_PRECISION`.
+
+    Args:
+        most: share of any class.
 
     Returns:
         What there is to choose from for the traffic that is served, and its share of each class.
@@ -134,7 +137,7 @@ def shared_out(market: Market) -> tuple[Market, dict[str, float]]:
     served = dict.fromkeys((one.name for one in classes), 0.0)
     for priority in sorted({one.priority for one in classes}, reverse=True):
         level = [one.name for one in classes if one.priority == priority]
-        share = _share(apart, served, level)
+        share = most * _share(apart, served, level)
         served |= dict.fromkeys(level, share)
     kept = tuple(
         replace(one, rate_per_s=one.rate_per_s * served[one.name])

@@ -117,9 +117,7 @@ def _value(value: object, name: str = "") -> object:
         return [list(span) for span in spans(value)]
     if isinstance(value, (tuple, list)):
         return [_value(inner) for inner in value]
-    if isinstance(value, array):
-        return " ".join(map(repr, value))
-    return value
+    return " ".join(map(repr, value)) if isinstance(value, array) else value
 
 
 def _key(key: object) -> str:

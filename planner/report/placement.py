@@ -187,14 +187,9 @@ def replica_lines(
     told_by: str = "`--ranks` or `--json`",
 ) -> list[str]:
     """Where some of the replicas are; how many others there are, and which options list them."""
-    rows = [("replica", "recipe", "leaves", "nodes")]
-    rows += [
-        (one.name, str(one.recipe), ", ".join(one.leaves) or "–", ", ".join(_runs(one.nodes)))
-        for one in replicas
-    ]
-    if any(rank.coordinate for one in replicas for rank in one.ranks):
-        rows = [("replica", "recipe", "ranks", "from first to last")]
-        rows += [(one.name, str(one.recipe), str(len(one.ranks)), _ends(one)) for one in replicas]
+    if not placed.replicas:
+        return []
+    rows = _replica_rows(replicas)
     head = [len(max((row[i] for row in rows), key=len)) for i in range(3)]
     room = max(20, width - sum(head) - 8)
     lines = []
@@ -203,9 +198,22 @@ def replica_lines(
         start = f"{row[0]:<{head[0]}}  {row[1]:>{head[1]}}  {row[2]:<{head[2]}}  "
         lines += [start + first, *(" " * len(start) + line for line in rest)]
     n_more = len(placed.replicas) - len(replicas)
-    if n_more:
-        lines.append(f"and {n_more} more: {told_by} lists them all")
-    return lines if placed.replicas else []
+    return [*lines, f"and {n_more} more: {told_by} lists them all"] if n_more else lines
+
+
+def _replica_rows(replicas: Sequence[Replica]) -> list[tuple[str, str, str, str]]:
+    if any(rank.coordinate for one in replicas for rank in one.ranks):
+        rows = [("replica", "recipe", "ranks", "from first to last")]
+        return rows + [
+            (one.name, str(one.recipe), str(len(one.ranks)), _ends(one)) for one in replicas
+        ]
+    return [
+        ("replica", "recipe", "leaves", "nodes"),
+        *(
+            (one.name, str(one.recipe), ", ".join(one.leaves) or "–", ", ".join(_runs(one.nodes)))
+            for one in replicas
+        ),
+    ]
 
 
 def _ends(replica: Replica) -> str:

@@ -74,24 +74,30 @@ def with_commands_of(answer: object) -> object:
 
 def _started_recipes(plan: FleetPlan) -> Iterator[Recipe]:
     """Recipes of a fleet whose engines are started for the longest request that they may get."""
-    models = {it.name: it for one in plan.request.classes for it in one.models}
-    devices = {one.kind: one.device for one in plan.kinds}
-    tables = {(one.engine.name, one.kernels.device): one for one in plan.request.tables}
     for number, one in enumerate(plan.recipes):
-        found = tables.get((one.engine, devices.get(one.kind, "")))
-        model, pools = models.get(one.model), [it for it in plan.pools if it.recipe == number]
-        best = one.deployment
-        if found is None or model is None or not pools or not isinstance(best, EngineDeployment):
-            yield one
-            continue
-        started = _started(
-            model if isinstance(model, Architecture) else architecture_of(model),
-            best,
-            found,
-            n_per_node=_node_size(plan.request.site, one),
-            n_tokens=max(map(plan.n_longest_tokens, pools)),
-        )
-        yield replace(one, deployment=replace(best, launch=launch_of(one.engine, started)))
+        launch = _recipe_launch(plan, number)
+        yield replace(one, deployment=replace(one.deployment, launch=launch)) if launch else one
+
+
+def _recipe_launch(plan: FleetPlan, number: int) -> Launch | None:
+    """How the replicas of a recipe are started; None of what is no engine's."""
+    one = plan.recipes[number]
+    devices = {it.kind: it.device for it in plan.kinds}
+    tables = {(it.engine.name, it.kernels.device): it for it in plan.request.tables}
+    found, best = tables.get((one.engine, devices.get(one.kind, ""))), one.deployment
+    models = {it.name: it for each in plan.request.classes for it in each.models}
+    pools = [it for it in plan.pools if it.recipe == number]
+    if found is None or not pools or not isinstance(best, EngineDeployment):
+        return None
+    model = models[one.model]
+    started = _started(
+        model if isinstance(model, Architecture) else architecture_of(model),
+        best,
+        found,
+        n_per_node=_node_size(plan.request.site, one),
+        n_tokens=max(map(plan.n_longest_tokens, pools)),
+    )
+    return launch_of(one.engine, started)
 
 
 def _node_size(site: SiteSpec, one: Recipe) -> int:
