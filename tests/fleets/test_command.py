@@ -44,13 +44,14 @@ def asked(monkeypatch, tmp_path):
     reports = SimpleNamespace(
         fleet_csv=lambda plan: f"csv of {plan}\n",
         fleet_line=lambda plan: f"line of {plan}",
-        fleet_page=lambda plan, *, staircase: f"page of {plan} and {staircase}",
-        fleet_text=lambda plan, width, *, staircase: f"text of {plan} and {staircase}",
+        fleet_page=lambda plan, *, staircase, floorplan: f"page of {plan} and {staircase}",
+        fleet_text=lambda plan, width, *, staircase, floorplan: f"text of {plan} and {staircase}",
         staircase_csv=lambda steps: f"csv of {steps}\n",
         staircase_line=lambda steps: f"line of {steps}",
         staircase_text=lambda steps, width: f"text of {steps}",
     )
     monkeypatch.setattr("planner.fleets.planning.fleet", fleet)
+    monkeypatch.setattr("planner.commands.fleet._floorplan", lambda plan: None)
     monkeypatch.setitem(
         sys.modules, "planner.fleets.staircase", SimpleNamespace(staircase=staircase)
     )

@@ -75,8 +75,10 @@ def with_commands_of(answer: object) -> object:
 def _started_recipes(plan: FleetPlan) -> Iterator[Recipe]:
     """Recipes of a fleet whose engines are started for the longest request that they may get."""
     for number, one in enumerate(plan.recipes):
-        launch = _recipe_launch(plan, number)
-        yield replace(one, deployment=replace(one.deployment, launch=launch)) if launch else one
+        best, launch = one.deployment, _recipe_launch(plan, number)
+        if launch is not None and isinstance(best, EngineDeployment):
+            one = replace(one, deployment=replace(best, launch=launch))
+        yield one
 
 
 def _recipe_launch(plan: FleetPlan, number: int) -> Launch | None:
