@@ -148,7 +148,7 @@ _NORMAL_WEIGHTS = np.array([0.15, 0.225, 0.25, 0.225, 0.15])
 
 
 def interrupted(
-    work_s: FloatArray, rate_per_s: float, mean_s: FloatArray, cv2: float
+    work_s: FloatArray, rate_per_s: float, mean_s: FloatArray, cv2: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """How long work takes that arrivals interrupt, each with all that come in its own time.
 
@@ -163,7 +163,7 @@ def interrupted(
         work_s: u (…) [s].
         rate_per_s: λ.
         mean_s: of an interruption (…) [s].
-        cv2: squared coefficient of variation of an interruption.
+        cv2: squared coefficient of variation of an interruption (…).
 
     Returns:
         Times and their probabilities, (…, 25, 5) each.
@@ -182,7 +182,8 @@ def interrupted(
     between = (n[..., 1:] + n[..., :-1]) / 2.0
     ends = (n[..., :1] - 0.5, between, n[..., -1:] + 0.5)
     stands_for = np.diff(np.concatenate(ends, axis=-1), axis=-1)
-    varies = cv2 / (9.0 * np.maximum(n, 1.0))[..., None]
+    each_cv2 = np.broadcast_to(cv2, work_s.shape)[..., None, None]
+    varies = each_cv2 / (9.0 * np.maximum(n, 1.0))[..., None]
     root = 1.0 - varies + _NORMAL * np.sqrt(varies)
     added = (mean_s[..., None] * n)[..., None] * np.maximum(0.0, root) ** 3
     took = work_s[..., None, None] + added

@@ -5,7 +5,8 @@ Of w tokens a pass reads at most a chunk B, and what comes meanwhile waits for t
     T(w) = D(n, c) + R(n, min(w, B), s),    w' = max(0, w − B) + tokens that come in T(w)
 
 Arrivals are Poisson, or Poisson groups where they are more variable, so that what comes is
-compound Poisson, found by its transform on a grid of tokens [Bailey1954]. Where prompts are read
+compound Poisson, found by its transform on a grid of tokens [Bailey1954]; where they are less
+variable, as many come as of trials of which 1 − c² succeed, of one at least. Where prompts are read
 alone, T(0) is that of the passes between two looks, and T(w) of a pass that reads. Where nothing
 decodes, the station waits for the next arrival. T is linear between some w, the classes, so that
 of w ≤ B only the classes' shares count, and the stationary law is found by iteration. n moves
@@ -28,13 +29,14 @@ _POINTS = 160
 """Of the grid of tokens; as many again are beyond it, for what comes in a pass."""
 
 _CLASSES = 10
-_GROUPS = (0.0, 0.3, 0.6, 0.85, 0.95, 0.99, 1.0)
+_GROUPS = (0.0, 0.2, 0.4, 0.6, 0.75, 0.87, 0.94, 0.98, 0.995, 1.0)
 """Classes of the iteration, evenly by tokens; and what is found, by share of the passes that read
 no more than a chunk."""
 
 _ROUNDS = 400
 _SETTLED = 1e-4
 _MOST_BUSY = 0.98
+_STEADIEST = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,6 +52,7 @@ class Backlog:
         before: of the tokens of those of a request's own group that stand before it, of geometric
             groups (S, G/2 + 1).
         n_after: requests of its group behind one, on average.
+        steady: by how much the variance of how many come is below Poisson's, as a share of it.
         class_s: time of a pass of each class (S, C); first of none that wait, last of more than
             a chunk, between them of groups of like backlogs [s].
         share: of passes of each class (S, C).
@@ -63,6 +66,7 @@ class Backlog:
     transform: NDArray[np.complex128]
     before: NDArray[np.complex128]
     n_after: float
+    steady: float
     class_s: FloatArray
     share: FloatArray
     over: FloatArray
@@ -80,7 +84,19 @@ class Backlog:
     def comes(self, seconds: FloatArray, row: NDArray[np.int64]) -> NDArray[np.complex128]:
         """Transforms of the tokens that come in a time, in a row's state (M, G/2 + 1)."""
         mean = (self.group_rate[row] * seconds)[:, None]
-        return np.asarray(np.exp(mean * (self.transform[row] - 1.0)))
+        return self._of_number(mean, self.transform[row])
+
+    def comes_before(self, seconds: FloatArray, row: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """The same in a time at whose end a request comes: fewer where they keep their distance."""
+        mean = np.maximum(0.0, self.group_rate[row] * seconds - self.steady / 2.0)[:, None]
+        return self._of_number(mean, self.transform[row])
+
+    def _of_number(self, mean: FloatArray, one: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """Transform of a number of such groups: Poisson, or binomial where they are steadier."""
+        if self.steady <= 0.0:
+            return np.asarray(np.exp(mean * (one - 1.0)))
+        trials = np.maximum(1.0, np.ceil(mean / self.steady))
+        return np.asarray((1.0 + mean / trials * (one - 1.0)) ** trials)
 
 
 def backlogs(served: Served, n: FloatArray) -> Backlog:
@@ -108,6 +124,7 @@ def backlogs(served: Served, n: FloatArray) -> Backlog:
         transform=before * one,
         before=before,
         n_after=group - 1.0,
+        steady=min(_STEADIEST, max(0.0, 1.0 - served.load.arrival_cv2)),
         class_s=class_s,
         share=np.zeros_like(class_s),
         over=np.zeros((len(n), size)),

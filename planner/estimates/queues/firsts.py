@@ -90,7 +90,8 @@ def firsts(served: Served, state: Backlog, free: FloatArray) -> Firsts:
     # what is composed behind a full chunk reads of what that left, which is counted above
     is_full = found.kind == state.class_s.shape[1] - 1
     waited = gathered + np.where(is_full, 0.0, _composed_s(served, state)[found.row])[case]
-    later, share = _later(served.load, served.load.rate_per_s * gathered, state.n_after)
+    comes = np.maximum(0.0, served.load.rate_per_s * gathered - state.steady / 2.0)
+    later, share = _later(served.load, comes, state.n_after)
     read = np.minimum(chunk, own + later)
     span = np.minimum(read / 2.0, served.load.mean_span)
     span[0] = np.where(n_full > 0, own_input - own / 2.0, np.minimum(own / 2.0, own_input))
@@ -132,6 +133,9 @@ def _found(state: Backlog, n_plain: int, n_others: int) -> _Found:
         n_plain, n_others: times in a pass that reads nothing, and in others.
     """
     found = state.share * state.class_s
+    if state.steady > 0.0:  # who keeps a distance seldom finds the pass of who came before it
+        soon = np.maximum(0.0, 1.0 - state.group_rate[:, None] * state.class_s[:, 1:])
+        found[:, 1:] *= 1.0 - state.steady * soon
     found = found / found.sum(axis=1, keepdims=True)
     row, kind = np.nonzero(found > _NEGLIGIBLE)
     idle = (kind == 0) & state.idles[row]
@@ -154,7 +158,7 @@ def _before(
     state: Backlog, found: _Found, edges: tuple[float, ...]
 ) -> tuple[FloatArray, FloatArray]:
     """Tokens that are read before a request's own: groups of them, and their weights (M, A)."""
-    transform = state.comes(found.gone_s, found.row)
+    transform = state.comes_before(found.gone_s, found.row)
     transform *= state.before[found.row]
     leaves = found.kind == state.class_s.shape[1] - 1
     if leaves.any():

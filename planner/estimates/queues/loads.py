@@ -24,6 +24,8 @@ class Load:
         n_input, n_output: tokens of the prompts and of the answers of each cell of lengths (K,).
         weight: share of all requests that each cell has (K,).
         arrival_cv2: squared coefficient of variation of the times between arrivals; 1 of Poisson.
+        n_alike: stations that a router keeps alike in number, of which this one gets its part, see
+            `planner.estimates.queues.pooling`.
 
     Raises:
         ValueError: arrays of different lengths, none, or values that cannot be.
@@ -34,6 +36,7 @@ class Load:
     n_output: FloatArray
     weight: FloatArray
     arrival_cv2: float = 1.0
+    n_alike: int = 1
 
     def __post_init__(self) -> None:
         names = ("n_input", "n_output", "weight")
@@ -75,7 +78,13 @@ class Load:
             n_output=self.n_output[cells],
             weight=weight,
             arrival_cv2=self.arrival_cv2,
+            n_alike=self.n_alike,
         )
+
+    @property
+    def pool_cv2(self) -> float:
+        """Of the arrivals of all that are alike together, of which this station has some."""
+        return max(0.0, 1.0 + self.n_alike * (self.arrival_cv2 - 1.0))
 
     @cached_property
     def n_rounds(self) -> FloatArray:

@@ -20,17 +20,22 @@ which varies with the sizes of those that are there, the others wait: μ(n) is t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.equations.queueing import family_dispersion, group_of_dispersion
+from planner.estimates.queues.loads import Load
 from planner.estimates.queues.served import Served
 
 _MOST_BUSY = 0.995
 _MOST_READING = 0.9
 _SURE = 0.999
+_STEADIEST = 0.05
+_UNLIKE = 0.25
+"""Variance of how far stations are from each other that a router keeps alike, in requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,17 +81,13 @@ def population(served: Served) -> Population:
     places = _places(served, n, round_s)
     leave = np.concatenate([[0.0], np.cumsum(np.diff(n / round_s, prepend=0.0) * places)])
     # who stands in line is not read, so that groups are smaller there: between both, by simulation
-    bursts = load.arrival_cv2 - 1.0
+    bursts = load.pool_cv2 - 1.0
     lined = bursts + float(np.sqrt(dispersion[-1] - bursts)) if dispersion[-1] > bursts else 1.0
     dispersion = np.append(dispersion, lined)
     excess = 2.0 * load.shared_stay * (dispersion - 1.0)
-    law, queued, waits = _balance(
-        (rates, leave / load.mean_rounds),
-        group_of_dispersion(1.0 + excess),
-        places,
-        float(group_of_dispersion(load.arrival_cv2)) - 1.0,
-    )
-    grown = 2.0 * load.shared_stay * bursts
+    flows = rates, leave / load.mean_rounds
+    law, queued, waits = _balance(flows, excess, places, load)
+    grown = 2.0 * load.shared_stay * bursts if bursts > 0.0 else bursts
     factor = (lined - bursts + grown + _size_cv2(served, places)) / (2.0 + excess[-1])
     if _is_roomy(served, places):
         mean = int(np.clip(law @ np.arange(most + 1.0), 1, most)) - 1
@@ -105,7 +106,7 @@ def population(served: Served) -> Population:
 def _dispersion(served: Served, plain_share: FloatArray) -> FloatArray:
     """E[X²] / E[X] of the requests that begin to decode together beside 1 … N (N,)."""
     load = served.load
-    bursts = np.full(len(plain_share), load.arrival_cv2)
+    bursts = np.full(len(plain_share), load.pool_cv2)
     if not served.reads:
         return bursts
     cv2 = served.reading_moments[1]
@@ -158,34 +159,30 @@ def _size_cv2(served: Served, places: FloatArray) -> float:
 
 
 def _balance(
-    flows: tuple[FloatArray, FloatArray], group: FloatArray, places: FloatArray, companions: float
+    flows: tuple[FloatArray, FloatArray], excess: FloatArray, places: FloatArray, load: Load
 ) -> tuple[FloatArray, float, float]:
     """The law of those that decode, the mean number that wait, and the share that has to.
 
     Args:
         flows: rates at which beside 0 … N some come, and of 0 … N some end (N + 1,) [1/s].
-        group: mean of groups beside 1 … N, and of those that come while none may begin (N + 1,).
+        excess: of E[X²] / E[X] of groups over 1, as of exponential stays, beside 1 … N, and of
+            those that come while none may begin (N + 1,).
         places: P(N ≥ n) of 1 … (N,).
-        companions: that come with a request, and stand before it, on average.
+        load: how requests come.
     """
     rates, leave = flows
     begin = np.minimum(rates, _MOST_BUSY * np.max(leave))
-    stays = (1.0 - 1.0 / group).tolist()
-    found, flow = [1.0], 1.0
-    for n, (rate, stay) in enumerate(zip(begin[:-1].tolist(), stays[:-1], strict=True), 1):
-        p = rate * (1.0 - stay) * flow / leave[n]
-        flow = stay * flow + p
-        found.append(p)
-        if flow > 1e200:
-            found = [x / flow for x in found]
-            flow = 1.0
-    p = np.array(found)
+    stays = 1.0 - 1.0 / group_of_dispersion(1.0 + excess)
+    p, flow = _outflows(begin, leave, stays)
+    power = _steadier(p, excess, load)
+    p, flow = p**power, flow**power
     # beyond all places the law is geometric
-    busy = float(begin[-1] / leave[-1])
+    busy = float(begin[-1] / leave[-1]) ** power
     beyond = busy * flow / (1.0 - busy)
     longer = 1.0 / ((1.0 - stays[-1]) * (1.0 - busy))
     total = float(np.sum(p)) + beyond
     p, beyond = p / total, beyond / total
+    companions = float(group_of_dispersion(load.arrival_cv2)) - 1.0
     found_full = _with_companions(np.append(1.0 - places, 1.0), companions)
     waits = float(p @ found_full) + beyond
     served = np.append(0.0, np.cumsum(places))
@@ -194,6 +191,36 @@ def _balance(
     above = (1.0 - np.append(0.0, np.cumsum(p)[:-1])) * np.append(1.0, places)
     law = np.maximum(0.0, above - np.append(above[1:], 0.0))
     return law / np.sum(law), queued, waits
+
+
+def _outflows(begin: FloatArray, leave: FloatArray, stays: FloatArray) -> tuple[FloatArray, float]:
+    """p(n) and F(N), as parts of what p(n) adds up to."""
+    found, flow = [1.0], 1.0
+    for n, (rate, stay) in enumerate(zip(begin[:-1].tolist(), stays[:-1].tolist(), strict=True), 1):
+        p = rate * (1.0 - stay) * flow / leave[n]
+        flow = stay * flow + p
+        found.append(p)
+        if flow > 1e200:
+            found = [x / flow for x in found]
+            flow = 1.0
+    total = math.fsum(found)
+    return np.array(found) / total, flow / total
+
+
+def _steadier(p: FloatArray, excess: FloatArray, load: Load) -> float:
+    """The power of a law that varies as much less as streams steadier than Poisson make it.
+
+    Logarithms of laws of populations are sums over steps of log λ / μ: of R stations that a router
+    keeps alike there are R steps where one has one, and so there are of numbers whose variance over
+    their mean is an R-th. Those of smooth streams vary by z = 1 + κ (c² − 1) [Eckberg1983].
+    """
+    n = np.arange(len(p))
+    mean = float(p @ n)
+    usual = float(excess[int(np.clip(mean, 1, len(excess))) - 1]) / 2.0
+    varies = max(_STEADIEST, 1.0 + usual)
+    if load.n_alike > 1:
+        varies = varies / load.n_alike + _UNLIKE / max(mean, 1.0)
+    return max(1.0, (1.0 + max(0.0, usual)) / varies)
 
 
 def _with_companions(full: FloatArray, companions: float) -> FloatArray:

@@ -158,14 +158,36 @@ class Served:
         plain = usual.plain_s
         if not self.reads:
             return plain
-        most = usual.full_s if self.mixes else _MOST_GROWN * plain
-        took, per_s = plain, self.load.rate_per_s * self.n_looks
+        if not self.mixes:
+            return self._between_looks_s(usual) / self.n_looks
+        took = plain
         for _ in range(_ROUNDS):
-            grown = np.minimum(most, plain + usual.gathered_s(per_s * took) / self.n_looks)
+            grown = plain + usual.gathered_s(self.load.rate_per_s * took)
+            grown = np.minimum(usual.full_s, grown)
             if np.max(grown / took) < _SETTLED:
                 break
             took = grown
         return took
+
+    def _between_looks_s(self, usual: Usual) -> FloatArray:
+        """From look to look, of an engine that reads whoever came before it decodes again (N,) [s].
+
+        Passes read who came in those that decoded, then who came in that, and so on, each with the
+        probability that anybody came.
+        """
+        plain = usual.plain_s * self.n_looks
+        took, lasts, likely = plain, plain, np.ones_like(plain)
+        for _ in range(_ROUNDS):
+            comes = self.load.rate_per_s * lasts
+            anybody = np.maximum(usual.any_comes(comes), 1e-12)
+            lasts = usual.gathered_s(comes) / anybody
+            likely = likely * anybody
+            took = took + likely * lasts
+            if np.max(likely * lasts / plain) < _SETTLED - 1.0:
+                return took
+        kept = np.minimum(anybody, 1.0 - 1.0 / _MOST_GROWN)
+        took = took + likely * lasts * kept / (1.0 - kept)
+        return np.asarray(np.minimum(took, _MOST_GROWN * plain))
 
 
 class Own:
@@ -212,13 +234,17 @@ class Usual:
             self._reads_s, self._rows = served.reads_s(n), np.arange(len(n))
             self.alone_s, self.passes = (x @ served.load.weight for x in served.prompts_s(n))
 
+    def any_comes(self, n_prompts: FloatArray) -> FloatArray:
+        """Probability that there is anything to read of prompts that come at random (N,)."""
+        return np.asarray(-np.expm1(-n_prompts * self.passes))
+
     def gathered_s(self, n_prompts: FloatArray) -> FloatArray:
         """What prompts add that come at random, no more than each by itself (N,) [s].
 
         Args:
             n_prompts: that are read together on average (N,).
         """
-        any_comes = -np.expm1(-n_prompts * self.passes)
+        any_comes = self.any_comes(n_prompts)
         tokens = n_prompts * self._n_input / np.maximum(any_comes, 1e-300)
         n_full = np.maximum(1.0, tokens / self.chunk_tokens)
         shared = n_full * self._reads_s.at(self._rows, tokens / n_full)

@@ -27,7 +27,7 @@ def test_classes_together_are_all_requests() -> None:
     times = percentiles(one.situation.station, one.situation.load)
     everybody = times.of(slice(None))
     assert everybody.ttft_s(0.9) == times.ttft_s(0.9)
-    assert everybody.request_s(0.5) == times.request_s(0.5)
+    assert everybody.request_s(0.5) == pytest.approx(times.request_s(0.5))
     means = [times.of(cells).ttft.mean for cells in one.classes]
     shares = [float(np.sum(one.situation.load.weight[cells])) for cells in one.classes]
     assert np.average(means, weights=shares) == pytest.approx(times.ttft.mean, rel=0.01)
@@ -51,7 +51,7 @@ def test_rates_are_bound_by_the_class_whose_target_it_is(quantity: str) -> None:
     rates = [largest_rate(station, load, [target]) for target in targets]
     assert rates == pytest.approx([load.rate_per_s] * 3, rel=0.03)
     both = largest_rate(station, load, targets)
-    assert both <= min(rates) * 1.01
+    assert both <= min(rates) * 1.02
     assert both <= rate_bound(station, load, targets)
 
 
