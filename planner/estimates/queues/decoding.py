@@ -82,22 +82,15 @@ def _took(
     dispersion, rounds = counts
     plain, each, grows = (x[:, :, None] for x in times)
     free, ends = (x[:, :, None] for x in places)
-    rate, cv2 = served.load.rate_per_s, served.reading_moments[1]
-    last = first.last_s[:, None, :]
-    left = first.left_tokens[:, None, :] * each / served.load.mean_input
+    rate, read_cv2 = served.load.rate_per_s, served.reading_moments[1]
     busy = np.minimum(rate * each, _MOST_READING)
-    if served.mixes:
-        total, share = _in_passes((plain, busy), rounds, last)
-        offset = plain - last
-    else:
-        looks = np.ceil(rounds / served.n_looks) - 1.0
-        total = (last + looks * served.n_looks * plain) / (1.0 - busy)
-        share = np.ones_like(total)
-        offset = (rounds - looks * served.n_looks) * plain - last
+    left = first.left_tokens[:, None, :] * each / served.load.mean_input
+    total, share, offset = _uninterrupted(served, (plain, busy), rounds, first.last_s[:, None, :])
     # beyond the places that are free, who comes decodes where another no longer does
     grows = grows * np.minimum(1.0, free / np.sqrt(np.maximum(ends, 1e-9)))
     # of prompts with all behind them: a size with this variance, and a work with this mean
-    both, cv2 = each + grows, cv2 * (each / (each + grows)) ** 2
+    both = each + grows
+    cv2 = read_cv2 * (each / both) ** 2
     size = both / (1.0 - busy) * np.sqrt(share * (dispersion + cv2) / (1.0 + cv2))
     size = np.broadcast_to(size / (1.0 + rate * size), total.shape)
     work = total * (1.0 - rate * size) + left
@@ -106,6 +99,27 @@ def _took(
     most = total * (1.0 - busy) + left + both * (begin + np.sqrt(ends + begin * cv2))
     took = np.minimum(took, most[..., None, None])
     return took + offset[..., None, None], likely
+
+
+def _uninterrupted(
+    served: Served, times: tuple[FloatArray, FloatArray], rounds: FloatArray, last: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What a life of so many rounds takes with all that come, behind a first token's pass.
+
+    Args:
+        times: a pass that reads nothing [s], and the share of the time that prompts take.
+
+    Returns:
+        The mean with that pass, its share of the variance (`_in_passes`), and what is to be added
+        for the passes that decode without a look behind them, less that pass [s].
+    """
+    plain, busy = times
+    if served.mixes:
+        total, share = _in_passes(times, rounds, last)
+        return total, share, plain - last
+    looks = np.ceil(rounds / served.n_looks) - 1.0
+    total = (last + looks * served.n_looks * plain) / (1.0 - busy)
+    return total, np.ones_like(total), (rounds - looks * served.n_looks) * plain - last
 
 
 def _in_passes(
