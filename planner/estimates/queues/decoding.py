@@ -13,6 +13,8 @@ read, and by D'(n) for each of the passes that both share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from planner.equations.arrays import FloatArray
@@ -48,7 +50,7 @@ def decode_times(
     each = np.maximum(1e-12, (1.0 - people.at(people.plain_s, own) / round_s) / load.rate_per_s)
     places = np.maximum(0.0, people.most - own), own * rounds / load.mean_rounds
     grows = (served.plain_s(own + 1.0) - served.plain_s(own)) * _shared_rounds(load, rounds)
-    counts = _dispersion_of_counts(load, rounds)[None, :, None], rounds[None, :, None]
+    counts = [x[None, :, None] for x in (*_dispersions(load, rounds), rounds)]
     took, likely = _took(served, (plain, each, grows / load.n_alike), places, counts, first=first)
     weight = likely * (first.weight[:, None, :] * answers.weights[None, :, None])[..., None, None]
     rounds = rounds[None, :, None, None, None]
@@ -67,7 +69,7 @@ def _took(
     served: Served,
     times: tuple[FloatArray, FloatArray, FloatArray],
     places: tuple[FloatArray, FloatArray],
-    counts: tuple[FloatArray, FloatArray],
+    counts: Sequence[FloatArray],
     *,
     first: Firsts,
 ) -> tuple[FloatArray, FloatArray]:
@@ -77,17 +79,19 @@ def _took(
         times: of a pass, of a prompt, and what one that came adds to all passes after it, (S, M)
             each [s].
         places: that are free, and that others leave meanwhile, (S, M) each.
-        counts: variance over mean of how many come in a life, and its passes, (1, M, 1) each.
+        counts: variance over mean of how many come in a life and of how many end, and its passes,
+            (1, M, 1) each.
     """
-    dispersion, rounds = counts
+    of_arrivals, of_ends, rounds = counts
     plain, each, grows = (x[:, :, None] for x in times)
     free, ends = (x[:, :, None] for x in places)
     rate, read_cv2 = served.load.rate_per_s, served.reading_moments[1]
     busy = np.minimum(rate * each, _MOST_READING)
     left = first.left_tokens[:, None, :] * each / served.load.mean_input
     total, share, offset = _uninterrupted(served, (plain, busy), rounds, first.last_s[:, None, :])
-    # beyond the places that are free, who comes decodes where another no longer does
-    grows = grows * np.minimum(1.0, free / np.sqrt(np.maximum(ends, 1e-9)))
+    # beyond the places that are free, one is read where another has ended, and decodes in its place
+    roomy = np.minimum(1.0, free / np.sqrt(np.maximum(ends, 1e-9)))
+    grows, dispersion = grows * roomy, of_ends + roomy * (of_arrivals - of_ends)
     # of prompts with all behind them: a size with this variance, and a work with this mean
     both = each + grows
     cv2 = read_cv2 * (each / both) ** 2
@@ -190,17 +194,17 @@ def _kept_variance(load: Load, rounds: FloatArray, slope: float) -> FloatArray:
     return np.asarray(2.0 * load.weight @ sums / load.mean_rounds / rounds**2)
 
 
-def _dispersion_of_counts(load: Load, rounds: FloatArray) -> FloatArray:
-    """Variance over mean of how many requests come in a life (M,); 1 of Poisson, groups apart.
+def _dispersions(load: Load, rounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variance over mean of how many requests come in a life, and of how many end (M,).
 
-    To one of stations that a router keeps alike, a request comes where another ended. Of lives with
-    c², ends in a life of m passes vary by 1 where m is short, and by c² where it is long.
+    1 of Poisson; groups are counted apart. Of lives with c², ends in a life of m passes vary by 1
+    where m is short, and by c² where it is long. To one of stations that a router keeps alike, a
+    request comes where another ended.
     """
-    if load.n_alike == 1:
-        return np.full(len(rounds), min(1.0, load.arrival_cv2))
     cv2 = load.mean(load.n_rounds**2) / load.mean_rounds**2 - 1.0
     ends = 1.0 - max(0.0, 1.0 - cv2) * np.minimum(1.0, rounds / load.mean_rounds)
-    return np.asarray(ends + (np.minimum(1.0, load.pool_cv2) - ends) / load.n_alike)
+    arrivals = np.full(len(rounds), min(1.0, load.pool_cv2))
+    return np.asarray(ends + (arrivals - ends) / load.n_alike), ends
 
 
 def _shared_rounds(load: Load, rounds: FloatArray) -> FloatArray:
