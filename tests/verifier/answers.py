@@ -21,6 +21,7 @@ from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
 from planner.specs.architecture import Architecture
+from planner.specs.connectors import load_connector
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
 from planner.specs.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.placement_request import Serve
@@ -34,9 +35,10 @@ from planner.specs.records import (
     Workload,
 )
 from planner.specs.request import Degrees, Speculation, Targets
+from planner.specs.roles import AskedRoles
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.pools import pool_graph
-from tests.report.fleets import APART, asked, replayed
+from tests.report.fleets import asked, chat
 from tests.report.predictions import predicted
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -369,12 +371,10 @@ def _engine_comparison() -> object:
     return compare(models, pools, ("vllm", "sglang"), **asked)
 
 
-def _trace_fleet() -> object:
-    return fleet(asked(replayed(), chunks=(256,), batches=(4,)))
-
-
 def _apart_fleet() -> object:
-    return APART
+    """A pool that reads, and one that decodes."""
+    apart = AskedRoles(name="apart", connector=load_connector("nixl"))
+    return fleet(asked(chat(20.0, ttft_s=0.5), roles=apart, n_simulated=100))
 
 
 MAKERS: dict[str, Callable[[], object]] = {
@@ -389,7 +389,6 @@ MAKERS: dict[str, Callable[[], object]] = {
     "placement of two models": _models_placement,
     "placement on a torus": _torus_placement,
     "placement on a graph": _graph_placement,
-    "fleet for a trace": _trace_fleet,
     "fleet of two roles": _apart_fleet,
     "repair on servers": _fabric_repair,
     "repair on a torus": _torus_repair,
