@@ -1,6 +1,7 @@
 """A fleet, and the least rent over traffic, for people and for tables.
 
 words       what the others share
+rows        figures, for a terminal and a page alike
 text        the report on a terminal
 staircases  the least rent over traffic, step by step
 tables      CSV

@@ -113,7 +113,9 @@ def most_words(pool: FleetPool) -> str:
     """What one replica serves, and who says so."""
     by = "as simulated" if pool.evidence == SIMULATION else "by its queue"
     each = pool.rate_per_s / pool.n_replicas if pool.n_replicas else 0.0
-    return f"{rate(each)} each of at most {rate(pool.replica_rate_per_s)} {by}"
+    most = pool.replica_rate_per_s
+    used = f", {percent(each / most)} of it" if most > 0.0 else ""
+    return f"{rate(each)} each of at most {rate(most)} {by}{used}"
 
 
 def class_verdict(one: ServedClass) -> str:
