@@ -70,7 +70,7 @@ def _no_room(market: Market, one: TrafficClass) -> Obstacle:
         name=f"model of {one.name}",
         asked=float(n_tokens),
         reachable=0.0,
-        dimension="token",
+        dimension="1",
         reason=(
             f"no replica on {market.site.n_free} free devices holds {one.model.name} "
             f"and a request of {n_tokens} tokens"

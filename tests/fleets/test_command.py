@@ -51,7 +51,7 @@ def asked(monkeypatch, tmp_path):
         staircase_text=lambda steps, width: f"text of {steps}",
     )
     monkeypatch.setattr("planner.fleets.planning.fleet", fleet)
-    monkeypatch.setattr("planner.commands.fleet._floorplan", lambda plan: None)
+    monkeypatch.setattr("planner.commands.fleet._floorplan", lambda plan: f"map of {plan}")
     monkeypatch.setitem(
         sys.modules, "planner.fleets.staircase", SimpleNamespace(staircase=staircase)
     )

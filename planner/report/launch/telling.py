@@ -77,8 +77,8 @@ def _started_recipes(plan: FleetPlan) -> Iterator[Recipe]:
     for number, one in enumerate(plan.recipes):
         best, launch = one.deployment, _recipe_launch(plan, number)
         if launch is not None and isinstance(best, EngineDeployment):
-            one = replace(one, deployment=replace(best, launch=launch))
-        yield one
+            best = replace(best, launch=launch)
+        yield replace(one, deployment=best)
 
 
 def _recipe_launch(plan: FleetPlan, number: int) -> Launch | None:
