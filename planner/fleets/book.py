@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.queues.largest import largest_rate, rate_bound
+from planner.estimates.queues.loads import Load
+from planner.estimates.queues.pooling import replica_load
 from planner.fleets.offering import source_of
 from planner.fleets.targets import Factors, HandedOver, held_to, link_rate
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.specs.roles import PREFILL, Connector
 from planner.specs.traffic.percentiles import PercentileTarget
+
+_ROUNDING = 1e-9
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,6 +48,8 @@ class Book:
 
     Args:
         connector: that hands caches over, if any are.
+        router: before replicas that are alike: a stream that several share comes to each of them
+            more evenly; None takes each replica as if it were alone, which holds for any traffic.
         n_found: largest rates that were looked for.
         factors: by how much formulas were found to be too low, of a stream's quantity and share:
             the least of all that were refuted. It depends on lengths and arrivals more than on who
@@ -50,6 +57,7 @@ class Book:
     """
 
     connector: Connector | None = None
+    router: str | None = None
     looked: dict[int, Looked] = field(default_factory=dict)
     n_found: int = 0
     factors: dict[int, dict[tuple[str, float], float]] = field(default_factory=dict)
@@ -111,7 +119,8 @@ class Book:
             best, station = known.best, source.ways.stations[known.best]
             rate = 0.0
             if targets is not None:
-                rate = largest_rate(station, source.stream.load, targets) * station.n_ranks
+                load = self._seen_by_one(source.stream.load, known.rates[best], station.n_ranks)
+                rate = largest_rate(station, load, targets) * station.n_ranks
             known.rates[best] = min(rate, known.rates[best])
             known.is_found[best] = True
             self.n_found += 1
@@ -133,6 +142,17 @@ class Book:
             what = missed.quantity, missed.share
             mine[what] = min(factor, mine.get(what, factor))
         self.look_at(one)
+
+    def _seen_by_one(self, load: Load, most: float, n_ranks: int) -> Load:
+        """What comes to one rank, beside as many replicas as serve the stream at least.
+
+        Args:
+            most: requests a second that a replica does not exceed.
+        """
+        n_replicas = math.ceil(load.rate_per_s / most - _ROUNDING) if most > 0.0 else 1
+        if self.router is None or n_replicas < 2:
+            return load
+        return replica_load(load, n_replicas * n_ranks, self.router)
 
     def handed(self, one: NodeConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""

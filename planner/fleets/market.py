@@ -75,7 +75,7 @@ def market_among(
         for mine, one in zip(runtimes, streams, strict=True)
     ]
     offered = site.offered(served, request.roles, by_latency=False, whole=False)
-    book = Book(connector=request.roles.connector)
+    book = Book(connector=request.roles.connector, router=request.router)
     return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
 
 

@@ -122,3 +122,25 @@ def with_counts(
         for kind, most in counts.items()
     )
     return replace(program, limits=(*program.limits, *limits))
+
+
+def within_places(network: Handover, places: Sequence[str]) -> Handover:
+    """The hand-overs whose two ends are at one site.
+
+    Args:
+        places: of each column, (J,).
+    """
+    of_column = np.array(places)
+    stays = of_column[network.prefill] == of_column[network.decode]
+    if stays.all():
+        return network
+    number = np.cumsum(stays) - 1
+    used = stays[network.use_pair]
+    return replace(
+        network,
+        prefill=network.prefill[stays],
+        decode=network.decode[stays],
+        gbytes=network.gbytes[stays],
+        use_pair=number[network.use_pair[used]],
+        use_link=network.use_link[used],
+    )

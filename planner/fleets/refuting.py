@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.estimates.queues.largest import largest_rate
+from planner.estimates.queues.loads import Load
+from planner.estimates.queues.pooling import replica_load
 from planner.estimates.queues.times import percentiles
 from planner.fleets.simulating import PlannedFleet, PlannedPool
 from planner.fleets.targets import held_to
@@ -83,18 +85,22 @@ def _taken_down(
     targets = held_to(pool.stream, pool.role, {(target.quantity, target.share): factor})
     rate = 0.0
     if targets is not None:
-        rate = largest_rate(pool.station, pool.stream.load, targets) * pool.station.n_ranks
+        rate = largest_rate(pool.station, seen_by_one(pool), targets) * pool.station.n_ranks
     left = min(most, max(least, rate))
     book.take_down(origin, left, target, factor)
     return left
 
 
+def seen_by_one(pool: PlannedPool) -> Load:
+    """What comes to one rank of a pool."""
+    load = pool.stream.load.at(pool.rate_per_s)
+    return replica_load(load, pool.n_replicas * pool.station.n_ranks, pool.router)
+
+
 def times_of(pool: PlannedPool, one: TrafficClass) -> dict[str, Callable[[float], float]]:
     """Percentiles of the requests of a class on a replica of a pool, by quantity."""
     stream = pool.stream
-    times = percentiles(
-        pool.station, stream.load.at(pool.replica_rate_per_s / pool.station.n_ranks)
-    )
+    times = percentiles(pool.station, seen_by_one(pool))
     if len(stream.classes) > 1:
         member = [each.name for each in stream.classes].index(one.name)
         times = times.of(np.flatnonzero(stream.member == member))

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.fleets.book import Book
 from planner.fleets.market import Market
-from planner.fleets.program import with_choice_of_streams, with_counts
+from planner.fleets.program import with_choice_of_streams, with_counts, within_places
 from planner.placing.configurations import AnyConfiguration, Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
@@ -222,9 +222,12 @@ def _program(
     program = replace(posed.program, ties=(stages, *posed.program.ties) if tied else ())
     kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
     program = with_counts(program, kinds, devices, market.request.counts)
+    places, network = market.request.places, posed.network
+    if places and network is not None:
+        network = within_places(network, [places.get(kind, kind) for kind in kinds])
     return with_choice_of_streams(
         program,
-        posed.network,
+        network,
         market.streams,
         most_share=MOST_SHARE if program.is_for_share else 1.0,
     )

@@ -15,7 +15,7 @@ from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.results.obstacles import Obstacle
 from planner.results.placements import PlacementConflict
 from planner.specs.fleet_request import FleetRequest
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.units import show
@@ -42,7 +42,7 @@ def unreachable(market: Market) -> None:
         ]
         if not mine:
             found.append(_no_room(market, one))
-        elif not any(_serves(market, offer) for offer in mine):
+        elif not _is_served(market, mine):
             found += _missed(market, one, mine)
     if found:
         raise NoPlanError(_conflict(market, found))
@@ -56,6 +56,16 @@ def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflic
         obstacles=tuple(obstacles),
         verified=("no replica that its devices hold, by formulas, with one request in it",),
     )
+
+
+def _is_served(market: Market, mine: Sequence[NodeConfiguration]) -> bool:
+    """Whether some replica does both phases for a class, or some each of them."""
+    roles = {
+        role
+        for role in dict.fromkeys(one.role for one in mine)
+        if any(_serves(market, one) for one in mine if one.role == role)
+    }
+    return TOGETHER in roles or {PREFILL, DECODE} <= roles
 
 
 def _serves(market: Market, offer: NodeConfiguration) -> bool:
@@ -75,6 +85,16 @@ def _no_room(market: Market, one: TrafficClass) -> Obstacle:
             f"no replica on {market.site.n_free} free devices holds {one.model.name} "
             f"and a request of {n_tokens} tokens"
         ),
+    )
+
+
+def _too_few(market: Market, one: TrafficClass) -> Obstacle:
+    return Obstacle(
+        name=f"traffic of {one.name}",
+        asked=one.rate_per_s,
+        reachable=0.0,
+        dimension="request/s",
+        reason=f"{market.site.n_free} free devices, and limits, leave no replica for it",
     )
 
 
@@ -114,7 +134,8 @@ def _least(
         most = offer.output_tokens_per_s / stream.n_output_tokens / station.n_ranks
         times = percentiles(station, stream.load.at(most * _ALONE))
         law = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
-        found.append((float(law[target.quantity](target.share)), offer.usd_per_hour))
+        seconds = float(law[target.quantity](target.share)) + market.book.handed(offer).seconds
+        found.append((seconds, offer.usd_per_hour))
     return min(found, default=(float("inf"), float("nan")))
 
 
@@ -145,7 +166,7 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
         if served[one.name] > _PRECISION
     )
     if not kept:
-        raise NoPlanError(_conflict(market, [_no_room(market, classes[0])]))
+        raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
     return _again(market, replace(market.request, classes=kept)), served
 
 

@@ -37,6 +37,7 @@ class PlannedPool:
         configuration: as it is known.
         n_replicas: of it.
         rate_per_s: requests that are sent to all of them.
+        router: before them, of `planner.specs.routers`.
     """
 
     name: str
@@ -44,6 +45,7 @@ class PlannedPool:
     configuration: NodeConfiguration
     n_replicas: int
     rate_per_s: float
+    router: str
 
     @property
     def role(self) -> str:
@@ -125,6 +127,7 @@ def planned(chosen: Chosen) -> PlannedFleet:
             configuration=one,
             n_replicas=n,
             rate_per_s=rate,
+            router=chosen.market.request.router,
         )
         for name, (one, n), rate in zip(names, replicas, sent, strict=True)
     )
@@ -212,7 +215,7 @@ def tried(fleet: PlannedFleet, *, seed: int) -> FleetOutcome:
     """Serve requests with a fleet, one by one."""
     request = fleet.chosen.market.request
     pools = [
-        Pool(name=one.name, station=one.station, n_replicas=one.n_replicas, router=request.router)
+        Pool(name=one.name, station=one.station, n_replicas=one.n_replicas, router=one.router)
         for one in fleet.pools
     ]
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}.values()

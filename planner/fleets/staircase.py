@@ -57,7 +57,7 @@ def staircase(
     tell = on_step or _nothing
     found: list[Step] = []
     if workers == 1:
-        for step in _steps(opened(request), edges[0], edges[-1]):
+        for step in _steps(_opened(request), edges[0], edges[-1]):
             found.append(step)
             tell(step)
     else:
@@ -90,7 +90,14 @@ def _edges(low: float, high: float, n_parts: int) -> list[float]:
 
 
 def _part(request: FleetRequest, low: float, high: float) -> list[Step]:
-    return [*_steps(opened(request), low, high)]
+    return [*_steps(_opened(request), low, high)]
+
+
+def _opened(request: FleetRequest) -> Market:
+    """What there is to choose from, each replica as if it were alone: of any traffic."""
+    market = opened(request)
+    market.book.router = None
+    return market
 
 
 def _steps(market: Market, low: float, high: float) -> Iterator[Step]:

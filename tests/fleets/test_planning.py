@@ -1,0 +1,191 @@
+"""Fleets for traffic: the cheapest that the simulation confirms, and what stands in its way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from planner.errors import NoPlanError
+from planner.fleets.planning import fleet
+from planner.fleets.staircase import staircase
+from planner.results.fleets import SIMULATION
+from planner.specs.connectors import load_connector
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.pools import load_site
+from planner.specs.reading import load_architecture
+from planner.specs.roles import ALL_TOGETHER, AskedRoles
+from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
+from planner.specs.traffic.building import traffic_class
+from planner.specs.traffic.lengths import TraceLengths
+from planner.specs.traffic.records import TrafficClass
+from planner.specs.traffic.trace_files import load_trace
+
+DATA = Path(__file__).parents[1] / "data" / "fleet"
+CHAT = {"ttft_p95": "1 s", "tpot_p95": "40 ms"}
+
+
+def chat(model="llama-3.1-8b", rate=20.0, name="chat", targets=CHAT, **others):
+    given = {"input": 1500, "output": 300, **others}
+    return traffic_class(name, load_architecture(model), rate_per_s=rate, targets=targets, **given)
+
+
+def request(*classes, topology="h100-nvl8-x1", **others):
+    given = {"most_devices": 1, "chunks": (2048,), "n_simulated": 3000, **others}
+    return FleetRequest(site=load_site(topology), classes=classes, engines=("vllm",), **given)
+
+
+def keeps_its_targets(answer):
+    return all(one.is_met for each in answer.classes for one in each.percentiles)
+
+
+@cache
+def start_up(rate):
+    asked = chat("llama-3.1-70b", rate)
+    return fleet(request(asked, topology="h100-nvl8-x2", most_devices=8, n_simulated=4000))
+
+
+@pytest.mark.parametrize(("rate", "n_devices"), [(8.0, 8), (20.0, 16)])
+def test_a_start_up_is_told_gpus_degrees_and_what_users_wait(rate, n_devices):
+    """70B on H100, p95 of TTFT within a second and of TPOT within 40 ms."""
+    answer = start_up(rate)
+    assert answer.n_devices == n_devices
+    assert {one.deployment.n_tensor for one in answer.recipes} == {4}
+    assert all("--tensor-parallel-size 4" in str(one.deployment.launch) for one in answer.recipes)
+    assert keeps_its_targets(answer)
+    assert answer.certificate.status == "optimal"
+    assert answer.fluid_usd_per_hour <= answer.certificate.bound <= answer.usd_per_hour * (1 + 1e-9)
+    for pool in answer.pools:  # none is sent more than it is said to serve
+        assert pool.rate_per_s <= pool.n_replicas * pool.replica_rate_per_s * (1 + 1e-9)
+
+
+def test_the_same_rent_serves_as_much_as_it_says_and_no_more():
+    answer = start_up(8.0)
+    asked = answer.request.classes[0]
+    rents = [
+        fleet(
+            replace(
+                answer.request,
+                classes=(replace(asked, rate_per_s=asked.rate_per_s * answer.most_factor * times),),
+            )
+        ).usd_per_hour
+        for times in (0.999, 1.05)
+    ]
+    assert rents[0] == pytest.approx(answer.usd_per_hour) < rents[1]
+
+
+def replayed(name, arrivals=None) -> TrafficClass:
+    trace = load_trace(DATA / f"azure2023_{name}.csv.gz")
+    return TrafficClass(
+        name=name,
+        models=(load_architecture("llama-3.1-8b"),),
+        rate_per_s=trace.rate_per_s,
+        lengths=TraceLengths(trace=trace),
+        arrivals=arrivals or replaying(trace),
+        targets=chat(targets={"ttft_p95": "2 s", "tpot_p95": "50 ms"}).targets,
+    )
+
+
+def test_bursts_cost_what_a_mean_rate_does_not_see():
+    """Azure's code trace: its busiest minute has four times the requests of a mean one."""
+    steady = fleet(request(replayed("code", POISSON_ARRIVALS)))
+    bursty = fleet(request(replayed("code")))
+    assert steady.n_devices < bursty.n_devices
+    assert keeps_its_targets(bursty)
+    assert [one.evidence for one in bursty.pools] == [SIMULATION]
+    assert [bool(one.refuted) for one in bursty.rounds] == [True] * (len(bursty.rounds) - 1) + [
+        False
+    ]
+    assert bursty.simulated.n_requests == len(load_trace(DATA / "azure2023_code.csv.gz"))
+    assert bursty.most_factor is None  # formulas were refuted: they say nothing of more traffic
+
+
+def test_who_comes_first_is_served_first():
+    first = chat("llama-3.1-8b", 60.0, name="first", priority=1)
+    second = chat("llama-3.1-8b", 200.0, name="second")
+    answer = fleet(request(first, second, topology="h100-nvl8-x1"))
+    served = {one.name: one.served_fraction for one in answer.classes}
+    assert served["first"] == 1.0
+    assert 0.0 < served["second"] < 1.0
+    assert not answer.is_whole
+    assert keeps_its_targets(answer)
+
+
+def test_a_target_that_no_replica_meets_is_told_with_the_least():
+    with pytest.raises(NoPlanError) as refused:
+        fleet(request(chat(targets={"tpot_p50": "1 ms", "ttft_p95": "1 s"})))
+    (obstacle,) = refused.value.conflict.obstacles
+    assert obstacle.name == "TPOT p50 of chat"
+    assert obstacle.asked == 1e-3 < obstacle.reachable < 0.02
+    assert "$2.95/h" in obstacle.reason
+
+
+def test_classes_of_a_model_share_replicas_where_that_is_cheaper():
+    some = [chat(rate=rate, name=name) for rate, name in ((3.0, "a"), (4.0, "b"))]
+    shared = fleet(request(*some))
+    apart = fleet(request(*some, sharing=False))
+    assert shared.n_devices == 1 < apart.n_devices == 2
+    assert shared.pools[0].classes == ("a", "b")
+    assert keeps_its_targets(shared)
+
+
+def test_long_prompts_have_replicas_of_their_own_where_that_is_cheaper():
+    lengths = {"input": "lognormal:1500:p99=16000:max=32000", "output": 200}
+    targets = {"ttft_p95": "500 ms", "tpot_p95": "20 ms"}
+    asked = chat(rate=40.0, targets=targets, **lengths)
+    one = fleet(request(asked, most_devices=2))
+    divided = fleet(request(replace(asked, cuts="free"), most_devices=2))
+    assert divided.usd_per_hour <= one.usd_per_hour
+    assert keeps_its_targets(divided)
+    ends = sorted({(pool.above_tokens, pool.upto_tokens) for pool in divided.pools})
+    assert ends[0][0] == 0.0
+    assert ends[-1][1] == float("inf")
+    assert all(upto == above for (_, upto), (above, _) in pairwise(ends))
+
+
+@cache
+def by_roles(name, connector=None):
+    """8B with long prompts and a strict TPOT: others' prompts are what tokens wait for."""
+    asked = chat(
+        rate=20.0,
+        input=4000,
+        output=200,
+        targets={"ttft_p95": "1 s", "tpot_p95": "15 ms"},
+    )
+    roles = AskedRoles(name=name, connector=load_connector(connector)) if connector else None
+    return fleet(request(asked, most_devices=2, roles=roles or ALL_TOGETHER))
+
+
+def test_the_connector_decides_whether_phases_are_apart():
+    together, quick, measured = (
+        by_roles("together"),
+        by_roles("free", "wire"),
+        by_roles("free", "nixl"),
+    )
+    assert quick.usd_per_hour <= 0.85 * together.usd_per_hour
+    assert {one.role for one in quick.recipes} == {"prefill", "decode"}
+    assert quick.handovers
+    assert measured.usd_per_hour == pytest.approx(together.usd_per_hour)
+    assert {one.role for one in measured.recipes} == {"together"}
+    assert by_roles("apart", "nixl").usd_per_hour > 1.15 * together.usd_per_hour
+    assert all(map(keeps_its_targets, (together, quick, measured, by_roles("apart", "nixl"))))
+
+
+def test_steps_follow_each_other_and_each_is_proved():
+    asked = request(chat(rate=10.0))
+    found = staircase(asked, lowest_per_s=1.0, highest_per_s=60.0)
+    assert found.is_whole
+    assert found.steps[0].above_factor == pytest.approx(0.1)
+    assert found.steps[-1].upto_factor == pytest.approx(6.0)
+    for before, after in pairwise(found.steps):
+        assert after.above_factor == pytest.approx(before.upto_factor, rel=1e-5)
+        assert after.usd_per_hour > before.usd_per_hour
+    assert all(one.bound_usd_per_hour == pytest.approx(one.usd_per_hour) for one in found.steps)
+    parted = staircase(asked, lowest_per_s=1.0, highest_per_s=60.0, workers=2)
+    assert [one.usd_per_hour for one in parted.steps] == [one.usd_per_hour for one in found.steps]
+    assert [one.upto_factor for one in parted.steps] == pytest.approx(
+        [one.upto_factor for one in found.steps]
+    )
