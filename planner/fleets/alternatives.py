@@ -126,7 +126,7 @@ def most_factor(fleet: PlannedFleet) -> float | None:
     """
     market = fleet.chosen.market
     rent = usd_per_hour(fleet.pools)
-    if is_over() or market.book.factors:
+    if is_over() or market.book.heavier:
         return None
     return largest_factor(market, rent)
 

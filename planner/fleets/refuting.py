@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from planner.estimates.queues.loads import Load
 from planner.estimates.queues.pooling import replica_load
 from planner.estimates.queues.times import percentiles
 from planner.fleets.simulating import PlannedFleet, PlannedPool
-from planner.fleets.targets import held_to
+from planner.fleets.targets import over_class
 from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
@@ -24,10 +24,7 @@ LEAST_STEP = 0.01
 """Of what a replica was sent, by which its rate goes down at least."""
 
 MOST_STEP = 0.3
-"""By which it goes down at most at once: formulas may be far off where they are refuted."""
-
-_MOST_FACTOR = 4.0
-"""By which formulas are taken to be too low at most: further off, rates go down step by step."""
+"""By which it goes down where requests had no room at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +40,20 @@ def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}
     found: dict[str, Refuted] = {}
     for one in classes.values():
-        for target, simulated in missed(one, outcome.of(one.name)):
+        for what in missed(one, outcome.of(one.name)):
             for pool in fleet.pools_of(one):
-                if pool.name not in found and _bears(pool, target):
-                    left = _taken_down(
-                        fleet, pool, one, Missed(target=target, simulated_s=simulated)
-                    )
-                    found[pool.name] = Refuted(
-                        pool=pool.name,
-                        target=target.name,
-                        class_name=one.name,
-                        at_most_s=target.at_most_s,
-                        simulated_s=simulated,
-                        before_per_s=pool.most_per_s,
-                        after_per_s=left,
-                    )
+                own = _of_pool(what, pool, outcome.sent(one.name, pool.name))
+                if pool.name in found or not _bears(pool, what.target) or own is None:
+                    continue
+                found[pool.name] = Refuted(
+                    pool=pool.name,
+                    target=what.target.name,
+                    class_name=one.name,
+                    at_most_s=what.target.at_most_s,
+                    simulated_s=own.simulated_s,
+                    before_per_s=pool.most_per_s,
+                    after_per_s=_taken_down(fleet, pool, one, own),
+                )
     return tuple(found.values())
 
 
@@ -69,26 +65,29 @@ def _taken_down(
 ) -> float:
     """Requests a second of a replica that are left of a rate that was refuted.
 
-    Formulas are off by some factor at the rate that was tried: with the target as much tighter,
-    they say what is left.
+    At some heavier load formulas say what the simulation had: they take every load for as much
+    lighter than it is, and what they allow is as much less. (Times explode where a station is
+    full: by how much they are too low there says little of what is left.)
     """
-    target = what.target
     sent = pool.replica_rate_per_s
-    least, most = sent * (1.0 - MOST_STEP), sent * (1.0 - LEAST_STEP)
     book, origin = fleet.chosen.market.book, fleet.chosen.origin(pool.configuration)
-    if pool.role != TOGETHER or not math.isfinite(what.simulated_s):
-        left = most if math.isfinite(what.simulated_s) else least
-        book.take_down(origin, left, target, 1.0)
-        return left
-    said = times_of(pool, one)[target.quantity](target.share)
-    factor = min(_MOST_FACTOR, max(1.0, what.simulated_s / max(said, 1e-9)))
-    targets = held_to(pool.stream, pool.role, {(target.quantity, target.share): factor})
-    rate = 0.0
-    if targets is not None:
-        rate = largest_rate(pool.station, seen_by_one(pool), targets) * pool.station.n_ranks
-    left = min(most, max(least, rate))
-    book.take_down(origin, left, target, factor)
+    heavier, left = 1.0, sent * (1.0 - LEAST_STEP)
+    if not math.isfinite(what.simulated_s):
+        left = sent * (1.0 - MOST_STEP)
+    elif pool.role == TOGETHER:
+        heavier = _heavier(pool, one, what)
+        left = min(left, pool.most_per_s / heavier)
+    book.take_down(origin, left, heavier)
     return left
+
+
+def _heavier(pool: PlannedPool, one: TrafficClass, what: Missed) -> float:
+    """Times the load at which formulas say what the simulation had; 1 if they said it anyway."""
+    member = [each.name for each in pool.stream.classes].index(one.name)
+    had = replace(what.target, at_most_s=what.simulated_s)
+    load, n_ranks = seen_by_one(pool), pool.station.n_ranks
+    said_at = largest_rate(pool.station, load, [over_class(pool.stream, had, member)]) * n_ranks
+    return max(1.0, said_at / pool.replica_rate_per_s)
 
 
 def seen_by_one(pool: PlannedPool) -> Load:
@@ -107,12 +106,26 @@ def times_of(pool: PlannedPool, one: TrafficClass) -> dict[str, Callable[[float]
     return {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
 
 
-def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[tuple[PercentileTarget, float]]:
-    """Targets that the simulation misses, each with what it had [s]."""
+def _of_pool(what: Missed, pool: PlannedPool, outcome: ClassOutcome) -> Missed | None:
+    """What a pool has to do with a target that its class misses; None where it keeps it.
+
+    Whom a pool of prefill hands over to is not told apart, nor are gaps between tokens.
+    """
+    target = what.target
+    if pool.role != TOGETHER or target.quantity == ITL:
+        return what
+    own = outcome.of(target.quantity).percentiles_s.get(target.share)
+    if own is None:
+        return what
+    return Missed(target=target, simulated_s=own.value) if own.value > target.at_most_s else None
+
+
+def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[Missed]:
+    """Targets that the simulation misses, each with what it had."""
     for target in one.targets:
         simulated = outcome.of(target.quantity).percentiles_s.get(target.share)
         if simulated is not None and simulated.value > target.at_most_s:
-            yield target, simulated.value
+            yield Missed(target=target, simulated_s=simulated.value)
     goal, had = one.goodput, outcome.goodput
     if goal is None or had is None or had.value >= goal.share:
         return
@@ -125,7 +138,8 @@ def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[tuple[Percentil
     ]
     ratio, name, most = max(ratios)
     worst = max(most * (1.0 + 1e-6), most * ratio)
-    yield PercentileTarget(quantity=name, share=goal.share, at_most_s=most), worst
+    target = PercentileTarget(quantity=name, share=goal.share, at_most_s=most)
+    yield Missed(target=target, simulated_s=worst)
 
 
 def _bears(pool: PlannedPool, target: PercentileTarget) -> bool:

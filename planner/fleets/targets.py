@@ -11,7 +11,6 @@ reading, the rest for the link. Targets of whole requests are left to the simula
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,9 +32,6 @@ _HALVINGS = 30
 USUAL_PASS_S = 0.05
 """Of a decode replica without a target of TPOT; `assumed`."""
 
-Factors = Mapping[tuple[str, float], float]
-"""By how much formulas were found to be too low, of a quantity and a share."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOver:
@@ -54,12 +50,11 @@ NOTHING_HANDED = HandedOver()
 
 
 def held_to(
-    stream: Stream, role: str, factors: Factors, handed: HandedOver = NOTHING_HANDED
+    stream: Stream, role: str, handed: HandedOver = NOTHING_HANDED
 ) -> list[AnyTarget] | None:
     """Targets of a replica of a role; None where no time is left for what it does.
 
     Args:
-        factors: targets are as much tighter.
         handed: what is handed over, where it does one phase.
     """
     found: list[AnyTarget] = []
@@ -69,14 +64,15 @@ def held_to(
             continue
         if not target.at_most_s > 0.0:
             return None
-        factor = factors.get((target.quantity, target.share), 1.0)
-        target = replace(target, at_most_s=target.at_most_s / factor)
-        if len(stream.classes) == 1:
-            found.append(target)
-        else:
-            cells = np.flatnonzero(stream.member == one.member)
-            found.append(GroupTarget(target=target, cells=cells))
+        found.append(over_class(stream, target, one.member))
     return found
+
+
+def over_class(stream: Stream, target: PercentileTarget, member: int) -> AnyTarget:
+    """A target over the requests of one class of a stream."""
+    if len(stream.classes) == 1:
+        return target
+    return GroupTarget(target=target, cells=np.flatnonzero(stream.member == member))
 
 
 def _of_role(one: PercentileTarget, role: str, waiting: float) -> PercentileTarget | None:

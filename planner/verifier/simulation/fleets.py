@@ -64,18 +64,26 @@ def simulate(
         n_batches=n_batches,
         seed=seed,
         duration_s=run.workers.duration_s,
+        ways={
+            (one.name, pool): _class_outcome(run, number, edges, shares, pool)
+            for number, one in enumerate(classes)
+            for pool in dict.fromkeys(route.pool for route in one.routes)
+            if len(one.routes) > 1
+        },
     )
 
 
 def _class_outcome(
-    run: Run, number: int, edges: Sequence[int], shares: Sequence[float]
+    run: Run, number: int, edges: Sequence[int], shares: Sequence[float], pool: str | None = None
 ) -> ClassOutcome:
+    """What became of a class; of those of its requests that were sent to a pool, if one is said."""
     log, one, n = run.workers.log, run.classes[number], len(run.arrived_s)
     batches = [
         [
             request
             for request in range(min(low, n), min(high, n))
-            if not log.of_class or log.of_class[request] == number
+            if (not log.of_class or log.of_class[request] == number)
+            and (pool is None or run.route_of[request].pool == pool)
         ]
         for low, high in pairwise(edges)
     ]

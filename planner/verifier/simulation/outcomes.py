@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from statistics import fmean
 
@@ -83,6 +83,8 @@ class FleetOutcome:
         n_batches: of the others, for intervals.
         seed: of everything drawn.
         duration_s: from the first request to the end of the last.
+        ways: what became of the requests of a class that were sent to a pool, by the names of
+            both; of classes that are sent to several. Gaps of tokens are not told apart.
     """
 
     classes: tuple[ClassOutcome, ...]
@@ -93,10 +95,15 @@ class FleetOutcome:
     n_batches: int
     seed: int
     duration_s: float
+    ways: Mapping[tuple[str, str], ClassOutcome] = field(default_factory=dict)
 
     def of(self, name: str) -> ClassOutcome:
         """The outcome of a class."""
         return next(one for one in self.classes if one.name == name)
+
+    def sent(self, name: str, pool: str) -> ClassOutcome:
+        """The outcome of the requests of a class that were sent to a pool."""
+        return self.ways.get((name, pool)) or self.of(name)
 
     def pool(self, name: str) -> PoolOutcome:
         """The outcome of a pool."""

@@ -57,7 +57,7 @@ class _Sender:
 
 
 class Run:
-    """One simulation: `arrived_s` is when each request came."""
+    """One simulation: `arrived_s` is when each request came, `route_of` where each was sent."""
 
     def __init__(
         self, pools: Sequence[Pool], classes: Sequence[ClassLoad], n_requests: int, seed: int
@@ -70,7 +70,7 @@ class Run:
         self._log = self.workers.log
         self._n_requests = n_requests
         self._senders = [_Sender(one, chance) for one in classes]
-        self._route_of: list[Route] = []
+        self.route_of: list[Route] = []
         self._turns: dict[int, int] = {}  # of the conversation of a request, those behind it
         self._links = _links(classes)
         self._has_caches = any(one.conversation is not None for one in classes)
@@ -144,7 +144,7 @@ class Run:
         request, log = len(self.arrived_s), self._log
         self.workers.pass_edges(request, now_s)
         self.arrived_s.append(now_s)
-        self._route_of.append(self._senders[number].route(n_input))
+        self.route_of.append(self._senders[number].route(n_input))
         self.workers.rank_of.append(-1)
         log.n_input.append(n_input)
         log.n_output.append(n_output)
@@ -162,9 +162,9 @@ class Run:
 
     def _send(self, request: int, now_s: float, *, n_cached: int, after: int | None = None) -> None:
         """A request is sent on its way, to where the turn before it was if there was one."""
-        log, workers, route = self._log, self.workers, self._route_of[request]
+        log, workers, route = self._log, self.workers, self.route_of[request]
         first = workers.pools[route.pool]
-        if after is not None and self._route_of[after].pool == route.pool and route.then is None:
+        if after is not None and self.route_of[after].pool == route.pool and route.then is None:
             rank = workers.rank_of[after]
         else:
             rank = first.choose()
@@ -194,7 +194,7 @@ class Run:
 
     def _end(self, request: int, now_s: float) -> None:
         """A request is done where it was: it is handed over, or its user has the answer."""
-        workers, route = self.workers, self._route_of[request]
+        workers, route = self.workers, self.route_of[request]
         rank = workers.rank_of[request]
         ours = workers.behind[rank]
         ours.leave(rank)
