@@ -10,6 +10,7 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
 from planner.programs.layout import ceiling
 from planner.specs.roles import ROLES, TOGETHER
+from planner.topology.inventory import Kind
 
 
 def undominated(
@@ -27,14 +28,23 @@ def undominated(
         several: whether a model may have more replicas than asked for, by model.
         by_latency: whether the objective is of single replicas.
     """
-    if not configurations:
-        return []
+    alike: dict[tuple[int, Kind], list[int]] = {}
+    for number, one in enumerate(configurations):
+        alike.setdefault((one.model, one.pattern.kind), []).append(number)
+    stays = np.ones(len(configurations), dtype=np.bool_)
+    for (model, _), numbers in alike.items():  # pairs of different ones stand for nobody
+        some = [configurations[number] for number in numbers]
+        stays[numbers] = ~_beaten(some, several=bool(several[model]), by_latency=by_latency)
+    return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
+
+
+def _beaten(
+    configurations: Sequence[NodeConfiguration], *, several: bool, by_latency: bool
+) -> BoolArray:
+    """Which configurations of one model and one kind others stand for, (N,)."""
     patterns = [one.pattern for one in configurations]
-    model = np.array([one.model for one in configurations])
     rate = np.array([one.output_tokens_per_s for one in configurations])
     tpot = np.array([one.tpot_s for one in configurations])
-    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(one.kind for one in patterns))}
-    kind = np.array([kinds[one.kind] for one in patterns])
     span = np.array([SPANS.index(one.span) for one in patterns])
     needs = np.array(
         [
@@ -44,9 +54,8 @@ def undominated(
     )
     # [a, b]: b stands for a
     copies, alike = _copies(configurations)
-    copies = np.where(several[model][:, None], copies, np.minimum(copies, 1))
-    same = (model[:, None] == model) & (kind[:, None] == kind) & (copies >= 1)
-    same &= _does_as_much(configurations)
+    copies = copies if several else np.minimum(copies, 1)
+    same = (copies >= 1) & _does_as_much(configurations)
     stage = SPANS.index(STAGE)  # of its stages each is in a leaf, as another's of its shape are
     both_staged = (span[:, None] == stage) & (span == stage) & alike
     same &= (
@@ -61,8 +70,7 @@ def undominated(
     np.fill_diagonal(same, val=False)
     index = np.arange(len(configurations))
     both = same & same.T  # of equals the first stays
-    beaten = (same & (~both | (index < index[:, None]))).any(axis=1)
-    return [one for one, out in zip(configurations, beaten.tolist(), strict=True) if not out]
+    return np.asarray((same & (~both | (index < index[:, None]))).any(axis=1))
 
 
 def _is_no_dearer(configurations: Sequence[NodeConfiguration], copies: IntArray) -> BoolArray:
