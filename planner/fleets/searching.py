@@ -27,8 +27,15 @@ RENT, SHARE = "rent", "share"
 MOST_SHARE = 64.0
 """Times its traffic that a share is looked for."""
 
-N_BESIDE = 2
-"""Configurations that are looked at beside the chosen ones, where they seem as cheap."""
+N_BESIDE, MORE_BESIDE = 2, 1.5
+"""Configurations that are looked at beside the chosen ones, where they seem as cheap; and times as
+many the next time: where many seem so, solving between them would take longer than looking."""
+
+LOOKING_GAP = 1e-3
+"""Of programs that only say what to look at next; what is answered is proved as was asked."""
+
+MOST_DIRECT = 2000
+"""Columns up to which the backend that was asked for sees a whole program: fleets have few rows."""
 
 Allowed = Callable[[NodeConfiguration], bool]
 
@@ -118,26 +125,27 @@ def settled(
     options = market.request.options
     if fluid:
         return _solved(posing, options, tied=False)
-    quick = replace(options, proof="one")
+    quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
+    n_beside = float(N_BESIDE)
     while True:
         chosen = _solved(posing, quick, tied=False)
-        if _looked_closer(chosen) and not is_over():
-            continue
         if is_over():
             return chosen
-        # ties are broken, and the proof is asked for, last
-        chosen = _solved(posing, options, tied=True)
-        if not _looked_closer(chosen) or is_over():
-            return chosen
+        if not _looked_closer(chosen, int(n_beside)):
+            # ties are broken, and the proof is asked for, last; of a share nobody reads the fleet
+            chosen = _solved(posing, options, tied=objective == RENT)
+            if not _looked_closer(chosen, int(n_beside)) or is_over():
+                return chosen
+        n_beside *= MORE_BESIDE
 
 
-def _looked_closer(chosen: Chosen) -> bool:
+def _looked_closer(chosen: Chosen, n_beside: int) -> bool:
     """Learn more of what a solution rests on; whether there was anything to learn."""
     if not chosen.is_found:
         return False
     if _bounded(chosen):
         return True
-    new = _unknown(chosen)
+    new = _unknown(chosen, n_beside)
     for one in new:
         chosen.market.book.look_at(one)
     return bool(new)
@@ -197,7 +205,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
     offered = replace(market.offered, configurations=serving)
     posed = offered.posed(posing.aim)
     program, network = _program(market, posed, tied=tied)
-    solution, flows = mastered(program, network, options)
+    solution, flows = mastered(program, network, options, most_direct=MOST_DIRECT)
     return Chosen(
         market=market,
         offered=offered,
@@ -238,7 +246,7 @@ def _on_nodes(pattern: Pattern) -> NodePattern:
     return pattern
 
 
-def _unknown(chosen: Chosen) -> list[NodeConfiguration]:
+def _unknown(chosen: Chosen, n_beside: int) -> list[NodeConfiguration]:
     """Configurations to look at: those that are chosen, and some that seem no dearer."""
     book, offered = chosen.market.book, chosen.market.offered.configurations
     used = [chosen.origin(one) for one, _ in chosen.replicas]
@@ -256,15 +264,14 @@ def _unknown(chosen: Chosen) -> list[NodeConfiguration]:
         for i in np.argsort(prices, kind="stable").tolist()
         if prices[i] <= dearest.get((offered[i].model, offered[i].role), 0.0)
     ]
-    return [*found.values(), *_never_found(book, new, found)]
+    return [*found.values(), *_never_found(book, new, found)[:n_beside]]
 
 
 def _never_found(
     book: Book, listed: Sequence[NodeConfiguration], beside: Mapping[int, NodeConfiguration]
 ) -> list[NodeConfiguration]:
-    """The first that nothing was found of, nor will be now."""
-    new = [one for one in listed if not book.is_known(one) and id(one) not in beside]
-    return new[:N_BESIDE]
+    """Those that nothing was found of, nor will be now."""
+    return [one for one in listed if not book.is_known(one) and id(one) not in beside]
 
 
 def _price(one: NodeConfiguration) -> float:

@@ -152,11 +152,15 @@ def searched(asked: Asked) -> Search:
 
 
 def mastered(
-    program: PlacementProgram, network: Handover | None, options: SolverOptions
+    program: PlacementProgram,
+    network: Handover | None,
+    options: SolverOptions,
+    *,
+    most_direct: int = MOST_DIRECT,
 ) -> tuple[PlacementSolution, tuple[float, ...]]:
     """Solve, with what caches are handed over, if any are: also the rate of each pair."""
     if network is None:
-        return solved(program, options), ()
+        return solved(program, options, most_direct=most_direct), ()
     solution, flows = solve_handing(
         program, network, solver=options.solver, effort=effort_of(options), proof=options.proof
     )
