@@ -152,4 +152,6 @@ def given_market(request: FleetRequest, offers: Mapping[str, Sequence[Offer]]) -
     site = Fabric(request.site, graph_in(request.site, request.state), most_devices=64)
     streams = streams_of(request.classes, sharing=request.sharing)
     runtimes = [(GivenStations(stream=one, offers=offers[one.model.name]),) for one in streams]
-    return market_among(runtimes, request, site, streams)
+    market = market_among(runtimes, request, site, streams)
+    market.book.router = None  # what counts fleets out takes each replica by itself
+    return market
