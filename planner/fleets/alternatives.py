@@ -59,7 +59,7 @@ def words_of(pools: Sequence[PlannedPool]) -> str:
 def label_of(one: NodeConfiguration) -> str:
     """Kind and degrees of a configuration."""
     deployment = one.deployment(1)
-    return f"{one.pattern.kind_name} {deployment.label}"
+    return f"{one.pattern.kind_name} {deployment.label}".rstrip()
 
 
 def _others(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
@@ -68,7 +68,7 @@ def _others(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
     offered = fleet.chosen.market.offered.configurations
     if len({one.pattern.kind_name for one in offered}) > 1:
         yield from _kinds(used)
-    yield from _shapes(used)
+    yield from _shapes(used, fleet.chosen.market)
     if len({one.role for one in offered}) > 1:
         is_together = any(one.role == TOGETHER for one in used)
         name = "apart" if is_together else "together"
@@ -81,11 +81,12 @@ def _kinds(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
         yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
 
 
-def _shapes(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
+def _shapes(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:
     for sort in dict.fromkeys(map(_sort, used)):
-        _, kind, (n_inside, n_across, n_stages) = sort
+        model, kind, (n_inside, n_across, n_stages) = sort
         words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
-        yield f"without {words} on {kind}", partial(_is_other, by=_sort, left=sort)
+        whose = f" for {market.streams[model].name}" if len(market.streams) > 1 else ""
+        yield f"without {words} on {kind}{whose}", partial(_is_other, by=_sort, left=sort)
 
 
 def _sharing(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:

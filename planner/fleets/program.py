@@ -18,7 +18,6 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.fleets.streams import Stream
-from planner.placing.program import KTOKEN
 from planner.programs.handover import TOGETHER, Handover
 from planner.programs.placement import PlacementLimit, PlacementProgram, Uses
 
@@ -27,14 +26,14 @@ def with_choice_of_streams(
     program: PlacementProgram,
     network: Handover | None,
     streams: Sequence[Stream],
-    *,
-    most_share: float = 1.0,
+    serves: FloatArray,
 ) -> tuple[PlacementProgram, Handover | None]:
     """The program in which each unit is served by one of its streams; new columns come last.
 
     Args:
         streams: in the order of the program's models.
-        most_share: of a demand, that who stands aside serves of it.
+        serves: what a stream has that stands aside, in the unit of demands: all that is asked of
+            it, (G,).
     """
     choice = _choice(streams)
     if not choice.aside:
@@ -44,7 +43,6 @@ def with_choice_of_streams(
     def longer(values: FloatArray) -> FloatArray:
         return np.concatenate([values, np.zeros(new)])
 
-    demand = np.array([one.rate_per_s * one.n_output_tokens * KTOKEN for one in streams])
     most = program.column_most
     whole = replace(
         program,
@@ -53,7 +51,7 @@ def with_choice_of_streams(
         uses=_with_choice(program, choice, streams),
         column_model=np.append(program.column_model, choice.aside),
         objective=longer(program.objective),
-        rate=np.append(program.rate, demand[choice.aside] * most_share),
+        rate=np.append(program.rate, serves[choice.aside]),
         ties=tuple(longer(tie) for tie in program.ties),
         column_most=None if most is None else np.append(most, np.ones(new, dtype=np.int64)),
         limits=tuple(replace(one, column=longer(one.column)) for one in program.limits),

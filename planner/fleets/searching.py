@@ -14,7 +14,7 @@ from planner.placing.configurations import AnyConfiguration, Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import OfferedOnNodes
-from planner.placing.program import Aim, Wanted
+from planner.placing.program import KTOKEN, Aim, Wanted
 from planner.placing.searching import mastered
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
@@ -204,7 +204,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
     serving = tuple(one for one in now if one.output_tokens_per_s > 0.0)
     offered = replace(market.offered, configurations=serving)
     posed = offered.posed(posing.aim)
-    program, network = _program(market, posed, tied=tied)
+    program, network = _program(posing, posed, tied=tied)
     solution, flows = mastered(program, network, options, most_direct=MOST_DIRECT)
     return Chosen(
         market=market,
@@ -219,10 +219,10 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
 
 
 def _program(
-    market: Market, posed: PosedOnNodes, *, tied: bool
+    posing: _Posing, posed: PosedOnNodes, *, tied: bool
 ) -> tuple[PlacementProgram, Handover | None]:
     """What was posed, with counts of kinds and the choice of streams; fewest stages tie first."""
-    columns = posed.columns
+    columns, market = posed.columns, posing.market
     of_column = [columns.configurations[i].pattern for i in columns.which.tolist()]
     devices, stages = np.zeros((2, columns.n_parts + len(of_column)))
     devices[columns.n_parts :] = [one.n_devices for one in of_column]
@@ -233,12 +233,10 @@ def _program(
     places, network = market.request.places, posed.network
     if places and network is not None:
         network = within_places(network, [places.get(kind, kind) for kind in kinds])
-    return with_choice_of_streams(
-        program,
-        network,
-        market.streams,
-        most_share=MOST_SHARE if program.is_for_share else 1.0,
-    )
+    asked = np.array([(one.demand_tokens_per_s or 0.0) * KTOKEN for one in posing.aim.wanted])
+    is_for_share = posing.aim.objective == SHARE
+    serves = asked * (MOST_SHARE if is_for_share else 1.0)
+    return with_choice_of_streams(program, network, market.streams, serves)
 
 
 def _on_nodes(pattern: Pattern) -> NodePattern:

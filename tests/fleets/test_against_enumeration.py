@@ -11,7 +11,7 @@ import pytest
 
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.rates import fluid_rate
-from planner.fleets.alternatives import largest_factor
+from planner.fleets.alternatives import at_factor, largest_factor
 from planner.fleets.streams import streams_of
 from planner.specs.stations import Station
 from tests.fleets import against_enumeration
@@ -60,12 +60,17 @@ def test_no_fleet_is_cheaper_at_the_rates_of_queues() -> None:
 @pytest.mark.parametrize("seed", STEPS)
 def test_a_step_ends_where_its_rent_serves_no_more(seed: int) -> None:
     fleet = small_fleet(seed)
-    counted = Enumeration(fleet)
+    counted, market = Enumeration(fleet), fleet.market()
     rent = counted.least_rent()
-    upto = largest_factor(fleet.market(), rent)
+    upto = largest_factor(market, rent)
     assert upto is not None
     assert counted.least_rent(upto * (1.0 - 1e-6)) <= rent * (1.0 + 1e-9)
-    assert counted.least_rent(upto * (1.0 + 1e-6)) > rent * (1.0 + 1e-9)
+    beyond = counted.least_rent(upto * (1.0 + 1e-6))
+    assert beyond > rent * (1.0 + 1e-9)
+    chosen = at_factor(market, upto * (1.0 + 1e-6))
+    assert chosen.is_found == math.isfinite(beyond)
+    if chosen.is_found:
+        assert chosen.solution.objective == pytest.approx(beyond)
 
 
 @pytest.mark.parametrize("sharing", [False, True])

@@ -247,7 +247,7 @@ def chosen(one: Case, most_pools: int) -> tuple[PlacementSolution, list[SizedPoo
             PlacementLimit(name="pools", column=np.ones(len(offered)), at_most=float(most_pools)),
         ),
     )
-    whole, _ = with_choice_of_streams(program, None, streams)
+    whole, _ = with_choice_of_streams(program, None, streams, program.demand)
     solution = solve_placement(whole)
     assert solution.answer is not None
     used = solution.answer.copies[: len(offered)]
