@@ -17,6 +17,10 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import Workload
 from planner.specs.targets import Targets
 
+_FEWEST_OUTPUT = 2
+"""Tokens of an answer that engines are asked with: of shorter ones no pass decodes, and what those
+take is counted by queues, request by request."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Market:
@@ -95,7 +99,8 @@ def _offers(
     n_input = sum(one.rate_per_s * one.mean_input for one in loads) / n_requests
     n_output = sum(one.rate_per_s * one.n_output_tokens for one in streams) / n_requests
     workload = Workload(
-        n_input_tokens=max(1, round(n_input)), n_output_tokens=max(1, round(n_output))
+        n_input_tokens=max(1, round(n_input)),
+        n_output_tokens=max(_FEWEST_OUTPUT, round(n_output)),
     )
     targets = Targets(quality_loss_fraction=request.quality_loss_fraction)
     wish = Serve(

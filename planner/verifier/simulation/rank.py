@@ -341,9 +341,7 @@ class Rank:
         left = until_s - self.free_s
         if left == math.inf:
             return 1 << 40
-        k = max(1, math.ceil(left / step))
-        while k > 1 and (k - 1) * step + slope * (k - 1) * (k - 2) / 2.0 >= left:
-            k -= 1
+        k = _passes_until(left, step, slope)
         return k if self._waiting else k + (to_look - k) % polled
 
     def _ends_next(self) -> int:
@@ -391,3 +389,23 @@ class Rank:
             self._crowded = True
             n -= 1
         return n < before
+
+
+def _passes_until(left_s: float, step_s: float, slope_s: float) -> int:
+    """Passes that take so long at least, the first a step and each a slope longer; one or more."""
+    most = max(1, math.ceil(left_s / step_s))
+    k = most
+    if slope_s > 0.0:
+        # of k step + slope k (k - 1) / 2 = left, without cancellation: the loops mend rounding
+        half = step_s - slope_s / 2.0
+        root = 2.0 * left_s / (half + math.sqrt(half * half + 2.0 * slope_s * left_s))
+        k = max(1, min(most, math.ceil(root)))
+
+    def suffices(n: int) -> bool:
+        return n * step_s + slope_s * n * (n - 1) / 2.0 >= left_s
+
+    while k > 1 and suffices(k - 1):
+        k -= 1
+    while k < most and not suffices(k):
+        k += 1
+    return k
