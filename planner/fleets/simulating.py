@@ -18,11 +18,11 @@ from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import TrafficClass
-from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.intervals import SHARES
 from planner.verifier.simulation.loads import ClassLoad, Route
 from planner.verifier.simulation.outcomes import FleetOutcome
 from planner.verifier.simulation.pools import Handover, Pool
+from planner.verifier.simulation.steady import simulate_steady
 
 LEAST_FLOW = 1e-9
 """Of thousands of tokens a second, below which a route is rounding."""
@@ -224,7 +224,7 @@ def tried(fleet: PlannedFleet, *, seed: int) -> FleetOutcome:
         for one in classes
     ]
     asked = {target.share for one in classes for target in one.targets}
-    return simulate(
+    return simulate_steady(
         pools,
         loads,
         n_requests=asked_requests(request),

@@ -105,8 +105,9 @@ def solver_limit_s() -> float | None:
 def timed(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function end within the limit that it is given.
 
-    The limit is its argument `time_limit_s`, or that of its `options` or its `effort`, also among
-    its keywords; one that is no number of seconds is the function's to refuse.
+    The limit is its argument `time_limit_s`, or that of its `options`, its `effort` or the options
+    of its `request`, also among its keywords; one that is no number of seconds is the function's to
+    refuse.
     """
     signature = inspect.signature(function)
 
@@ -120,6 +121,8 @@ def timed(function: Callable[P, R]) -> Callable[P, R]:
             if parameter.kind is parameter.VAR_KEYWORD:
                 given = {**given, **given.get(name, {})}
         options = given.get("options", given.get("effort"))
+        if options is None:
+            options = getattr(given.get("request"), "options", None)
         asked = given.get("time_limit_s", getattr(options, "time_limit_s", None))
         if isinstance(asked, bool) or not (isinstance(asked, int | float) and asked >= 0):
             asked = None

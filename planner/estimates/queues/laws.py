@@ -174,4 +174,6 @@ def sliced(probability: FloatArray, shares: FloatArray) -> FloatArray:
     below = np.concatenate([[0.0], np.cumsum(probability)]) / np.sum(probability)
     moment = np.concatenate([[0.0], np.cumsum(probability * np.arange(len(probability)))])
     at = np.interp(edges, below, moment / np.sum(probability))
-    return np.asarray(np.diff(at) / np.diff(edges))
+    width = np.diff(edges)
+    first = np.interp(edges[:-1], below, np.arange(len(below)))  # of what has no width, its edge
+    return np.asarray(np.where(width > 0.0, np.diff(at) / np.maximum(width, 1e-300), first))

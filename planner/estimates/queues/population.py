@@ -175,7 +175,8 @@ def _balance(
     stays = 1.0 - 1.0 / group_of_dispersion(1.0 + excess)
     p, flow = _outflows(begin, leave, stays)
     power = _steadier(p, excess, load)
-    p, flow = p**power, flow**power
+    largest = max(float(np.max(p)), flow)  # one of them stays, whatever the power
+    p, flow = (p / largest) ** power, (flow / largest) ** power
     # beyond all places the law is geometric
     busy = float(begin[-1] / leave[-1]) ** power
     beyond = busy * flow / (1.0 - busy)

@@ -20,11 +20,11 @@ from planner.specs.roles import DECODE, PREFILL
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.findings import Finding, Path
-from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.intervals import SHARES, Estimate
 from planner.verifier.simulation.loads import ClassLoad, Route
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 from planner.verifier.simulation.pools import Handover, Pool
+from planner.verifier.simulation.steady import simulate_steady
 
 
 def tried_again(plan: FleetPlan) -> FleetPlan:
@@ -135,7 +135,7 @@ def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
         for one in plan.pools
     ]
     longest = max((len(one.arrivals.trace or ()) for one in request.classes), default=0)
-    return simulate(
+    return simulate_steady(
         pools,
         [_load(plan, one) for one in _served(plan)],
         n_requests=max(request.n_simulated, longest),
