@@ -63,4 +63,4 @@ def _requests_of_a_stay(classes: Sequence[ClassLoad], outcome: FleetOutcome) -> 
     """Requests of all classes that come while one stays, of the class that stays longest."""
     stays = [outcome.of(one.name).e2e.mean_s.value for one in classes]
     longest = max((stay for stay in stays if math.isfinite(stay)), default=0.0)
-    return longest * sum(one.source.rate_per_s for one in classes)
+    return longest * outcome.n_requests / outcome.duration_s if outcome.duration_s else 0.0
