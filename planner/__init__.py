@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
-    from planner.fleets.answering import fleet, fleet_staircase
     from planner.placing.expert_placing import place_experts
+    from planner.placing.fleets.answering import fleet, fleet_staircase
     from planner.placing.planning import place
     from planner.placing.repairing import repair
     from planner.placing.staging.asking import cut_stages
@@ -78,8 +78,8 @@ _HOMES = {
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",
     "load_state": "planner.specs.state",
-    "fleet": "planner.fleets.answering",
-    "fleet_staircase": "planner.fleets.answering",
+    "fleet": "planner.placing.fleets.answering",
+    "fleet_staircase": "planner.placing.fleets.answering",
     "FleetPlan": "planner.results.fleets",
     "FleetStaircase": "planner.results.fleets",
     "FleetTraffic": "planner.specs.traffic.records",

@@ -40,7 +40,7 @@ def fleet(
     is_for_programs = written.json or written.csv == STDOUT
     if steps is not None and is_for_programs and written.html is None:
         return _answer(written, _Found(plan=None, steps=steps))
-    from planner.fleets.planning import fleet as find
+    from planner.placing.fleets.planning import fleet as find
 
     return _answer(written, _Found(plan=find(request, on_round=line.on_round), steps=steps))
 
@@ -68,7 +68,7 @@ class _Found:
 
 
 def _climbed(request: FleetRequest, line: FleetLine, asked: dict[str, Any]) -> FleetStaircase:
-    from planner.fleets.staircase import staircase
+    from planner.placing.fleets.staircase import staircase
 
     return staircase(request, **asked, on_step=line.on_step)
 

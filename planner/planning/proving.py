@@ -356,7 +356,7 @@ def _prediction(says: Prediction) -> Again:
 
 def _fleet(says: FleetPlan) -> Again:
     """The rates that its program rests on are found again too, and what it says besides."""
-    from planner.fleets.planning import fleet
+    from planner.placing.fleets.planning import fleet
 
     try:
         found = fleet(says.request)
@@ -371,7 +371,7 @@ def _fleet(says: FleetPlan) -> Again:
 
 def _staircase(says: FleetStaircase) -> Again:
     """Every step, from the least traffic to the most."""
-    from planner.fleets.staircase import staircase
+    from planner.placing.fleets.staircase import staircase
 
     if not says.steps:
         return Again(findings=(), proofs=())

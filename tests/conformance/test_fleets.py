@@ -85,7 +85,7 @@ def asked(monkeypatch, tmp_path, capsys):
         found.append(request)
         raise AskedError
 
-    monkeypatch.setattr("planner.fleets.planning.fleet", keep)
+    monkeypatch.setattr("planner.placing.fleets.planning.fleet", keep)
     monkeypatch.chdir(tmp_path)
     Path("traffic.toml").write_text(FILE)
     Path("state.toml").write_text('busy = ["node0/gpu0"]\n')

@@ -24,10 +24,10 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.largest import GroupTarget, largest_rate
-from planner.fleets.book import Looked
-from planner.fleets.market import Market
-from planner.fleets.searching import Chosen, settled
-from planner.fleets.streams import Stream, streams_of
+from planner.placing.fleets.book import Looked
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.searching import Chosen, settled
+from planner.placing.fleets.streams import Stream, streams_of
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
 from planner.specs.traffic.arrivals import in_bursts

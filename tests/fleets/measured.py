@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from planner.fleets.planning import fleet
+from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, ServedClass
 from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest

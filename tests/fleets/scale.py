@@ -18,10 +18,10 @@ from dataclasses import replace
 
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.rates import fluid_rate
-from planner.fleets import book
-from planner.fleets.alternatives import at_factor, largest_factor
-from planner.fleets.market import Market
-from planner.fleets.searching import Chosen, settled
+from planner.placing.fleets import book
+from planner.placing.fleets.alternatives import at_factor, largest_factor
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.searching import Chosen, settled
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
 from planner.specs.request import SolverOptions

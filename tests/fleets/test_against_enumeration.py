@@ -11,8 +11,8 @@ import pytest
 
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.rates import fluid_rate
-from planner.fleets.alternatives import at_factor, largest_factor
-from planner.fleets.streams import streams_of
+from planner.placing.fleets.alternatives import at_factor, largest_factor
+from planner.placing.fleets.streams import streams_of
 from planner.specs.stations import Station
 from tests.fleets import against_enumeration
 from tests.fleets.against_enumeration import Enumeration, compared, small_fleet
@@ -33,10 +33,11 @@ def _some_rate(station: Station, load: Load, targets: Sequence[object]) -> float
 
 @pytest.fixture
 def any_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("planner.fleets.book", against_enumeration.__name__):
+    for module in ("planner.placing.fleets.book", against_enumeration.__name__):
         monkeypatch.setattr(f"{module}.largest_rate", _some_rate)
     monkeypatch.setattr(
-        "planner.fleets.book.rate_bound", lambda station, load, targets: fluid_rate(station, load)
+        "planner.placing.fleets.book.rate_bound",
+        lambda station, load, targets: fluid_rate(station, load),
     )
 
 

@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 from planner.errors import RequestError
-from planner.fleets.asking import fleet_request
-from planner.fleets.classes import OPTIONS
+from planner.placing.fleets.asking import fleet_request
+from planner.placing.fleets.classes import OPTIONS
 from planner.specs.connectors import load_connector
 from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture

@@ -50,10 +50,10 @@ def asked(monkeypatch, tmp_path):
         staircase_line=lambda steps: f"line of {steps}",
         staircase_text=lambda steps, width: f"text of {steps}",
     )
-    monkeypatch.setattr("planner.fleets.planning.fleet", fleet)
+    monkeypatch.setattr("planner.placing.fleets.planning.fleet", fleet)
     monkeypatch.setattr("planner.commands.fleet._floorplan", lambda plan: f"map of {plan}")
     monkeypatch.setitem(
-        sys.modules, "planner.fleets.staircase", SimpleNamespace(staircase=staircase)
+        sys.modules, "planner.placing.fleets.staircase", SimpleNamespace(staircase=staircase)
     )
     monkeypatch.setitem(sys.modules, "planner.report.fleets", reports)
     monkeypatch.setattr(

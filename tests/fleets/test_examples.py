@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from planner.fleets.asking import fleet_request
+from planner.placing.fleets.asking import fleet_request
 from planner.specs.traffic.reading import load_traffic
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

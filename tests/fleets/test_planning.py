@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import NoPlanError
-from planner.fleets.planning import fleet
-from planner.fleets.staircase import staircase
+from planner.placing.fleets.planning import fleet
+from planner.placing.fleets.staircase import staircase
 from planner.results.fleets import SIMULATION
 from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from planner.estimates.queues.rates import fluid_rate
-from planner.fleets.searching import settled
+from planner.placing.fleets.searching import settled
 from tests.fleets.scale import climbed, gap, known, large_market, some_rate
 
 MOST_GAP = 1e-3
@@ -15,9 +15,10 @@ MOST_GAP = 1e-3
 
 @pytest.fixture(autouse=True)
 def rates_as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.fleets.book.largest_rate", some_rate)
+    monkeypatch.setattr("planner.placing.fleets.book.largest_rate", some_rate)
     monkeypatch.setattr(
-        "planner.fleets.book.rate_bound", lambda station, load, targets: fluid_rate(station, load)
+        "planner.placing.fleets.book.rate_bound",
+        lambda station, load, targets: fluid_rate(station, load),
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import RequestError
-from planner.fleets.supply import merged
 from planner.placing.fabrics.site import graph_in
+from planner.placing.fleets.supply import merged
 from planner.specs.pools import PoolSpec, load_pool, load_site
 from planner.specs.reading import load_cluster
 from planner.specs.state import LinkState, SlowDevices, State

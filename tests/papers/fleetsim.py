@@ -29,8 +29,8 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.loads import Load
-from planner.fleets.program import with_choice_of_streams
-from planner.fleets.streams import Stream
+from planner.placing.fleets.program import with_choice_of_streams
+from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.solvers.placement import PlacementSolution, solve_placement

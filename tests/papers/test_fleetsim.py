@@ -43,9 +43,7 @@ def test_sizes_of_one_pool_are_its_own_but_for_a_gpu() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("counts_reading", "most", "kusd"), [(True, 2, 115.0), (False, 3, 106.2)]
-)
+@pytest.mark.parametrize(("counts_reading", "most", "kusd"), [(True, 2, 115.0), (False, 3, 106.2)])
 def test_lmsys_is_cheaper_than_published(*, counts_reading: bool, most: int, kusd: float) -> None:
     """A third pool only pays where its prompts, which take longer than the target, do not count."""
     one = replace(case("lmsys_chat_1m", 65536), counts_reading=counts_reading)

@@ -7,7 +7,7 @@ from array import array
 from dataclasses import replace
 from itertools import accumulate
 
-from planner.fleets.planning import fleet
+from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, FleetStaircase, Step
 from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
-from planner.fleets.planning import fleet
+from planner.placing.fleets.planning import fleet
 from planner.placing.staging.asking import cut_stages
 from planner.placing.staging.placing import place_layers
 from planner.planning.audit import audit

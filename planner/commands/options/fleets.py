@@ -24,7 +24,7 @@ from planner.commands.options.traffic import OF_ONE_CLASS, read_traffic
 from planner.commands.options.written_fleets import WrittenFleet
 from planner.commands.placements import DEFAULT_SITE, read_engines
 from planner.errors import Problem
-from planner.fleets.asking import engine_problems, fleet_request
+from planner.placing.fleets.asking import engine_problems, fleet_request
 from planner.quantities import placed
 from planner.report.files import STDOUT
 from planner.specs.fleet_request import FleetRequest

@@ -11,7 +11,7 @@ from planner.commands.options.reading import Faults
 from planner.commands.options.remade import option
 from planner.commands.options.written_fleets import WrittenFleet
 from planner.errors import Problem
-from planner.fleets.classes import OPTIONS
+from planner.placing.fleets.classes import OPTIONS
 from planner.specs.reading import load_architecture
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, REPLAYED, Arrivals, replaying
 from planner.specs.traffic.distributions import MOST_TOKENS

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.fleets.streams import Stream
+from planner.placing.fleets.streams import Stream
 from planner.programs.handover import TOGETHER, Handover
 from planner.programs.placement import PlacementLimit, PlacementProgram, Uses
 

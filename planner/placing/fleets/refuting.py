@@ -12,8 +12,8 @@ from planner.estimates.queues.largest import largest_rate
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.pooling import replica_load
 from planner.estimates.queues.times import percentiles
-from planner.fleets.simulating import PlannedFleet, PlannedPool
-from planner.fleets.targets import over_class
+from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
+from planner.placing.fleets.targets import over_class
 from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.fleets.offering import source_of
-from planner.fleets.refuting import times_of
-from planner.fleets.searching import RENT, Chosen
-from planner.fleets.simulating import PlannedFleet, PlannedPool
 from planner.placing.describing import Chosen as Placed
 from planner.placing.describing import certificate_of
 from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.refuting import times_of
+from planner.placing.fleets.searching import RENT, Chosen
+from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
 from planner.results.fleets import (
     CURVE,
     QUEUE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.fleets.offering import source_of
-from planner.fleets.simulating import PlannedPool
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.simulating import PlannedPool
 from planner.report.launch.telling import with_commands_of
 from planner.results.fleets import FleetPlan
 from planner.specs.kernels import EngineTables

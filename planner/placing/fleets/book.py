@@ -11,9 +11,9 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.queues.largest import largest_rate, rate_bound
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.pooling import replica_load
-from planner.fleets.offering import source_of
-from planner.fleets.targets import HandedOver, held_to, link_rate
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.targets import HandedOver, held_to, link_rate
 from planner.specs.roles import PREFILL, Connector
 
 _ROUNDING = 1e-9

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.estimates.serving.memory import handed_bytes
-from planner.fleets.offering import source_of
-from planner.fleets.searching import Chosen
-from planner.fleets.streams import Stream
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.wires import wire_of
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.searching import Chosen
+from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.results.fleets import CURVE
 from planner.specs.fleet_request import FleetRequest

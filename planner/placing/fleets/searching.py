@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.fleets.book import Book
-from planner.fleets.market import Market
-from planner.fleets.program import with_choice_of_streams, with_counts, within_places
 from planner.placing.configurations import AnyConfiguration, Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import OfferedOnNodes
+from planner.placing.fleets.book import Book
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.program import with_choice_of_streams, with_counts, within_places
 from planner.placing.program import KTOKEN, Aim, Wanted
 from planner.placing.searching import mastered
 from planner.programs.handover import Handover

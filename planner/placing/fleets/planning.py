@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.fleets.alternatives import alternatives_of, most_factor
-from planner.fleets.describing import Answered, fleet_plan
-from planner.fleets.market import Market, market_of
-from planner.fleets.refuting import n_devices, refuted, usd_per_hour
-from planner.fleets.searching import Chosen, settled
-from planner.fleets.shortage import shared_out, unreachable
-from planner.fleets.simulating import PlannedFleet, planned, tried
-from planner.fleets.streams import streams_of
-from planner.fleets.telling import told
 from planner.placing.fabrics.site import Fabric, graph_in
+from planner.placing.fleets.alternatives import alternatives_of, most_factor
+from planner.placing.fleets.describing import Answered, fleet_plan
+from planner.placing.fleets.market import Market, market_of
+from planner.placing.fleets.refuting import n_devices, refuted, usd_per_hour
+from planner.placing.fleets.searching import Chosen, settled
+from planner.placing.fleets.shortage import shared_out, unreachable
+from planner.placing.fleets.simulating import PlannedFleet, planned, tried
+from planner.placing.fleets.streams import streams_of
+from planner.placing.fleets.telling import told
 from planner.results.fleets import FleetPlan, Round
 from planner.running.deadlines import is_over, out_of_time, timed
 from planner.specs.fleet_request import FleetRequest

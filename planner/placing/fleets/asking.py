@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from planner.errors import Problem, RequestError
-from planner.fleets.classes import traffic_problems
-from planner.fleets.fitting import Fitting, unserved, usual_engines
-from planner.fleets.supply import MergedSupply, merged
 from planner.placing.asking import AnySite, checked_limits, named_engines, site_spec
 from planner.placing.fabrics.site import Fabric, graph_in
+from planner.placing.fleets.classes import traffic_problems
+from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
+from planner.placing.fleets.supply import MergedSupply, merged
 from planner.placing.roles import asked_roles
 from planner.quantities import lacking
 from planner.specs.arguments import arguments_checked, heed

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError
 from planner.estimates.queues.times import percentiles
-from planner.fleets.market import Market, market_of
-from planner.fleets.offering import source_of
-from planner.fleets.searching import settled
-from planner.fleets.streams import streams_of, targets_of
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.market import Market, market_of
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.searching import settled
+from planner.placing.fleets.streams import streams_of, targets_of
 from planner.results.obstacles import Obstacle
 from planner.results.placements import PlacementConflict
 from planner.specs.fleet_request import FleetRequest

@@ -24,10 +24,10 @@ from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import stations
-from planner.fleets.streams import Stream
 from planner.placing.engines import EngineSource, ServingEngine, configuration_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.placing.fleets.streams import Stream
 from planner.placing.standing import Sharding
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.engines import EngineDeployment

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.estimates.queues.largest import AnyTarget, GroupTarget
-from planner.fleets.streams import Stream
+from planner.placing.fleets.streams import Stream
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
 

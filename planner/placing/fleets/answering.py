@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.fleets.asking import fleet_request
-from planner.fleets.planning import fleet as find
 from planner.placing.asking import AnySite
+from planner.placing.fleets.asking import fleet_request
+from planner.placing.fleets.planning import fleet as find
 from planner.results.fleets import FleetPlan, FleetStaircase, Round, Step
 from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.fleet_request import FleetRequest
@@ -37,7 +37,7 @@ def fleet(
         cluster: what may serve, as `place` takes it, where the traffic says nothing of it.
         engine: `vllm`, `sglang`, `trtllm`; of several each replica has the best.
         on_round: called with each solution and what the simulation says of it.
-        asked: further arguments of `planner.fleets.asking.fleet_request`: `roles`, `limits`, …
+        asked: further arguments of `planner.placing.fleets.asking.fleet_request`: `roles`, `limits`, …
 
     Raises:
         RequestError: it cannot be asked; every problem is listed.
@@ -71,7 +71,7 @@ def fleet_staircase(
     Raises:
         RequestError: it cannot be asked; every problem is listed.
     """
-    from planner.fleets.staircase import staircase
+    from planner.placing.fleets.staircase import staircase
 
     return staircase(
         _request(traffic, cluster, engine, asked),

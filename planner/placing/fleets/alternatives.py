@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from planner.fleets.market import Market
-from planner.fleets.refuting import n_devices, usd_per_hour
-from planner.fleets.searching import RENT, SHARE, Allowed, Chosen, settled
-from planner.fleets.simulating import PlannedFleet, PlannedPool, planned
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.refuting import n_devices, usd_per_hour
+from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, settled
+from planner.placing.fleets.simulating import PlannedFleet, PlannedPool, planned
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
 from planner.running.deadlines import is_over

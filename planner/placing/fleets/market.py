@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.fleets.book import Book
-from planner.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
-from planner.fleets.streams import Stream
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
+from planner.placing.fleets.book import Book
+from planner.placing.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
+from planner.placing.fleets.streams import Stream
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Served
 from planner.specs.fleet_request import FleetRequest

@@ -13,9 +13,9 @@ from planner.errors import Problem
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.usual_engines import engines_of
-from planner.fleets.classes import Spoken
 from planner.placing.engines import layers_of
 from planner.placing.fabrics.site import MOST_DEVICES, Fabric
+from planner.placing.fleets.classes import Spoken
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
 from planner.specs.architecture import Architecture
