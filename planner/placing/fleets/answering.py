@@ -37,7 +37,7 @@ def fleet(
         cluster: what may serve, as `place` takes it, where the traffic says nothing of it.
         engine: `vllm`, `sglang`, `trtllm`; of several each replica has the best.
         on_round: called with each solution and what the simulation says of it.
-        asked: further arguments of `planner.placing.fleets.asking.fleet_request`: `roles`, `limits`, …
+        asked: further arguments of `asking.fleet_request`: `roles`, `limits`, …
 
     Raises:
         RequestError: it cannot be asked; every problem is listed.
