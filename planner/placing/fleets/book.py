@@ -55,6 +55,11 @@ class Book:
     n_found: int = 0
     heavier: dict[int, float] = field(default_factory=dict)
 
+    @property
+    def has_refuted(self) -> bool:
+        """Whether a simulation took anything down."""
+        return any(bool(np.any(one.is_refuted)) for one in self.looked.values())
+
     def is_bounded(self, one: NodeConfiguration) -> bool:
         """Whether more is known of it than that no scheduler serves more."""
         return id(one) in self.looked

@@ -28,7 +28,7 @@ from planner.verifier.simulation.outcomes import FleetOutcome
 MOST_ROUNDS = 40
 
 _LESS = 0.95
-"""Of what was served at most, what is tried next where a simulation leaves too little for it."""
+"""Of what was served at most, what is tried next where too little is left for it."""
 
 OnRound = Callable[[Round], None]
 
@@ -102,8 +102,10 @@ def _found(market: Market, on_round: OnRound) -> _Confirmed:
                     fluid=fluid, fleet=fleet, outcome=outcome, rounds=tuple(rounds), served=served
                 )
             most *= _LESS  # the simulation leaves too little of the rates for so much
-        else:
+        elif market is whole:
             unreachable(market)
+        else:
+            most *= _LESS  # fewer replicas share less evenly than those of all traffic would
         if is_over():
             raise out_of_time()
         market, served = shared_out(whole, most)

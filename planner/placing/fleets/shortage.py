@@ -10,7 +10,7 @@ from planner.estimates.queues.times import percentiles
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.market import Market, market_of
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.searching import settled
+from planner.placing.fleets.searching import SHARE, settled
 from planner.placing.fleets.streams import streams_of, targets_of
 from planner.results.obstacles import Obstacle
 from planner.results.placements import PlacementConflict
@@ -22,6 +22,9 @@ from planner.units import show
 
 _ALONE = 1e-6
 """Of what a replica serves at most: a rate at which requests are alone."""
+
+_ROUNDING = 1e-6
+"""Of a share that one program says, by which another may find it too large."""
 
 _PRECISION = 1.0 / 1024.0
 """Of the share of a class that is served."""
@@ -154,7 +157,9 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
         NoPlanError: nothing of any class can be served; the conflict is a `PlacementConflict`.
     """
     classes = market.request.classes
-    apart = _again(market, replace(market.request, sharing=False))
+    apart = market
+    if market.book.has_refuted or any(len(one.classes) > 1 for one in market.streams):
+        apart = _again(market, replace(market.request, sharing=False))
     served = dict.fromkeys((one.name for one in classes), 0.0)
     for priority in sorted({one.priority for one in classes}, reverse=True):
         level = [one.name for one in classes if one.priority == priority]
@@ -176,6 +181,9 @@ def _again(market: Market, request: FleetRequest) -> Market:
 
 def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) -> float:
     """The largest share of some classes that can be served beside what is served of others."""
+    if len(level) == len(market.request.classes):  # of all alike one program says it
+        most = settled(market, objective=SHARE)
+        return min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
     low, high = 0.0, 1.0
     if settled(market, factors={**served, **dict.fromkeys(level, high)}).is_found:
         return high
