@@ -126,3 +126,12 @@ def test_what_is_no_limit_is_the_functions_to_refuse(limit):
     assert asked(time_limit_s=limit) == math.inf
     with pytest.raises(TypeError, match=r"positional"):
         asked(1, 2)
+
+
+def test_options_of_a_request_count_too():
+    @timed
+    def found(request):
+        return left_s()
+
+    assert found(SimpleNamespace(options=SimpleNamespace(time_limit_s=2.0))) <= 2.0
+    assert found(SimpleNamespace(options=SimpleNamespace(time_limit_s=None))) == math.inf

@@ -187,3 +187,25 @@ def test_steps_follow_each_other_and_each_is_proved():
     assert [one.upto_factor for one in parted.steps] == pytest.approx(
         [one.upto_factor for one in found.steps]
     )
+
+
+def test_answers_of_one_token_are_planned_too():
+    asked = chat(output=1, targets={"ttft_p95": "1 s"})
+    answer = fleet(request(asked, n_simulated=2000))
+    assert answer.pools[0].rate_per_s == pytest.approx(20.0)
+    assert keeps_its_targets(answer)
+
+
+def test_a_rent_that_serves_only_a_part_ends_with_that_part():
+    asked = request(chat(rate=60.0), limits={"rent": 6.0}, n_simulated=2000)
+    answer = fleet(asked)
+    assert 0.2 < answer.classes[0].served_fraction < 1.0
+    assert answer.usd_per_hour <= 6.0
+
+
+def test_nobody_is_counted_before_a_fleet_is_full():
+    """More come while one stays than a short run has: it is lengthened."""
+    answer = fleet(request(chat(rate=150.0), topology="h100-nvl8-x2", n_simulated=1000))
+    assert answer.simulated.n_requests > 1000
+    stay_s = 300 * answer.classes[0].percentiles[1].simulated_s / 2.0
+    assert answer.simulated.n_warm_up > 150.0 * stay_s
