@@ -157,9 +157,7 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
         NoPlanError: nothing of any class can be served; the conflict is a `PlacementConflict`.
     """
     classes = market.request.classes
-    apart = market
-    if market.book.has_refuted or any(len(one.classes) > 1 for one in market.streams):
-        apart = _again(market, replace(market.request, sharing=False))
+    apart = _apart(market)
     served = dict.fromkeys((one.name for one in classes), 0.0)
     for priority in sorted({one.priority for one in classes}, reverse=True):
         level = [one.name for one in classes if one.priority == priority]
@@ -173,6 +171,13 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     if not kept:
         raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
     return _again(market, replace(market.request, classes=kept)), served
+
+
+def _apart(market: Market) -> Market:
+    """What there is where no class shares replicas, as formulas have it."""
+    if market.book.has_refuted or any(len(one.classes) > 1 for one in market.streams):
+        return _again(market, replace(market.request, sharing=False))
+    return market
 
 
 def _again(market: Market, request: FleetRequest) -> Market:
