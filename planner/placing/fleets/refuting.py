@@ -23,6 +23,9 @@ from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 LEAST_STEP = 0.01
 """Of what a replica was sent, by which its rate goes down at least."""
 
+APART_STEP = 0.04
+"""The same of replicas of one phase: whose wait it was that is too long nobody says."""
+
 MOST_STEP = 0.3
 """By which it goes down where requests had no room at all."""
 
@@ -71,7 +74,8 @@ def _taken_down(
     """
     sent = pool.replica_rate_per_s
     book, origin = fleet.chosen.market.book, fleet.chosen.origin(pool.configuration)
-    heavier, left = 1.0, sent * (1.0 - LEAST_STEP)
+    heavier = 1.0
+    left = sent * (1.0 - (LEAST_STEP if pool.role == TOGETHER else APART_STEP))
     if not math.isfinite(what.simulated_s):
         left = sent * (1.0 - MOST_STEP)
     elif pool.role == TOGETHER:
