@@ -10,7 +10,7 @@ Source: `docs/decisions/0025-steps.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -54,8 +54,20 @@ def fullest(chances_: FloatArray, n_ranks: int) -> FloatArray:
     return np.asarray(ranks[ranks.sum(axis=1).argmax()])
 
 
-def experts_reached(tokens: FloatArray, held: Iterable[FloatArray]) -> FloatArray:
-    """Experts that at least one of T tokens reaches, Σ (1 − (1 − q)ᵀ), the mean of draws (N,)."""
-    counts, place = np.unique(np.asarray(tokens, dtype=float), return_inverse=True)
-    drawn = [(1.0 - (1.0 - q[:, None]) ** counts).sum(axis=0) for q in held]
-    return np.asarray(np.mean(drawn, axis=0)[place].reshape(np.shape(tokens)))
+def experts_reached(
+    tokens: FloatArray, chances_: FloatArray, counts: FloatArray | float = 1.0
+) -> FloatArray:
+    """Experts that at least one of T tokens reaches, Σ c (1 − (1 − q)ᵀ) (N,).
+
+    Args:
+        tokens: T, (N,).
+        chances_: q of each expert, (E,).
+        counts: c, how many experts have that chance, (E,).
+    """
+    with np.errstate(divide="ignore"):
+        spared = np.log1p(-chances_)  # minus infinity of an expert that every token goes to
+    n_tokens = np.asarray(tokens, dtype=float)[:, None]
+    exponents = np.multiply(
+        n_tokens, spared, where=n_tokens > 0.0, out=np.zeros((len(n_tokens), len(spared)))
+    )
+    return np.asarray(-(np.expm1(exponents) * counts).sum(axis=1))

@@ -14,6 +14,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.programs.layout import ceiling
+from planner.programs.rows import alike_rows
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.targets import Targets
 
@@ -38,14 +39,12 @@ def wanted_choices(found: EngineChoices, targets: Targets, *, by_latency: bool) 
     if found.role == PREFILL:
         order = [-rate, ttft]
     rows = rows[np.lexsort([values[rows] for values in order])]
-    _, first, group = np.unique(
-        np.stack(alike, axis=1)[rows], axis=0, return_index=True, return_inverse=True
-    )
+    first, group = alike_rows([key[rows] for key in alike])
     if found.role != PREFILL:
         yield from map(int, rows[first])
         return
     most = np.zeros(len(first))
-    for row, one in zip(rows.tolist(), group.ravel().tolist(), strict=True):
+    for row, one in zip(rows.tolist(), group.tolist(), strict=True):
         if rate[row] > most[one]:  # none that has its first token as soon reads as many
             most[one] = rate[row]
             yield row

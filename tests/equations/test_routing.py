@@ -34,7 +34,7 @@ def test_experts_are_reached_as_often_as_drawn_tokens_reach_them():
     held = chances(loads, 2)
     random = np.random.default_rng(1)
     drawn = (random.random((4000, 12, 16)) < held).any(axis=1).sum(axis=1)
-    assert experts_reached(np.array([12.0, 0.0]), [held]) == pytest.approx(
+    assert experts_reached(np.array([12.0, 0.0]), held) == pytest.approx(
         [drawn.mean(), 0.0], rel=0.02
     )
 

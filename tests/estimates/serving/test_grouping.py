@@ -56,8 +56,10 @@ def _said(one: Operation) -> dict[str, object]:
     return {field.name: getattr(one, field.name) for field in fields(one)}
 
 
-def test_equal_rows_are_one_group_wherever_they_stand():
-    keys = [np.array([2, 2, 1, 1, 2, 1, 3]), np.array([0, 0, 5, 5, 0, 4, 9])]
+@pytest.mark.parametrize("scale", [1, 1 << 40])
+def test_equal_rows_are_one_group_wherever_they_stand(scale):
+    """Keys of a wide range are packed as well: two of 2⁴² and 2⁴³ values do not fit 64 bits."""
+    keys = [scale * np.array([2, 2, 1, 1, -2, 1, 3]), scale * np.array([0, 0, 5, 5, 0, 4, 9])]
     first, group = alike_rows(keys)
     whole, at, which = np.unique(np.stack(keys, 1), axis=0, return_index=True, return_inverse=True)
     assert len(whole) == len(first)
