@@ -4,11 +4,16 @@
     python -m tests.structure --at REV …    of revisions, side by side
 
 * lines, modules: of `planner/**/*.py`, as they stand, comments and docstrings too.
+* lines of code: those that are neither blank nor a comment nor part of a docstring.
 * entries: files and folders of a folder, `__init__.py` too.
 * files that a limit touches: a limit is `tpot`, `ttft`, `cost`, `devices`, `batch` or `demand`. A
   file is touched where its code (no docstring) spells one of them: a text that is its name, a text
   with its option as a word, the option's name in Python, or its field of `Targets`, set by keyword
   or read off something called `targets`. Each is a spelling.
+* files that an option touches: an option is declared as a field, annotated, of a record in
+  `planner/commands`, or as the text `option="--name"`. A file is touched where its code (no
+  docstring) spells the option as a word of a text, declares it, or reads it off something called
+  `written`.
 * branches of a function: `if`, `elif`, loops, `except`, `case`, conditional expressions, `and` and
   `or`, and clauses of comprehensions; nested functions count for themselves alone.
 * builders of certificates: functions that return a `Certificate`, outside the verifier.
@@ -59,11 +64,13 @@ class Module:
     Args:
         name: its path from `planner/`.
         n_lines: of its text.
+        n_code: of these, without blanks, comments and docstrings.
         tree: what it says.
     """
 
     name: str
     n_lines: int
+    n_code: int
     tree: ast.Module
 
     @property
@@ -78,7 +85,9 @@ def parsed(root: Path) -> list[Module]:
     for path in paths:
         text = path.read_text(encoding="utf-8")
         name = path.relative_to(root / "planner").as_posix()
-        found.append(Module(name=name, n_lines=text.count("\n"), tree=ast.parse(text)))
+        tree = ast.parse(text)
+        n_code = lines_of_code(text, tree)
+        found.append(Module(name=name, n_lines=text.count("\n"), n_code=n_code, tree=tree))
     return found
 
 
@@ -87,13 +96,19 @@ def measures(root: Path) -> dict[str, int]:
     modules = parsed(root)
     functions = [(module, one) for module in modules for one in module.functions]
     spelt = {module.name: spellings(module.tree) for module in modules}
+    touched = files_of_options(modules)
+    widest = max(touched, key=lambda one: (len(touched[one]), one))
     large, n_large = largest_folder(root)
     tuples = [one for _, function in functions for one in mixed_tuples(function)]
     return {
         "lines": sum(module.n_lines for module in modules),
+        "lines of code": sum(module.n_code for module in modules),
         "modules": len(modules),
         "entries at the top": entries(root / "planner"),
         f"entries of the largest folder below ({large})": n_large,
+        "files that options touch": len(set().union(*touched.values())),
+        f"… the widest of them ({widest})": len(touched[widest]),
+        "… on average, in tenths": round(10 * sum(map(len, touched.values())) / len(touched)),
         "files that limits touch": sum(any(one.values()) for one in spelt.values()),
         **{f"… {name}": sum(bool(one[name]) for one in spelt.values()) for name in LIMITS},
         "spellings of limits": sum(sum(one.values()) for one in spelt.values()),
@@ -159,6 +174,70 @@ def _spells(node: ast.AST, name: str, option: str, target: str) -> int:
     if isinstance(node, ast.Call) and _last_name(node.func) == "Targets":
         return sum(keyword.arg == target for keyword in node.keywords)
     return 0
+
+
+def lines_of_code(text: str, tree: ast.Module) -> int:
+    """Lines of a file that are neither blank nor a comment nor part of a docstring."""
+    told = {
+        line
+        for node in _docstrings(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    return sum(bool(line) and line[0] != "#" and number not in told for number, line in lines)
+
+
+def files_of_options(modules: Sequence[Module]) -> dict[str, set[str]]:
+    """The files that each option of the command line touches."""
+    declared = {module.name: _declared(module) for module in modules}
+    spelt = {module.name: declared[module.name] | _words(module.tree) for module in modules}
+    return {
+        option: {name for name, words in spelt.items() if option in words}
+        for option in sorted(set().union(*declared.values()))
+    }
+
+
+def _declared(module: Module) -> set[str]:
+    """Options that a file declares."""
+    options = {
+        node.value.value
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.keyword)
+        and node.arg == "option"
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and node.value.value.startswith("--")
+    }
+    if not module.name.startswith("commands/"):
+        return options
+    return options | {
+        _option(node.target.id)
+        for owner in ast.walk(module.tree)
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and ast.unparse(node.annotation).startswith("Annotated[")
+    }
+
+
+def _words(tree: ast.Module) -> set[str]:
+    """Options that a file spells in a text, or reads off what was written."""
+    docstrings = {id(node) for node in _docstrings(tree)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _last_name(node.value) == "written":
+            found.add(_option(node.attr))
+        elif id(node) in docstrings:
+            continue
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.update(re.findall(r"(?<![\w-])--[a-z][a-z0-9.-]*\b", node.value))
+    return found
+
+
+def _option(argument: str) -> str:
+    return "--" + argument.replace("_", "-")
 
 
 def _last_name(node: ast.AST) -> str:
@@ -260,9 +339,9 @@ def at(revision: str) -> dict[str, int]:
 
 def table(columns: Mapping[str, Mapping[str, int]]) -> str:
     """Measures side by side, as a table of Markdown."""
-    names = list(dict.fromkeys(_plain(name) for column in columns.values() for name in column))
+    names = list(dict.fromkeys(plain_name(name) for column in columns.values() for name in column))
     plain = {
-        title: {_plain(name): value for name, value in column.items()}
+        title: {plain_name(name): value for name, value in column.items()}
         for title, column in columns.items()
     }
     rows = [["", *columns], ["---", *("---:" for _ in columns)]]
@@ -273,8 +352,9 @@ def table(columns: Mapping[str, Mapping[str, int]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _plain(name: str) -> str:
-    return re.sub(r" \(planner.*\)", "", name)
+def plain_name(name: str) -> str:
+    """A measure without what stands behind it in brackets, which may change."""
+    return re.sub(r" \(.*\)", "", name)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
