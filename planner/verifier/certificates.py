@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.quantities import MEMORY, QUANTITIES
 from planner.specs.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.verifier.findings import TOLERANCE, Finding, Path
+from planner.verifier.quantities import HBM, MEASURES
 
 CLOSE = 1e-8
 STATUSES = (OPTIMAL, UNCONFIRMED, FEASIBLE)
@@ -57,7 +57,7 @@ def _rejected(says: Certificate, *names: str) -> int:
 OF_A_PLAN = Counts(
     reasons={
         **REASONS,
-        **{name: f"they break `{name}` by themselves" for name in QUANTITIES if name != MEMORY},
+        **{name: f"they break `{name}` by themselves" for name in MEASURES if name != HBM},
     },
     adds_up=lambda says: (says.n_candidates, _rejected(says) + says.n_solved),
 )

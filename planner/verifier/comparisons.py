@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from planner.quantities import objective_of
 from planner.results import AnyPlan, AnyRequest
 from planner.results.placements import Placement
 from planner.results.surveys import Case, Comparison, Row
@@ -15,6 +14,7 @@ from planner.verifier.findings import Finding, Path, differences, with_differenc
 from planner.verifier.mixes import OBJECTIVES
 from planner.verifier.placements import judge_placement
 from planner.verifier.plans import judge_plan
+from planner.verifier.quantities import measure_of
 from planner.verifier.runtimes.counting import counting_of
 
 ALIKE = ("workload", "targets", "hit_fraction", "confidence")
@@ -56,7 +56,7 @@ def _ranked(
     """The rows, each with what it loses of the best one; and which that is, the first of equals."""
     values = [None if one is None else _told(one, objective) for one in answers]
     known = [value for value in values if value is not None]
-    best = (max if objective_of(objective).is_rate else min)(known, default=None)
+    best = (max if measure_of(objective).is_rate else min)(known, default=None)
     rows: list[Row] = []
     for row, one, value in zip(says.rows, answers, values, strict=True):
         truth = replace(
@@ -83,7 +83,7 @@ def _told(one: AnyPlan | Placement, objective: str) -> float:
     """What a row is compared by: of replicas that serve one demand, their rent or devices."""
     if isinstance(one, Placement):
         return one.certificate.objective
-    return objective_of(objective).told(one.deployment)
+    return measure_of(objective).of(one.deployment)
 
 
 def _placed(row: Row, says: Comparison, here: Path) -> tuple[Placement, list[Finding]]:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
-from planner.quantities import further_of
 from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
 from planner.specs.request import Request, Speculation
 from planner.specs.workload import Workload
@@ -32,6 +31,7 @@ from planner.verifier.phases import (
     unoffered,
     with_mfu,
 )
+from planner.verifier.quantities import further_of, limits_of
 from planner.verifier.scalar import ScalarMesh, fleet_usd_per_token, places
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.shapes import Layout
@@ -251,7 +251,7 @@ def _assembled(
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
-    return replace(found, further=further_of(request.targets.limits(), found, device))
+    return replace(found, further=further_of(limits_of(request.targets), found, device))
 
 
 def _memory(request: Request, both: _Both) -> Memory:

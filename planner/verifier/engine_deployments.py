@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.quantities import broken_limits, further_of
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Interval
 from planner.specs.architecture import Architecture, Experts, FeedForward
 from planner.specs.engine_request import AskedModel, EngineRequest
 from planner.specs.mixers import GroupedAttention
-from planner.specs.quality import quality_words
 from planner.specs.roles import TOGETHER
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.quality import quality_words
+from planner.verifier.quantities import broken_limits, further_of, limits_of
 from planner.verifier.runtimes.packed import homeless
 from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
@@ -110,7 +110,7 @@ def _recounted(
         role=TOGETHER,  # a plan is one deployment that does it all
     )
     device = request.records.cluster.device
-    return replace(found, further=further_of(request.targets.limits(), found, device)), wrong
+    return replace(found, further=further_of(limits_of(request.targets), found, device)), wrong
 
 
 def interval(value: float, error: float) -> Interval:
@@ -257,5 +257,5 @@ def _undrafted(request: EngineRequest, says: EngineDeployment) -> Iterator[Findi
 
 def _broken(request: EngineRequest, found: EngineDeployment) -> Iterator[Finding]:
     """Limits of the request that do not hold by the recount."""
-    for fact in broken_limits(request.targets.limits(), found, tolerance=2 * TOLERANCE):
+    for fact in broken_limits(request.targets, found, 2 * TOLERANCE):
         yield Finding(path=(), says=found.summary, fact=f"breaks a limit: {fact}")

@@ -14,18 +14,18 @@ from planner.results.engines import EngineDeployment
 from planner.results.placements import Recipe
 from planner.results.predictions import Interval
 from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.correspondence import architecture_of
 from planner.specs.kernels import EngineTables
 from planner.specs.mixers import GroupedAttention
-from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
-from planner.specs.quality import quality_words, usual_formats
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.quality import offered_formats, quality_words
 from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
+from planner.verifier.serving.models import layers_of
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served, deviations, felt, held_by, planned_place_s
 
@@ -156,16 +156,11 @@ def _interval(value: float, error: float) -> Interval:
     return Interval(value=value, low=value / (1 + error), high=value * (1 + error))
 
 
-def layers_of(model: AnyModel) -> Architecture:
-    """The model layer by layer."""
-    return model if isinstance(model, Architecture) else architecture_of(model)
-
-
 def _unoffered(
     request: PlacementRequest, one: Serve, model: Architecture, says: EngineDeployment
 ) -> Iterator[Finding]:
     """Formats and batches that nobody offered."""
-    weights = one.weights_formats or usual_formats(model, one.targets or request.targets)
+    weights = one.weights_formats or offered_formats(model, one.targets or request.targets)
     for name, value, offered in (
         ("weights", says.formats.weights, weights),
         ("experts", says.formats.experts, weights),

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.quantities import Quantity, objective_of
 from planner.results import AnyRequest
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.surveys import (
@@ -33,6 +32,7 @@ from planner.verifier.findings import (
     Refused,
     with_differences,
 )
+from planner.verifier.quantities import Measure, limits_of, measure_of
 from planner.verifier.runtimes.counting import Countings, counting_of, disagreements
 
 CLOSE = 1e-8
@@ -90,7 +90,7 @@ def judged_frontier(says: Frontier) -> tuple[Frontier, list[Finding]]:
     return truth, with_differences(wrong, says, truth)
 
 
-def _axes(says: Frontier) -> tuple[Quantity, Quantity]:
+def _axes(says: Frontier) -> tuple[Measure, Measure]:
     """The two quantities.
 
     Raises:
@@ -104,7 +104,7 @@ def _axes(says: Frontier) -> tuple[Quantity, Quantity]:
         raise Refused(fact, path=("y_name",), says=says.y_name)
     if not says.points:
         raise Refused("has no point", path=("points",), says=0)
-    return objective_of(says.x_name), objective_of(says.y_name)
+    return measure_of(says.x_name), measure_of(says.y_name)
 
 
 def _counted_by(
@@ -124,30 +124,30 @@ def _counted_by(
 
 
 def _point(
-    says: FrontierPoint, request: Request | EngineRequest, of_x: Quantity, of_y: Quantity
+    says: FrontierPoint, request: Request | EngineRequest, of_x: Measure, of_y: Measure
 ) -> FrontierPoint:
     """The point that is true of its deployment and of the bound that is said."""
-    x, y = of_x.told(says.deployment), of_y.told(says.deployment)
-    asked = request.targets.limits()
+    x, y = of_x.of(says.deployment), of_y.of(says.deployment)
+    asked = limits_of(request.targets)
     return replace(
         says,
         x=x,
         y=y,
         gap=abs(y - says.bound) / abs(y) if y else 0.0,
         meets_targets=all(
-            of.is_kept(value, asked[of.name], tolerance=TOLERANCE)
+            of.is_kept(value, asked[of.name], TOLERANCE)
             for of, value in ((of_x, x), (of_y, y))
             if of.name in asked
         ),
     )
 
 
-def _price(point: FrontierPoint, of_y: Quantity) -> float:
+def _price(point: FrontierPoint, of_y: Measure) -> float:
     """What is set against speed, less being better."""
     return 1 / point.y if of_y.is_rate else point.y
 
 
-def _preferred(says: Frontier, points: list[FrontierPoint], of_y: Quantity) -> int:
+def _preferred(says: Frontier, points: list[FrontierPoint], of_y: Measure) -> int:
     """The point of the largest worth; of equal ones, the one that is said."""
     worths = [-says.alpha * math.log(one.x) - math.log(_price(one, of_y)) for one in points]
     most = max(worths)
@@ -166,7 +166,7 @@ def _proof(says: FrontierProof, among: Countings) -> FrontierProof:
     )
 
 
-def _out_of_order(says: Frontier, points: list[FrontierPoint], of_y: Quantity) -> Iterator[Finding]:
+def _out_of_order(says: Frontier, points: list[FrontierPoint], of_y: Measure) -> Iterator[Finding]:
     """Points that another is as good as in both quantities, or that stand where others belong.
 
     The cheapest comes first; each of the others is faster than the one before it, and dearer.
@@ -181,7 +181,7 @@ def _out_of_order(says: Frontier, points: list[FrontierPoint], of_y: Quantity) -
             yield Finding(path=(*here, "y"), says=says.points[i].y, fact=fact)
 
 
-def _beyond(says: Frontier, points: list[FrontierPoint], of_y: Quantity) -> Iterator[Finding]:
+def _beyond(says: Frontier, points: list[FrontierPoint], of_y: Measure) -> Iterator[Finding]:
     """Bounds that their own points beat."""
     for i, one in enumerate(points):
         over = one.y - one.bound if of_y.is_rate else one.bound - one.y

@@ -10,6 +10,7 @@ from planner.specs.economics.request import EconomicsRequest
 from planner.specs.placement_request import SiteSpec
 from planner.specs.records import ClusterSpec
 from planner.verifier.findings import Finding, differences
+from planner.verifier.quantities import limits_of
 
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 
@@ -43,7 +44,7 @@ def _unasked(plan: AnyPlan, mix: Placement) -> Iterator[Finding]:
     for name in ("tpot_s", "ttft_s", "min_batch", "quality_loss_fraction"):
         pair = getattr(wish.targets or asked.targets, name), getattr(targets, name)
         yield from differences(*pair, (*path, "targets", name))
-    limits = {name: most for name, most in targets.limits().items() if name in asked.limits}
+    limits = {name: most for name, most in limits_of(targets).items() if name in asked.limits}
     yield from differences(dict(asked.limits), limits, (*path, "limits"))
     yield from _elsewhere(asked.site, request.cluster.name, request.cluster.n_devices)
 

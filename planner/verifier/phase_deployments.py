@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.quantities import QUANTITIES, further_of
 from planner.results import Memory
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.request import Request
@@ -37,6 +36,7 @@ from planner.verifier.phases import (
     unoffered,
     with_mfu,
 )
+from planner.verifier.quantities import MEASURES, further_of, limits_of
 from planner.verifier.scalar import held_bytes
 from planner.verifier.scalar.shapes import OVER_HEADS
 
@@ -89,7 +89,7 @@ def counted_phase(
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
-    found = replace(found, further=further_of(request.targets.limits(), found, device))
+    found = replace(found, further=further_of(limits_of(request.targets), found, device))
     wrong += unfit(says.memory, found.memory)
     wrong += undivided(request, pass_.layout)
     wrong += unasked_layouts(request, {says.role: found.phase}, {says.role: ("phase",)})
@@ -145,12 +145,12 @@ def _handed_bytes(request: Request, rests: Resting) -> float:
 
 def _broken_targets(request: Request, found: PhaseDeployment) -> Iterator[Finding]:
     """Targets of the phase that do not hold by the recount."""
-    limits = request.targets.limits()
+    limits = limits_of(request.targets)
     for name in OWN_TARGETS[found.role]:
-        quantity, limit = QUANTITIES[name], limits.get(name)
+        measure, limit = MEASURES[name], limits.get(name)
         if limit is None:
             continue
-        value = quantity.told(found)
-        if not quantity.is_kept(value, limit, tolerance=TOLERANCE):
+        value = measure.of(found)
+        if not measure.is_kept(value, limit, TOLERANCE):
             fact = f"has {name} {value!r}, beyond {limit!r}"
             yield Finding(path=(), says=found.summary, fact=fact)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, fields, replace
 from math import ceil
 
 from planner.results import Division, PhasePlan, StepTime
-from planner.specs.judged import ModelKind
-from planner.specs.model_errors import Quantity, roofline_error
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.request import Request
 from planner.specs.roles import PREFILL
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
+from planner.verifier.model_errors import roofline_deviation
 from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.heads import cached_heads
@@ -207,9 +206,9 @@ def planned_over_predicted(request: Request, phase: str) -> float:
     """
     if not request.confidence:
         return 1.0
-    quantity: Quantity = "TTFT" if phase == PREFILL else "TPOT"
-    kind: ModelKind = "dense" if request.model.moe is None else "mixture"
-    error = roofline_error(request.cluster.device, kind, quantity)
+    quantity = "TTFT" if phase == PREFILL else "TPOT"
+    kind = "dense" if request.model.moe is None else "mixture"
+    error = roofline_deviation(request.cluster.device, kind, quantity)
     if error is None:
         raise Refused("has no interval, as nothing was measured", says=request.confidence)
     return 1.0 + deviations(request.confidence) * error

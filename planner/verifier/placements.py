@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from planner.quantities import QUANTITIES, further_of
 from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment
 from planner.results.placements import (
     AnyDeployment,
@@ -33,16 +32,18 @@ from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
-from planner.verifier.engines import counted_engine, layers_of, n_block_tokens
+from planner.verifier.engines import counted_engine, n_block_tokens
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.handovers import Ends, judged_handovers
 from planner.verifier.parts import pieces_of
+from planner.verifier.quantities import MEASURES, further_of
 from planner.verifier.runtimes.layouts import (
     broken_targets,
     counted_deployment,
     counted_single_phase,
 )
 from planner.verifier.serving.held import handed_bytes
+from planner.verifier.serving.models import layers_of
 from planner.verifier.table_rows import counted_row
 
 DIMENSIONS = {
@@ -362,7 +363,7 @@ def further_used(
     wishes: Mapping[str, Serve],
 ) -> dict[str, float]:
     """Limited quantities that no field tells, of all replicas together, device by device."""
-    found = dict.fromkeys((name for name in request.limits if QUANTITIES[name].counted), 0.0)
+    found = dict.fromkeys((name for name in request.limits if not MEASURES[name].fields), 0.0)
     for replica in replicas if found else ():
         recipe = recipes[replica.recipe]
         with suppress(Refused, KeyError):  # which is told of the recipe

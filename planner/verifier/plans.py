@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from planner.quantities import MEMORY, QUANTITIES, Quantity, objective_of
 from planner.results import (
     Alternative,
     AnyDeployment,
@@ -19,6 +18,7 @@ from planner.results import (
 from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
 from planner.verifier.mixes import judged_mix
+from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
 from planner.verifier.rivals import judged_rivals
 from planner.verifier.runtimes.counting import (
     Countings,
@@ -34,28 +34,28 @@ class Scale:
     """What plans of a request are compared by.
 
     Args:
-        quantity: the objective.
+        measure: the objective.
         least: the best of all that are listed, less being better.
         error: relative standard deviation of that best one's objective.
     """
 
-    quantity: Quantity
+    measure: Measure
     least: float
     error: float
 
     def lost(self, one: AnyDeployment) -> float:
         """What a deployment loses of the best."""
-        return value_of(self.quantity, one) / self.least - 1 if self.least else 0.0
+        return value_of(self.measure, one) / self.least - 1 if self.least else 0.0
 
     def is_tie(self, one: AnyDeployment) -> bool:
         most = self.least * (1 + self.error) * (1 + CLOSE)
-        return bool(self.error) and value_of(self.quantity, one) <= most
+        return bool(self.error) and value_of(self.measure, one) <= most
 
 
-def value_of(quantity: Quantity, one: AnyDeployment) -> float:
+def value_of(measure: Measure, one: AnyDeployment) -> float:
     """An objective, less being better."""
-    value = quantity.told(one)
-    return 1 / value if quantity.is_rate else value
+    value = measure.of(one)
+    return 1 / value if measure.is_rate else value
 
 
 def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
@@ -83,9 +83,9 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     certificate, more = certified(
         plan.certificate,
         objective_name=plan.request.objective,
-        objective=scale.quantity.told(leader),
-        dimension=scale.quantity.dimension,
-        is_rate=scale.quantity.is_rate,
+        objective=scale.measure.of(leader),
+        dimension=scale.measure.dimension,
+        is_rate=scale.measure.is_rate,
         gap=plan.request.options.gap,
         checks=among.first.checks,
     )
@@ -124,13 +124,13 @@ def _scale(
 ) -> tuple[AnyDeployment, Scale]:
     """The best of what is listed, which is the plan itself unless a simpler one was preferred."""
     request = requests[0]
-    quantity = objective_of(request.objective)
-    values = [value_of(quantity, one) for one in listed]
+    measure = measure_of(request.objective)
+    values = [value_of(measure, one) for one in listed]
     is_simplest = any(getattr(one, "prefer", "") == "simplest" for one in requests)
     least = min(values) if is_simplest else values[0]
     leader = listed[values.index(least)]
     error = among.error(request.objective, leader)
-    return leader, Scale(quantity=quantity, least=least, error=error)
+    return leader, Scale(measure=measure, least=least, error=error)
 
 
 def _near(says: float, found: float) -> float:
@@ -142,7 +142,7 @@ def _alternative(
     scale: Scale, says: Alternative[AnyDeployment], found: AnyDeployment
 ) -> Alternative[AnyDeployment]:
     """The runner-up that is true of its deployment."""
-    value = scale.quantity.told(found)
+    value = scale.measure.of(found)
     return Alternative(
         deployment=found,
         objective=says.objective if math.isclose(says.objective, value, rel_tol=CLOSE) else value,
@@ -190,15 +190,15 @@ def _limits(
 ) -> tuple[LimitUse, ...]:
     """What is used of each limit; what a looser one would gain is as it is said."""
     gains = {one.name: one.gain_fraction for one in says}
-    limits = {**request.targets.limits(), MEMORY: best.capacity_bytes}
+    limits = {**limits_of(request.targets), HBM: best.capacity_bytes}
     return tuple(
         LimitUse(
             name=name,
-            used=QUANTITIES[name].told(best),
+            used=MEASURES[name].of(best),
             limit=limit,
-            dimension=QUANTITIES[name].dimension,
-            relief=QUANTITIES[name].relief,
-            gain_fraction=None if name == "demand" else gains.get(name),
+            dimension=MEASURES[name].dimension,
+            relief=MEASURES[name].relief,
+            gain_fraction=gains.get(name) if MEASURES[name].is_relieved else None,
         )
         for name, limit in limits.items()
     )

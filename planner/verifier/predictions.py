@@ -10,11 +10,11 @@ from planner.results.arrivals import Load, Waves
 from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
 from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
-from planner.specs.quality import quality_words
 from planner.specs.serving_records import PredictionRequest
 from planner.verifier.engine_deployments import interval, rank_of, undivided
 from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differences
 from planner.verifier.pass_lines import counted_pass
+from planner.verifier.quality import quality_words
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s

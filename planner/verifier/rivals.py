@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from planner.quantities import Quantity
 from planner.results import AnyDeployment, Rival, runtime_name
 from planner.verifier.findings import Finding, Path
+from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
 
 CLOSE = 1e-8
@@ -21,7 +21,7 @@ class Scale(Protocol):
     """What plans are compared by."""
 
     @property
-    def quantity(self) -> Quantity:
+    def measure(self) -> Measure:
         """The objective."""
 
     def lost(self, one: AnyDeployment) -> float:
@@ -46,7 +46,7 @@ def judged_rivals(
             continue
         best, more = among.counted(one.deployment, (*here, "deployment"))
         wrong += [*more, *_misplaced(one, best, here, listed, scale)]
-        value = scale.quantity.told(best)
+        value = scale.measure.of(best)
         is_so = one.objective is not None and math.isclose(one.objective, value, rel_tol=CLOSE)
         found.append(
             Rival(

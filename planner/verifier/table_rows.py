@@ -9,11 +9,11 @@ from planner.results.placements import Recipe
 from planner.results.table_deployments import TableDeployment
 from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.targets import Targets
 from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.quality import offered_formats
 from planner.verifier.serving.kernels import stored_bytes
 
 
@@ -126,7 +126,7 @@ def _unasked(one: Serve, targets: Targets, row: DeploymentRow) -> Iterator[Findi
     """Formats that nobody asked for."""
     weights = one.weights_formats
     if weights is None and targets.quality_loss_fraction is not None:
-        weights = usual_formats(one.model, targets)
+        weights = offered_formats(one.model, targets)
     for name, value, offered in (
         ("weights_format", row.weights_format, weights),
         ("kv_format", row.kv_format, one.kv_formats),

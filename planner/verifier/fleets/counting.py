@@ -11,11 +11,12 @@ from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, S
 from planner.results.placements import Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.provenance import Provenance
-from planner.verifier.engines import layers_of, n_block_tokens, rank_of_recipe, tables_of
+from planner.verifier.engines import n_block_tokens, rank_of_recipe, tables_of
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.placements import Stand, counted_recipe
 from planner.verifier.serving.held import handed_bytes
+from planner.verifier.serving.models import layers_of
 
 FAR_BLOCKS = 1024
 """Up to which many blocks the cache that is handed over is a line."""

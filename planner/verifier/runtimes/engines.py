@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.results import Considered
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
-from planner.specs.model_errors import Quantity, kernels_share
 from planner.specs.provenance import Provenance
 from planner.verifier.engine_deployments import CHECKS, counted_engine
 from planner.verifier.findings import Finding, Path
+from planner.verifier.model_errors import deviation
 
 WITHOUT_ERROR = ("rent", "devices")
 """Objectives of which nothing is predicted."""
@@ -48,10 +50,11 @@ class EngineCounting:
         is_rent = objective == "cost" and best.demand_tokens_per_s is not None
         if is_rent or objective in WITHOUT_ERROR:
             return 0.0
-        name: Quantity = "TTFT" if objective == "ttft" else "TPOT"
+        name = "TTFT" if objective == "ttft" else "TPOT"
         times = best.ttft_s if name == "TTFT" else best.tpot_s
         kind = next(one.kind for one in self._request.models if one.name == best.model)
-        return kernels_share(times.high / times.value - 1, best.engine, kind, name)
+        of_all = times.high / times.value - 1
+        return math.sqrt(max(0.0, of_all**2 - deviation(best.engine, kind, name) ** 2))
 
     def provenance(self, best: EngineDeployment | None = None) -> tuple[Provenance, ...]:
         records = self._request.records

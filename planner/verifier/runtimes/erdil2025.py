@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from planner.quantities import broken_limits, further_of
 from planner.results import Considered
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, Way
 from planner.specs.economics.records import DecodePass
@@ -20,6 +19,7 @@ from planner.specs.economics.request import EconomicsRequest, Served
 from planner.specs.provenance import Provenance
 from planner.specs.runtimes import ERDIL2025
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.quantities import broken_limits, further_of, limits_of
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 from planner.verifier.runtimes.packed import homeless
 
@@ -103,9 +103,9 @@ def _recounted(
         n_replicas=n_replicas,
         demand_tokens_per_s=demand,
     )
-    limits = request.targets.limits()
+    limits = limits_of(request.targets)
     found = replace(found, further=further_of(limits, found, request.device))
-    for fact in broken_limits(limits, found, tolerance=2 * TOLERANCE):
+    for fact in broken_limits(request.targets, found, 2 * TOLERANCE):
         wrong.append(Finding(path=(), says=found.summary, fact=f"breaks a limit: {fact}"))
     return found, wrong
 

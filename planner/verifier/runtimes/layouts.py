@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from planner.quantities import QUANTITIES
 from planner.results import Considered, Deployment
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.provenance import Provenance
-from planner.specs.quality import with_variants
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
 from planner.verifier.deployments import Ground, recounted
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.meshes import is_counted_off_twice
 from planner.verifier.phase_deployments import counted_phase
+from planner.verifier.quality import served_requests
+from planner.verifier.quantities import broken_limits
 
 CHECKS = (
     "every constraint of the unscreened program holds",
@@ -33,7 +33,7 @@ class LayoutCounting:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._by_model = {one.model.name: one for one in with_variants(request)}
+        self._by_model = {one.model.name: one for one in served_requests(request)}
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -118,11 +118,7 @@ def counted_single_phase(
 
 def broken_targets(request: Request, found: Deployment, path: Path) -> list[Finding]:
     """Targets that do not hold by the recount."""
-    wrong = []
-    for name, limit in request.targets.limits().items():
-        quantity = QUANTITIES[name]
-        value = quantity.told(found)
-        if not quantity.is_kept(value, limit, tolerance=TOLERANCE):
-            fact = f"has {name} {value!r}, beyond {limit!r}"
-            wrong.append(Finding(path=path, says=found.summary, fact=fact))
-    return wrong
+    return [
+        Finding(path=path, says=found.summary, fact=f"breaks a limit: {fact}")
+        for fact in broken_limits(request.targets, found, TOLERANCE)
+    ]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.specs.kernels import EngineSpec
-from planner.specs.model_errors import QUANTITIES, model_error
+from planner.verifier.model_errors import deviation
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     activation_bytes,
@@ -169,7 +169,7 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     found = of_role.get(served.role, _felt_together)(rank, served, running)
     kind = "mixture" if _has_experts(rank) else "dense"
     name, tpot, ttft = served.engine.name, found.tpot_error, found.ttft_error
-    of_tpot, of_ttft = (model_error(name, kind, which) for which in QUANTITIES)
+    of_tpot, of_ttft = (deviation(name, kind, which) for which in ("TPOT", "TTFT"))
     return replace(
         found,
         tpot_error=math.hypot(tpot, of_tpot) if found.tpot_s else 0.0,

@@ -1,0 +1,175 @@
+"""What a deployment is judged by, in the judge's own words: no coefficient of the finder's.
+
+`planner.quantities` says the same to programs and solvers. It is written here a second time so
+that a figure which is wrong there, such as the power of a device, is seen to be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from planner.specs.targets import Targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One quantity of a deployment.
+
+    Args:
+        name: of its limit.
+        dimension: of it, as `units.show` takes it.
+        fields: of a deployment that hold it, SI; the first that the deployment has.
+        target: field of `Targets` that limits it; of `Targets.further` where empty.
+        objective: its name as an objective.
+        is_rate: of which more is better.
+        is_least: the limit is a least.
+        relief: factor by which a limit on it is loosened to see what it costs.
+        is_relieved: whether what that gains is said.
+    """
+
+    name: str
+    dimension: str
+    fields: tuple[str, ...] = ()
+    target: str = ""
+    objective: str = ""
+    is_rate: bool = False
+    is_least: bool = False
+    relief: float = 1.1
+    is_relieved: bool = True
+
+    def of(self, deployment: object) -> float:
+        """What a deployment has of it, SI.
+
+        Raises:
+            KeyError: no field of the deployment holds it.
+        """
+        for field in self.fields:
+            try:
+                return float(attrgetter(field)(deployment))
+            except AttributeError:
+                continue
+        further: Mapping[str, float] = getattr(deployment, "further", {})
+        return further[self.name]
+
+    def is_kept(self, value: float, limit: float, tolerance: float) -> bool:
+        """Whether a value is within a limit, both SI."""
+        if self.is_least:
+            return value >= limit * (1 - tolerance)
+        return value <= limit * (1 + tolerance)
+
+
+HBM = "hbm"
+"""The limit that no option sets: what a device holds."""
+
+_MEASURES = (
+    Measure(
+        name="tpot",
+        dimension="s",
+        fields=("planned_tpot_s", "tpot_s"),
+        target="tpot_s",
+        objective="latency",
+    ),
+    Measure(
+        name="ttft",
+        dimension="s",
+        fields=("planned_ttft_s", "ttft_s"),
+        target="ttft_s",
+        objective="ttft",
+    ),
+    Measure(
+        name="cost",
+        dimension="USD/token",
+        fields=("usd_per_token",),
+        target="usd_per_token",
+        objective="cost",
+    ),
+    Measure(
+        name="devices",
+        dimension="1",
+        fields=("n_devices",),
+        target="n_devices",
+        objective="devices",
+        relief=2.0,
+    ),
+    Measure(
+        name="batch",
+        dimension="1",
+        fields=("n_sequences",),
+        target="min_batch",
+        is_least=True,
+        relief=0.5,
+    ),
+    Measure(
+        name="demand",
+        dimension="token/s",
+        fields=("output_tokens_per_s",),
+        target="demand_tokens_per_s",
+        is_least=True,
+        relief=0.9,
+        is_relieved=False,
+    ),
+    Measure(
+        name="replicas",
+        dimension="1",
+        fields=("n_replicas",),
+        target="n_replicas",
+        is_least=True,
+        relief=0.5,
+    ),
+    Measure(
+        name="decode_cost",
+        dimension="USD/token",
+        fields=("usd_per_decoded_token",),
+        objective="decode_cost",
+    ),
+    Measure(name="rent", dimension="USD/h", fields=("usd_per_hour",), objective="rent"),
+    Measure(name="power", dimension="W"),
+    Measure(
+        name="throughput",
+        dimension="token/s",
+        fields=("output_tokens_per_s",),
+        objective="throughput",
+        is_rate=True,
+    ),
+    Measure(
+        name="device-throughput",
+        dimension="token/s",
+        fields=("device_tokens_per_s",),
+        objective="device-throughput",
+        is_rate=True,
+    ),
+    Measure(name=HBM, dimension="B", fields=("memory.used_bytes", "used_bytes")),
+)
+
+MEASURES: Mapping[str, Measure] = {one.name: one for one in _MEASURES}
+"""All of them by name, in the order in which limits are listed."""
+
+
+def measure_of(objective: str) -> Measure:
+    """What an objective is best in."""
+    return next(one for one in _MEASURES if one.objective == objective)
+
+
+def limits_of(targets: Targets) -> dict[str, float]:
+    """What a request limits, by name, SI."""
+    limits = {
+        one.name: getattr(targets, one.target) if one.target else targets.further.get(one.name)
+        for one in _MEASURES
+    }
+    return {name: float(limit) for name, limit in limits.items() if limit is not None}
+
+
+def further_of(limits: Collection[str], deployment: Any, device: Any) -> dict[str, float]:  # noqa: ANN401 of any runtime
+    """What is limited and no field of a deployment holds: the TDP of all of its devices [W]."""
+    return {"power": deployment.n_devices * device.tdp_w} if "power" in limits else {}
+
+
+def broken_limits(targets: Targets, deployment: object, tolerance: float) -> Iterator[str]:
+    """What of a deployment is beyond a limit of a request, in words."""
+    for name, limit in limits_of(targets).items():
+        value = MEASURES[name].of(deployment)
+        if not MEASURES[name].is_kept(value, limit, tolerance):
+            yield f"{name} {value!r} beyond {limit!r}"
