@@ -14,6 +14,7 @@ from planner.placing.fleets.searching import Chosen
 from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.results.fleets import CURVE
+from planner.runtimes.simulation import simulate
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
@@ -230,6 +231,7 @@ def tried(fleet: PlannedFleet, *, seed: int) -> FleetOutcome:
         n_requests=asked_requests(request),
         seed=seed,
         shares=sorted({*SHARES, *CURVE, *asked}),
+        simulation=simulate,
     )
 
 

@@ -9,7 +9,7 @@ many more requests. Source: [Law2015] §9.5.1, the initial transient.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from planner.verifier.simulation.fleets import WARM_UP_SHARE, WIND_DOWN_SHARE, simulate
 from planner.verifier.simulation.loads import ClassLoad
@@ -24,6 +24,8 @@ MOST_REQUESTS = 1_000_000
 
 _MOST_RUNS = 4
 
+Simulation = Callable[..., FleetOutcome]
+
 
 def simulate_steady(
     pools: Sequence[Pool],
@@ -32,22 +34,24 @@ def simulate_steady(
     n_requests: int,
     seed: int,
     shares: Sequence[float],
+    simulation: Simulation = simulate,
 ) -> FleetOutcome:
     """Serve requests, and as many more as fill the fleet before the first that is counted.
 
     Args:
         pools, classes, seed, shares: as `simulate` takes them.
         n_requests: at least; of those that are counted there are never fewer.
+        simulation: `simulate`, or what answers as it does.
     """
     n_counted = n_requests - int(n_requests * WARM_UP_SHARE) - int(n_requests * WIND_DOWN_SHARE)
-    outcome = simulate(pools, classes, n_requests=n_requests, seed=seed, shares=shares)
+    outcome = simulation(pools, classes, n_requests=n_requests, seed=seed, shares=shares)
     for _ in range(_MOST_RUNS - 1):
         stay = _requests_of_a_stay(classes, outcome)
         n_first, n_last = math.ceil(N_STAYS * stay), math.ceil(stay)
         whole = n_first + n_counted + n_last
         if outcome.n_warm_up >= n_first or not outcome.n_requests < whole <= MOST_REQUESTS:
             break
-        outcome = simulate(
+        outcome = simulation(
             pools,
             classes,
             n_requests=whole,

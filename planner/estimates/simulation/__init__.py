@@ -1,0 +1,1 @@
+"""Requests served one by one, on arrays: the oracle of queues that a search can afford to ask."""

@@ -1,0 +1,262 @@
+"""Fleets and the requests that are sent to them as arrays, and what becomes of both."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.estimates.simulation.core import FIELDS, NOBODY, core, is_compiled
+from planner.specs.roles import PREFILL
+from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUTERS
+from planner.specs.stations import Station
+
+N_BINS = 5200
+"""Of gaps between tokens, 400 a decade from 10⁻⁸ s on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sent:
+    """Requests in the order of arrival, (N,) each.
+
+    Args:
+        arrived_s: when each comes.
+        n_input, n_output: tokens.
+        of_class, route: numbers.
+    """
+
+    arrived_s: FloatArray
+    n_input: IntArray
+    n_output: IntArray
+    of_class: IntArray
+    route: IntArray
+
+    def __len__(self) -> int:
+        return len(self.arrived_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoolOfReplicas:
+    """Replicas that are alike, behind one router.
+
+    Args:
+        station: one rank of a replica.
+        router: of `planner.specs.routers`.
+        chances: that a router which chooses at random takes, (N,); empty of others.
+    """
+
+    station: Station
+    n_replicas: int
+    router: str
+    chances: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Routes:
+    """Where requests go, (R,) each.
+
+    Args:
+        pool: that serves them, or reads their prompts.
+        then: the pool that decodes them; below 0 where the first does.
+        links: number of what hands them over; below 0 where nothing does.
+        of_links: seconds of each cache, bytes a second of a pair and of a replica, bytes of a cache
+            whatever its length and of each token; (L, 5).
+    """
+
+    pool: IntArray
+    then: IntArray
+    links: IntArray
+    of_links: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Served:
+    """What became of requests (N,), and of ranks (R,) in each batch (B,).
+
+    Args:
+        first_s, last_s: when each had its first and its last token; infinite where no replica has
+            room for it.
+        gaps: between tokens, by batch, class and bin; before the first batch too, (B + 1, C, bins).
+        gap_total_s: their sum, (B + 1, C).
+        edge_s: when batches began.
+        busy_s: how long each rank had been busy by then, (B, R).
+        n_begun_again: how often a request lost its place, by pool.
+    """
+
+    first_s: FloatArray
+    last_s: FloatArray
+    gaps: IntArray
+    gap_total_s: FloatArray
+    edge_s: FloatArray
+    busy_s: FloatArray
+    n_begun_again: IntArray
+
+
+class _Arrays:
+    """Arrays as the core takes them: memory that C sees, or lists, which Python reads faster."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, FIELDS] = {}
+
+    def of(self, values: FloatArray | IntArray, name: str = "") -> FIELDS:
+        flat: Any = np.ascontiguousarray(values).reshape(-1)
+        made: FIELDS = memoryview(flat) if is_compiled() else flat.tolist()
+        if name:
+            self._kept[name] = made
+        return made
+
+    def back(self, name: str) -> Any:  # noqa: ANN401 # of floats or of integers
+        return np.asarray(self._kept[name])
+
+
+def _floats(n: int) -> FIELDS:
+    return array("d", bytes(8 * n)) if is_compiled() else [0.0] * n
+
+
+def _integers(n: int) -> FIELDS:
+    return array("q", bytes(8 * n)) if is_compiled() else [0] * n
+
+
+def serve(
+    pools: Sequence[PoolOfReplicas],
+    routes: Routes,
+    sent: Sent,
+    *,
+    n_classes: int,
+    edges: Sequence[int],
+    counts_gaps: bool,
+) -> Served:
+    """Serve requests one by one.
+
+    Args:
+        edges: numbers of the requests with which batches begin, ascending.
+        counts_gaps: whether gaps between tokens are counted, which takes a third of the time.
+    """
+    n, arrays = len(sent), _Arrays()
+    requests = _requests(arrays, sent)
+    n_ranks = sum(one.n_replicas * one.station.n_ranks for one in pools)
+    n_bins = N_BINS if counts_gaps else 0
+    gaps = arrays.of(np.zeros((len(edges) + 1) * n_classes * max(1, n_bins), np.int64), "gaps")
+    totals = arrays.of(np.zeros((len(edges) + 1) * n_classes), "totals")
+    made: list[Any] = []
+    ranks: list[Any] = []
+    pool_of: list[int] = []
+    n_replicas = 0
+    for number, pool in enumerate(pools):
+        made.append(_pool(arrays, pool, len(ranks), n_replicas))
+        times, heap_size = _times(arrays, pool.station), pool.station.most_running + 16
+        for _ in range(pool.n_replicas * pool.station.n_ranks):
+            heap = core.Heap(_floats, _integers, heap_size)
+            decoding, stack = _integers(n_classes), _integers(8 * pool.station.most_running + 32)
+            numbers, scales = _of_rank(pool.station)
+            rank = core.Rank(
+                numbers, scales, times, requests, heap, gaps, totals, n_bins, decoding, stack
+            )
+            rank.is_watched = _is_watched(pool)
+            ranks.append(rank)
+            pool_of.append(number)
+        n_replicas += pool.n_replicas
+    fleet = core.Fleet(
+        made,
+        ranks,
+        requests,
+        core.Heap(_floats, _integers, 1024),
+        arrays.of(np.array(pool_of, np.int64)),
+        arrays.of(np.stack([routes.pool, routes.then, routes.links], axis=1)),
+        [_links(one, n_replicas) for one in routes.of_links.tolist()],
+        arrays.of(np.array(edges, np.int64)),
+        arrays.of(np.zeros(len(edges)), "edge_s"),
+        arrays.of(np.zeros(len(edges) * n_ranks), "busy_s"),
+        (_integers(n), arrays.of(sent.route), _integers(n_ranks)),
+    )
+    fleet.serve(arrays.of(sent.arrived_s))
+    begun_again = np.bincount(pool_of, [one.n_begun_again for one in ranks], len(pools))
+    return Served(
+        first_s=arrays.back("first_s"),
+        last_s=arrays.back("last_s"),
+        gaps=arrays.back("gaps").reshape(len(edges) + 1, n_classes, -1),
+        gap_total_s=arrays.back("totals").reshape(len(edges) + 1, n_classes),
+        edge_s=arrays.back("edge_s"),
+        busy_s=arrays.back("busy_s").reshape(len(edges), n_ranks),
+        n_begun_again=begun_again.astype(np.int64),
+    )
+
+
+def _requests(arrays: _Arrays, sent: Sent) -> object:
+    n = len(sent)
+    nan, nothing = np.full(n, math.nan), np.zeros(n, np.int64)
+    floats = (
+        arrays.of(nan.copy()),
+        arrays.of(nan.copy(), "first_s"),
+        arrays.of(nan.copy(), "last_s"),
+        arrays.of(np.full(n, -1.0)),
+    )
+    ends = arrays.of(np.full(n, NOBODY))
+    integers = (_integers(n), ends, *(_integers(n) for _ in range(4)))
+    given = (sent.n_input, sent.n_output, nothing, sent.of_class)
+    return core.Requests(*map(arrays.of, given), floats, integers)
+
+
+def _of_rank(station: Station) -> tuple[tuple[int | bool, ...], tuple[float, ...]]:
+    numbers = (
+        station.n_lanes,
+        station.most_running,
+        station.chunk_tokens,
+        station.n_polled_rounds,
+        station.mixes_prefill,
+        station.composes_ahead,
+        station.role == PREFILL,
+        station.reading is None,
+    )
+    bytes_ = (station.room_bytes, station.sequence_bytes, station.token_bytes)
+    return numbers, (*bytes_, station.reserved_fraction)
+
+
+def _is_watched(pool: PoolOfReplicas) -> bool:
+    """Whether something depends on when requests of a pool end."""
+    looks = pool.router == LEAST_PRESENT and pool.n_replicas > 1
+    return looks or pool.station.n_ranks > 1 or pool.station.role == PREFILL
+
+
+def _pool(arrays: _Arrays, pool: PoolOfReplicas, first_rank: int, first_replica: int) -> object:
+    one = pool.station
+    numbers = (
+        first_rank,
+        pool.n_replicas,
+        one.n_ranks,
+        ROUTERS.index(pool.router),
+        first_replica,
+    )
+    bytes_ = (one.room_bytes, one.sequence_bytes, one.token_bytes)
+    chances = arrays.of(pool.chances if pool.router == AT_RANDOM else np.zeros(0))
+    counts = _integers(pool.n_replicas * one.n_ranks), _integers(pool.n_replicas)
+    return core.Pool(numbers, (*bytes_, one.request_s, one.request_token_s), *counts, chances)
+
+
+def _links(scales: Sequence[float], n_replicas: int) -> object:
+    return core.Links(scales, _floats(n_replicas**2), _floats(n_replicas), _floats(n_replicas))
+
+
+def _times(arrays: _Arrays, station: Station) -> object:
+    """Times of passes, D on a line for each number of sequences."""
+    decode, reading = station.decode, station.reading
+    contexts, lines = np.zeros(1), np.zeros((1, 1))
+    if decode is not None:
+        contexts, seconds = np.array(decode.context_tokens, float), np.array(decode.seconds)
+        known = np.array(decode.n_sequences, float)
+        counts = np.arange(station.most_running + 1, dtype=float)
+        at = np.clip(np.searchsorted(known, counts, side="right") - 1, 0, max(len(known) - 2, 0))
+        beyond = np.minimum(at + 1, len(known) - 1)
+        wide = np.where(beyond > at, known[beyond] - known[at], 1.0)
+        inside = np.where(beyond > at, (counts - known[at]) / wide, 0.0)
+        lines = seconds[at] + inside[:, None] * (seconds[beyond] - seconds[at])
+    grids, planes = [np.zeros(1)] * 3, np.zeros(1)
+    if reading is not None:
+        asked = (reading.n_sequences, reading.prompt_tokens, reading.span_tokens)
+        grids, planes = [np.array(one, float) for one in asked], np.array(reading.seconds)
+    return core.Times(*map(arrays.of, (contexts, lines, *grids, planes)))

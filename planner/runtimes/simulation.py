@@ -1,0 +1,308 @@
+"""Fleets as the planner tries them: requests drawn, served on arrays, summed up in percentiles."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Served, serve
+from planner.specs.routers import AT_RANDOM
+from planner.specs.traffic.percentiles import GoodputTarget
+from planner.specs.traffic.records import Arriving
+from planner.verifier.simulation.fleets import N_BATCHES, WARM_UP_SHARE, WIND_DOWN_SHARE
+from planner.verifier.simulation.intervals import SHARES, Distribution, Estimate, estimate
+from planner.verifier.simulation.loads import ClassLoad
+from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome, PoolOutcome
+from planner.verifier.simulation.pools import Pool
+
+_BINS_PER_DECADE, _FIRST_BIN = 400, 3200
+
+
+def simulate(
+    pools: Sequence[Pool],
+    classes: Sequence[ClassLoad],
+    *,
+    n_requests: int,
+    seed: int = 0,
+    n_batches: int = N_BATCHES,
+    warm_up_share: float = WARM_UP_SHARE,
+    wind_down_share: float = WIND_DOWN_SHARE,
+    shares: Sequence[float] = SHARES,
+) -> FleetOutcome:
+    """Serve requests that come whether others have ended or not, and say what became of them.
+
+    The numbers drawn are those of the verifier's simulation, so that both serve the same requests.
+
+    Args:
+        pools: of replicas.
+        classes: what is sent to them, none in a closed loop or in conversations.
+        n_requests: of all classes together; sources may end earlier.
+        seed: of lengths, arrivals and routers.
+        n_batches: that intervals are made of.
+        warm_up_share, wind_down_share: of the requests, the first and the last, which are not
+            counted.
+        shares: of percentiles.
+
+    Raises:
+        ValueError: a prompt has no route.
+    """
+    n_first, n_last = int(n_requests * warm_up_share), int(n_requests * wind_down_share)
+    n_counted = n_requests - n_first - n_last
+    n_batches = max(1, min(n_batches, n_counted))
+    edges = [n_first + n_counted * b // n_batches for b in range(n_batches + 1)]
+    chance = random.Random(seed)
+    of_routers = [random.Random(chance.getrandbits(64)) for _ in pools]
+    sent = _sent(classes, n_requests, chance)
+    drawn = [
+        PoolOfReplicas(
+            station=pool.station,
+            n_replicas=pool.n_replicas,
+            router=pool.router,
+            chances=np.array(
+                [source.random() for _ in range(len(sent) if pool.router == AT_RANDOM else 0)]
+            ),
+        )
+        for pool, source in zip(pools, of_routers, strict=True)
+    ]
+    routes = _routes(pools, classes)
+    served = serve(drawn, routes, sent, n_classes=len(classes), edges=edges, counts_gaps=True)
+    return _outcome(pools, classes, sent, served, routes, edges, shares, seed=seed, n_first=n_first)
+
+
+def _sent(classes: Sequence[ClassLoad], n_requests: int, chance: random.Random) -> Sent:
+    """The first requests of all classes in the order of arrival, and where each goes."""
+    coming: list[Iterator[Arriving]] = []
+    choosing: list[random.Random] = []
+    for one in classes:
+        coming.append(iter(one.source.requests(chance.getrandbits(64))))
+        chance.getrandbits(64)  # of further turns of conversations, which the verifier knows
+        choosing.append(random.Random(chance.getrandbits(64)))
+    heads = [(it.at_s, i, it) for i, each in enumerate(coming) if (it := next(each, None))]
+    heapify(heads)
+    first_route = np.cumsum([0, *(len(one.routes) for one in classes)]).tolist()
+    rows: list[tuple[float, int, int, int, int]] = []
+    while heads and len(rows) < n_requests:
+        at_s, number, head = heads[0]
+        route = first_route[number] + _chosen(classes[number], head.n_input, choosing[number])
+        rows.append((at_s, head.n_input, head.n_output, number, route))
+        following = next(coming[number], None)
+        if following is None:
+            heappop(heads)
+        else:
+            heapreplace(heads, (following.at_s, number, following))
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    whole = [np.array(column, dtype=np.int64) for column in columns[1:]]
+    return Sent(
+        arrived_s=np.array(columns[0], dtype=float),
+        n_input=whole[0],
+        n_output=whole[1],
+        of_class=whole[2],
+        route=whole[3],
+    )
+
+
+def _chosen(one: ClassLoad, n_input: int, chance: random.Random) -> int:
+    """Of the routes of a class one that takes such prompts, by their shares."""
+    if len(one.routes) == 1:
+        return 0
+    able = [i for i, route in enumerate(one.routes) if route.takes(n_input)]
+    if not able:
+        raise ValueError(f"class `{one.name}` has no route for a prompt of {n_input} tokens")
+    if len(able) == 1:
+        return able[0]
+    at = chance.random() * sum(one.routes[i].share for i in able)
+    for i in able[:-1]:
+        at -= one.routes[i].share
+        if at < 0.0:
+            return i
+    return able[-1]
+
+
+def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
+    """Routes of all classes, and what hands over; routes with one hand-over share its links."""
+    number = {pool.name: i for i, pool in enumerate(pools)}
+    listed = [route for one in classes for route in one.routes]
+    handing = {id(one.handover): one.handover for one in listed if one.handover is not None}
+    order = {key: i for i, key in enumerate(handing)}
+    scales = [
+        (one.latency_s, one.bytes_per_s, one.wire_bytes_per_s, one.sequence_bytes, one.token_bytes)
+        for one in handing.values()
+    ]
+    return Routes(
+        pool=np.array([number[one.pool] for one in listed], np.int64),
+        then=np.array([-1 if one.then is None else number[one.then] for one in listed], np.int64),
+        links=np.array([order.get(id(one.handover), -1) for one in listed], np.int64),
+        of_links=np.array(scales, dtype=float).reshape(-1, 5),
+    )
+
+
+def _outcome(
+    pools: Sequence[Pool],
+    classes: Sequence[ClassLoad],
+    sent: Sent,
+    served: Served,
+    routes: Routes,
+    edges: Sequence[int],
+    shares: Sequence[float],
+    *,
+    seed: int,
+    n_first: int,
+) -> FleetOutcome:
+    n, batch_of = len(sent), np.searchsorted(edges, np.arange(len(sent)), side="right") - 1
+    batch_of[batch_of >= len(edges) - 1] = -1
+    last_s = served.last_s[np.isfinite(served.last_s)]
+
+    def told(number: int, pool: int | None = None) -> ClassOutcome:
+        mine: BoolArray = (sent.of_class == number) & (batch_of >= 0)
+        if pool is not None:
+            mine &= routes.pool[sent.route] == pool
+        gaps = served.gaps[1:-1, number], served.gap_total_s[1:-1, number]
+        return _class_outcome(
+            classes[number], sent, served, np.flatnonzero(mine), batch_of, gaps, shares
+        )
+
+    names = {pool.name: i for i, pool in enumerate(pools)}
+    return FleetOutcome(
+        classes=tuple(told(number) for number in range(len(classes))),
+        pools=tuple(_pool_outcomes(pools, served)),
+        n_requests=n,
+        n_warm_up=n_first,
+        n_wind_down=max(0, n - edges[-1]),
+        n_batches=len(edges) - 1,
+        seed=seed,
+        duration_s=float(np.max(last_s, initial=0.0)),
+        ways={
+            (one.name, pool): told(number, names[pool])
+            for number, one in enumerate(classes)
+            for pool in dict.fromkeys(route.pool for route in one.routes)
+            if len(one.routes) > 1
+        },
+    )
+
+
+def _class_outcome(
+    one: ClassLoad,
+    sent: Sent,
+    served: Served,
+    rows: IntArray,
+    batch_of: IntArray,
+    gaps: tuple[IntArray, FloatArray],
+    shares: Sequence[float],
+) -> ClassOutcome:
+    """What became of some requests of a class."""
+    arrived, n_gaps = sent.arrived_s[rows], sent.n_output[rows] - 1
+    first_s, last_s = served.first_s[rows], served.last_s[rows]
+    refused = np.isinf(last_s)
+    with np.errstate(invalid="ignore"):  # of two infinite times
+        tpot_s = np.where(n_gaps > 0, (last_s - first_s) / np.maximum(n_gaps, 1), 0.0)
+    tpot_s[refused] = math.inf
+    ttft_s, e2e_s, batch, several = first_s - arrived, last_s - arrived, batch_of[rows], n_gaps > 0
+    return ClassOutcome(
+        name=one.name,
+        n_refused=int(refused.sum()),
+        ttft=_distribution(ttft_s, batch, shares),
+        tpot=_distribution(tpot_s[several], batch[several], shares),
+        itl=_gap_distribution(*gaps, shares),
+        e2e=_distribution(e2e_s, batch, shares),
+        goodput=None if one.goodput is None else _met(one.goodput, ttft_s, tpot_s, e2e_s, batch),
+    )
+
+
+def _batches(values: FloatArray, batch: IntArray) -> list[FloatArray]:
+    """Values of each batch that has some; they come in the order of batches."""
+    return [part for part in np.split(values, np.flatnonzero(np.diff(batch)) + 1) if len(part)]
+
+
+def _distribution(values: FloatArray, batch: IntArray, shares: Sequence[float]) -> Distribution:
+    if not len(values):
+        none = Estimate(value=math.nan, half_width=math.nan)
+        return Distribution(n=0, mean_s=none, percentiles_s=dict.fromkeys(shares, none))
+    parts = [np.sort(part) for part in _batches(values, batch)]
+    whole = np.sort(values)
+    return Distribution(
+        n=len(whole),
+        mean_s=estimate(float(whole.mean()), [float(part.mean()) for part in parts]),
+        percentiles_s={
+            share: estimate(_at(whole, share), [_at(part, share) for part in parts])
+            for share in shares
+        },
+    )
+
+
+def _at(values: FloatArray, share: float) -> float:
+    """A percentile of values in ascending order, linear between two of them."""
+    at = share * (len(values) - 1)
+    below = min(math.floor(at), len(values) - 1)
+    low, high = float(values[below]), float(values[min(below + 1, len(values) - 1)])
+    return low if low == high else low + (at - below) * (high - low)
+
+
+def _gap_distribution(
+    counts: IntArray, total_s: FloatArray, shares: Sequence[float]
+) -> Distribution:
+    """Of tokens, whose gaps are counted by batch and bin, (B, bins)."""
+    kept = counts.sum(axis=1) > 0
+    counts, total_s = counts[kept], total_s[kept]
+    whole = counts.sum(axis=0)
+    n = int(whole.sum())
+    means = (total_s / counts.sum(axis=1)).tolist()
+    return Distribution(
+        n=n,
+        mean_s=estimate(float(total_s.sum()) / n if n else math.nan, means),
+        percentiles_s={
+            share: estimate(_gap_at(whole, share), [_gap_at(row, share) for row in counts])
+            for share in shares
+        },
+    )
+
+
+def _gap_at(counts: IntArray, share: float) -> float:
+    """What that share of all gaps are no longer than [s]; NaN of none."""
+    below = counts.cumsum()
+    if not len(below) or not below[-1]:
+        return math.nan
+    at = int(np.searchsorted(below, share * below[-1]))
+    at = max(at, int(np.argmax(counts > 0)))
+    return float(10.0 ** ((at - _FIRST_BIN) / _BINS_PER_DECADE))
+
+
+def _met(
+    goodput: GoodputTarget,
+    ttft_s: FloatArray,
+    tpot_s: FloatArray,
+    e2e_s: FloatArray,
+    batch: IntArray,
+) -> Estimate | None:
+    """The share of requests that meet all limits; None where there are none."""
+    met = np.ones(len(ttft_s))
+    limits = ((goodput.ttft_s, ttft_s), (goodput.tpot_s, tpot_s), (goodput.e2e_s, e2e_s))
+    for most, values in limits:
+        if most is not None:
+            met *= values <= most
+    if not len(met):
+        return None
+    return estimate(float(met.mean()), [float(part.mean()) for part in _batches(met, batch)])
+
+
+def _pool_outcomes(pools: Sequence[Pool], served: Served) -> Iterator[PoolOutcome]:
+    spans, first = np.diff(served.edge_s), 0
+    for pool, n_begun_again in zip(pools, served.n_begun_again.tolist(), strict=True):
+        n = pool.n_replicas * pool.station.n_ranks
+        busy = served.busy_s[:, first : first + n].sum(axis=1)
+        first += n
+        shares = [
+            float((after - before) / span / n)
+            for (before, after), span in zip(pairwise(busy), spans, strict=True)
+            if span > 0.0
+        ]
+        whole = float(spans.sum()) * n
+        used = float(busy[-1] - busy[0]) / whole if whole else math.nan
+        yield PoolOutcome(
+            name=pool.name, utilisation=estimate(used, shares), n_begun_again=n_begun_again
+        )
