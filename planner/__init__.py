@@ -198,6 +198,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("llm-serving-planner")
     name = _ALIASES.get(name, name)
     if name not in _HOMES:
         raise AttributeError(f"module `planner` has no attribute `{name}`")

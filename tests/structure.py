@@ -5,7 +5,7 @@
 
 * lines, modules: of `planner/**/*.py`, as they stand, comments and docstrings too.
 * lines of code: those that are neither blank nor a comment nor part of a docstring.
-* entries: files and folders of a folder, `__init__.py` too.
+* entries: files and folders of a folder, `__init__.py` too; no empty marker, `py.typed`.
 * files that a limit touches: a limit is `tpot`, `ttft`, `cost`, `devices`, `batch` or `demand`. A
   file is touched where its code (no docstring) spells one of them: a text that is its name, a text
   with its option as a word, the option's name in Python, or its field of `Targets`, set by keyword
@@ -134,8 +134,11 @@ def measures(root: Path) -> dict[str, int]:
 
 
 def entries(folder: Path) -> int:
-    """Files and folders of a folder that are no caches."""
-    return sum(not path.name.startswith(("__pycache__", ".")) for path in folder.iterdir())
+    """Files and folders of a folder that are no caches, and not empty markers."""
+    return sum(
+        not path.name.startswith(("__pycache__", ".")) and path.name != "py.typed"
+        for path in folder.iterdir()
+    )
 
 
 def largest_folder(root: Path) -> tuple[str, int]:

@@ -41,10 +41,11 @@ def models(name: _Name = None, /, *, said: _Said) -> Answer:
 
 def _model_text(name: str) -> str:
     """A shipped model by its shape; a `config.json` by its classes of layers."""
+    from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
     from planner.specs.reading import load_architecture, load_model
 
-    if is_config(name):
+    if is_config(name) and known_checkpoint(name) is None:
         from planner.report.architectures import architecture_text
 
         return architecture_text(load_architecture(name, asked_by="plan models"))

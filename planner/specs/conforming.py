@@ -272,8 +272,9 @@ def _is_readable_list(value: object) -> bool:
 
 @cache  # a few hints, held against thousands of values
 def _kind(hint: Any) -> Any:  # noqa: ANN401
-    """The type of a hint, whatever is inside."""
-    return get_origin(hint) or hint
+    """The type of a hint, whatever is inside; of an alias, as numpy 2.5 has them, its value."""
+    kind = get_origin(hint) or hint
+    return _kind(kind.__value__) if type(kind).__name__ == "TypeAliasType" else kind
 
 
 @cache

@@ -32,6 +32,9 @@ class Kind(Enum):
         self.lister = lister
 
 
+_SECOND = {Path(kind.folder).name for kind in Kind if "/" in kind.folder}
+
+
 def is_path(name: str) -> bool:
     """Whether it names a file by its path: it ends in `.toml` or `.json`, or has a separator."""
     separators = {os.sep, os.altsep, "/"} - {None}
@@ -76,6 +79,17 @@ def shipped_as(path: Path) -> str:
         return ""
     ours = any(inside.parent == Path(kind.folder) for kind in Kind)
     return inside.as_posix() if ours else ""
+
+
+def is_as_shipped(path: Path) -> bool:
+    """Whether a file comes with the planner, or is a copy of one, as in a clone of this project."""
+    from filecmp import cmp
+
+    if shipped_as(path):
+        return True
+    below = path.parts[-3:] if path.parent.name in _SECOND else path.parts[-2:]
+    ours = shipped_file("/".join(below))
+    return ours is not None and cmp(path, ours)
 
 
 def shipped_file(name: str) -> Path | None:

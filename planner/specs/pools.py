@@ -28,7 +28,7 @@ from planner.specs.faults import validate
 from planner.specs.finding import Found, find, find_named
 from planner.specs.ledger import remark
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
-from planner.specs.places import Kind, exists, folders, is_path, shipped_as, shown_path
+from planner.specs.places import Kind, exists, folders, is_as_shipped, is_path, shown_path
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
@@ -148,7 +148,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     problems += _duplicates(file, found.shown)
     if problems:
         raise SpecError(problems, hint="\n".join(dict.fromkeys(hints)))
-    if not shipped_as(found.path):
+    if not is_as_shipped(found.path):
         _remark_spine(groups, found.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)
     return PoolSpec(
@@ -218,7 +218,7 @@ def _remark_nodes(group: Group, cluster: ClusterSpec, shown: str) -> None:
     """A topology that the user wrote says how many nodes there are, and the group does too."""
     named = find(Kind.CLUSTER, group.topology, asked_by=shown)
     assert isinstance(cluster.fabric, NodesFabric)
-    if not shipped_as(named.path) and cluster.fabric.n_nodes != group.n_nodes:
+    if not is_as_shipped(named.path) and cluster.fabric.n_nodes != group.n_nodes:
         fact = f"has no effect: group `{group.name}` of `{shown}` has {group.n_nodes}"
         value = str(cluster.fabric.n_nodes)
         remark(Problem(where=named.shown, key="nodes.n_nodes", value=value, fact=fact))

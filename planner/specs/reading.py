@@ -19,12 +19,13 @@ from planner.specs.building import build_cluster, build_device, build_model
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
+from planner.specs.huggingface.aliases import known_checkpoint
 from planner.specs.huggingface.locating import is_config
 from planner.specs.ledger import recording, remark
 from planner.specs.listing import list_clusters
 from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
-from planner.specs.places import Kind, exists, is_path, shipped_as, shown_path
+from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
 
@@ -39,20 +40,22 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     """Load a model.
 
     Args:
-        name_or_path: a name such as `palm-540b`, the path of a file, or a config of Hugging
-            Face: its `config.json`, the folder of it, or `org/name` of the local cache.
+        name_or_path: a name such as `palm-540b`, a checkpoint `org/name` that a model file knows,
+            the path of a file, or a config of Hugging Face: its `config.json`, the folder of it,
+            or `org/name` of the local cache.
         asked_by: the option that named it, for messages.
 
     Raises:
         SpecError: there is no such model, its file has faults, or no layout knows its layers;
             all are listed.
     """
-    if is_config(name_or_path):
+    known = known_checkpoint(name_or_path)
+    if known is None and is_config(name_or_path):
         from planner.specs.huggingface.reading import read_config  # a tenth of a start
 
         architecture = read_config(name_or_path, asked_by=asked_by)
         return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
-    found = find(Kind.MODEL, name_or_path, asked_by=asked_by)
+    found = find(Kind.MODEL, known.file if known else name_or_path, asked_by=asked_by)
     table, problems = _read(found, "model", Kind.MODEL)
     file = None
     if table:
@@ -60,9 +63,10 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
         problems += [*faults, *model_coherence.model_problems(table, found.shown)]
     if file is None or problems:
         raise SpecError(problems)
-    if not shipped_as(found.path):
+    if not is_as_shipped(found.path):
         remark_model(file, found.shown)
-    return build_model(file)
+    model = build_model(file)
+    return known.of(model) if known else model
 
 
 @arguments_checked()
@@ -72,7 +76,7 @@ def load_architecture(name_or_path: str, *, asked_by: str = "--model") -> Archit
     Raises:
         SpecError: there is no such model, or its file has faults; all are listed.
     """
-    if is_config(name_or_path):
+    if is_config(name_or_path) and known_checkpoint(name_or_path) is None:
         from planner.specs.huggingface.reading import read_config  # a tenth of a start
 
         return read_config(name_or_path, asked_by=asked_by)
@@ -121,7 +125,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
     if file is None or device is None or problems:
         raise SpecError(problems, hint=hint)
     cluster = build_cluster(file, device)
-    if not shipped_as(found.path):
+    if not is_as_shipped(found.path):
         remark_cluster(cluster, found.shown)
     return cluster
 
@@ -181,7 +185,7 @@ def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
         return None, problems
     file, faults = validate(schemas.DeviceFile, table, found.shown)
     problems += [*faults, *coherence.device_problems(table, found.shown)]
-    if not shipped_as(found.path):
+    if not is_as_shipped(found.path):
         remark_device(found.shown)
     return (None if file is None else build_device(file)), problems
 
@@ -200,7 +204,7 @@ def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Pr
     except SpecError as error:
         problems = [replace(problem, key="cluster.device") for problem in error.problems]
         raise SpecError(problems, hint=error.hint) from None
-    if "price" in table and not shipped_as(found.path):
+    if "price" in table and not is_as_shipped(found.path):
         fact = f"has no effect: `{cluster.shown}` has a price of its own"
         remark(Problem(where=found.shown, key="price.on_demand", fact=fact))
     return _read_device(found)

@@ -289,6 +289,14 @@ class Checkpoint(Section):
     experts: Sourced[RunFormat] | None = None
 
 
+class Alias(Strict):
+    repository: Text
+    source: Text
+    published: Format | None = None
+    weights: RunFormat | None = None
+    kv: Format | None = None
+
+
 class Check(Strict):
     n_params: Sourced[Number]
     n_params_active: Sourced[Number] | None = None
@@ -314,6 +322,7 @@ class ModelFile(Strict):
     mtp: Mtp | None = None
     formats: Formats
     checkpoints: dict[Format, Checkpoint] = {}
+    alias: list[Alias] = []
     quality: dict[Format, Sourced[Loss]] = {}
     kv_quality: dict[Format, Sourced[Loss]] = {}
     check: Check

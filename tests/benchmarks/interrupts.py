@@ -44,7 +44,7 @@ COMMANDS = (
 
 _CHILD = """\
 import os, sys
-from planner.commands.entry import main
+from planner.__main__ import main
 os.write({ready}, b".")
 sys.exit(main())
 """

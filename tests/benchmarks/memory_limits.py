@@ -44,7 +44,7 @@ def run(line: str, limit_mib: int | None) -> subprocess.CompletedProcess[str]:
         if limit_mib is not None:
             resource.setrlimit(resource.RLIMIT_AS, (limit_mib * MIB, limit_mib * MIB))
 
-    words = [sys.executable, "-m", "planner.commands.entry", *line.format(root=ROOT).split()]
+    words = [sys.executable, "-m", "planner.__main__", *line.format(root=ROOT).split()]
     with tempfile.TemporaryDirectory() as folder:
         try:
             return subprocess.run(

@@ -167,7 +167,7 @@ def test_building_takes_the_same_time_per_candidate_and_solving_grows_slower_tha
 def test_the_default_command_takes_at_most_two_seconds_of_cpu():
     """User and system time of the child, the best of six runs: what runs beside it slows it."""
     code = (
-        "import resource, sys; from planner.cli import main; "
+        "import resource, sys; from planner.commands.cli import main; "
         "code = main(['--latency-target', '30ms', '--quiet']); "
         "use = resource.getrusage(resource.RUSAGE_SELF); "
         "print(use.ru_utime + use.ru_stime, file=sys.stderr); sys.exit(code)"

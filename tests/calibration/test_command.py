@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.estimates.calibration import calibrating
 from planner.estimates.calibration.fitting import Errors, fit
 from planner.estimates.calibration.kernel_files import load_kernels

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.equations.collective_families import KINDS
 from planner.errors import RequestError
 from planner.estimates.measuring import collectives, pytorch

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.cli import main
+from planner.commands.cli import main
 from tests.cli.field_files import FILES
 from tests.cli.field_readers import READERS
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 import pytest
 
 import planner.planning.plans
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError, OutOfTimeError, SolverError
 from tests.cli.files import LINKED
 from tests.report.examples import CONFLICT, PLAN

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"

@@ -19,12 +19,12 @@ HELP_CPU_S = 0.30
 
 _LOADED = """\
 import sys
-from planner.cli import main
+from planner.commands.cli import main
 code = main(sys.argv[1:])
 print([name for name in {heavy} if name in sys.modules], file=sys.stderr)
 sys.exit(code)
 """
-_MAIN = "import sys; from planner.cli import main; sys.exit(main())"
+_MAIN = "import sys; from planner.commands.cli import main; sys.exit(main())"
 
 
 def spawn(*argv: str, code: str = _MAIN, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -86,12 +86,14 @@ def slow(name, *rest, **more):
         _thread.interrupt_main()
     return real(name, *rest, **more)
 builtins.__import__ = slow
-from planner.commands.entry import main
+from planner.__main__ import main
 sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("module", ["planner.cli", "cyclopts", "planner.planning.plans", "pyomo"])
+@pytest.mark.parametrize(
+    "module", ["planner.commands.cli", "cyclopts", "planner.planning.plans", "pyomo"]
+)
 def test_ctrl_c_while_modules_are_imported_ends_in_one_line(module):
     """As it does when it falls into the first tenth of a second."""
     ran = spawn("--topology", "tpu-v4-4x4x4", code=_INTERRUPTED.format(module=module))
@@ -111,7 +113,7 @@ def slow(name, *rest, **more):
         type("Owner", (), {"field": Named()})
     return real(name, *rest, **more)
 builtins.__import__ = slow
-from planner.commands.entry import main
+from planner.__main__ import main
 sys.exit(main())
 """
 
@@ -126,11 +128,11 @@ def test_ctrl_c_while_a_class_is_made_ends_in_one_line():
 _STARVED_TWICE = """\
 import sys
 import planner.running.endings
-from planner.commands.entry import main
+from planner.__main__ import main
 def starved(*rest):
     raise MemoryError
-import planner.cli
-planner.cli.main = planner.running.endings.cause_of = starved
+import planner.commands.cli
+planner.commands.cli.main = planner.running.endings.cause_of = starved
 sys.exit(main())
 """
 
@@ -145,7 +147,7 @@ _INTERRUPTED_IN_A_MODEL = """\
 import signal, sys
 from pyomo.core.expr import numeric_expr
 numeric_expr.LinearExpression = lambda *rest, **more: signal.raise_signal(signal.SIGINT)
-from planner.commands.entry import main
+from planner.__main__ import main
 sys.exit(main())
 """
 
@@ -160,7 +162,7 @@ def test_what_a_library_logs_of_ctrl_c_is_not_printed():
 
 def test_the_installed_command_is_the_guarded_one():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'plan = "planner.commands.entry:main"' in text
+    assert 'plan = "planner.__main__:main"' in text
 
 
 @pytest.mark.parametrize(

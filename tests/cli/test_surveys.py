@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.report.answer_kinds import kind_named
 from planner.report.schema import Schema, answer_schema
 from tests.cli.files import MODEL

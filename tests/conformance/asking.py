@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.quantities import Quantity
 
 RUNTIMES = {

@@ -35,7 +35,7 @@ CARBON = quantities.Quantity(
 
 def said(words: list[str]) -> tuple[int, str, str]:
     """The exit code, stdout and stderr of a command line."""
-    from planner.cli import main
+    from planner.commands.cli import main
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

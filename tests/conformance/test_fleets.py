@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import PlannerError
 from planner.specs.traffic.percentiles import USUAL_TARGETS
 from tests.conformance.test_options import parsed

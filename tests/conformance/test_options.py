@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from planner.cli import _COMMANDS, _app, main
+from planner.commands.cli import _COMMANDS, _app, main
 from planner.report.problems import MOST_LISTED
 from planner.specs.meanings import refusal_under, refused_by
 

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.serving.choices import choices
 from planner.estimates.serving.deployments import deployments, is_valid

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.equations.tails import sigmas
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import choices

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.planning.comparing import compare, frontiers
 from planner.planning.engine_audit import audit_engine

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.report import as_json
 from planner.results.fleets import Round, Step
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planner.cli import main
+from planner.commands.cli import main
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 20.0
@@ -76,7 +76,7 @@ def in_a_fresh_process(line: list[str], files: Files, environment: Mapping[str, 
         began_s = _cpu_of_children_s()
         try:
             ran = subprocess.run(
-                [sys.executable, "-m", "planner.commands.entry", *line],
+                [sys.executable, "-m", "planner.__main__", *line],
                 capture_output=True,
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **environment},

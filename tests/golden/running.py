@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planner.cli import main
+from planner.commands.cli import main
 from tests.golden.answers import Kept, Value, agrees, kept
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.placing.asking import placement_request
 from planner.placing.floorplans import floorplan_of

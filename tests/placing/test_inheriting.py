@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.placing.planning import place
 from planner.placing.repairing import repair

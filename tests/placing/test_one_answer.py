@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.placing.asking import placement_request
 from planner.placing.planning import asked_of, place

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from planner import RequestError
-from planner.cli import main
+from planner.commands.cli import main
 from planner.planning.audit import audit
 from planner.planning.audit_curves import audit_curves
 from planner.report.audit import audit_line, audit_text

@@ -20,7 +20,7 @@ from planner import (
     place,
     plan,
 )
-from planner.cli import main
+from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.placing.planning import asked_of
 from planner.placing.searching import offered

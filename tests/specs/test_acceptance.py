@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from planner.cli import main
+from planner.commands.cli import main
 from planner.equations.speculation import tokens_by_position
 from planner.estimates.serving.drafting import KINDS
 from planner.specs.acceptance import PUBLISHED

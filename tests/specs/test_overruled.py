@@ -10,6 +10,8 @@ from planner.specs.pools import load_pool
 from planner.specs.reading import load_cluster, load_device, load_model
 
 ROOT = Path(__file__).parents[2]
+MINE = "# mine\n"
+"""What a file of the user's begins with, so that it is no copy of one that ships."""
 
 
 def said(load, name, timing=LAYOUTS):
@@ -26,7 +28,7 @@ def keys(found):
 
 def put(folder, name, *changes):
     """A shipped topology as a file of the user's, with some text changed by expressions."""
-    text = (ROOT / f"topologies/{name}.toml").read_text(encoding="utf-8")
+    text = MINE + (ROOT / f"topologies/{name}.toml").read_text(encoding="utf-8")
     for old, new in changes:
         text, n = re.subn(old, new, text)
         assert n
@@ -38,6 +40,18 @@ def test_of_files_that_ship_nothing_is_said(folder, timing):
     for name in ("h100-nvl8-x2", "dgx-a100-x2", "tpu-v4-4x4x4", "gb200-nvl72-x1"):
         assert said(load_cluster, name, timing) == []
     assert said(load_model, "gpt-oss-120b", timing) == []
+
+
+@pytest.mark.parametrize("timing", [LAYOUTS, ENGINES, ECONOMICS])
+def test_of_copies_of_files_that_ship_nothing_is_said(folder, timing):
+    """As in a clone of this project, with the planner installed elsewhere."""
+    for name in ("h100-nvl8", "devices/h100-sxm", "fabrics/h100-fat-tree"):
+        text = (ROOT / f"topologies/{name}.toml").read_text(encoding="utf-8")
+        folder.write(f"topologies/{name}.toml", text)
+    folder.write("models/palm-540b.toml", (ROOT / "models/palm-540b.toml").read_text())
+    assert said(load_cluster, "h100-nvl8-x2", timing) == []
+    assert said(load_pool, "h100-fat-tree-x4", timing) == []
+    assert said(load_model, "palm-540b", timing) == []
 
 
 def test_a_device_is_overruled_by_kernels_and_by_the_reference_model(folder):
@@ -168,13 +182,13 @@ def test_a_price_of_the_cluster_wins_over_that_of_the_device(folder):
 
 def test_an_ffn_that_no_layer_has_has_no_effect(mixed):
     assert said(load_model, "mixed") == []  # its first layer has none but that
-    text = (ROOT / "models/gpt-oss-120b.toml").read_text()
+    text = MINE + (ROOT / "models/gpt-oss-120b.toml").read_text()
     mixed.write("models/gpt-oss-120b.toml", text)
     assert keys(said(load_model, "gpt-oss-120b")) == {"shape.d_ff"}
 
 
 def test_an_engine_divides_heads_as_published(folder):
-    folder.write("models/palm-540b.toml", (ROOT / "models/palm-540b.toml").read_text())
+    folder.write("models/palm-540b.toml", MINE + (ROOT / "models/palm-540b.toml").read_text())
     assert "shape.n_heads_served" in keys(said(load_model, "palm-540b", ENGINES))
 
 
@@ -187,7 +201,7 @@ def test_a_pool_says_how_many_nodes_there_are(folder):
 
 def test_a_pool_of_one_leaf_has_no_spine(folder):
     fabric = (ROOT / "topologies/fabrics/h100-fat-tree.toml").read_text()
-    folder.write("topologies/fabrics/h100-fat-tree.toml", fabric)
+    folder.write("topologies/fabrics/h100-fat-tree.toml", MINE + fabric)
     spine = {"group[0].oversubscription", "group[0].spine_latency"}
     assert keys(said(load_pool, "h100-fat-tree-x4")) >= spine
     assert not keys(said(load_pool, "h100-fat-tree-x64")) & spine

@@ -28,7 +28,7 @@ from planner.specs.finding import Found, find
 from planner.specs.kernels import Fit, Kernel, KernelTable
 from planner.specs.ledger import Use, remark
 from planner.specs.patterns import name_of
-from planner.specs.places import Kind, files, shipped_as, shown_path
+from planner.specs.places import Kind, files, is_as_shipped, shipped_as, shown_path
 from planner.specs.provenance import Provenance
 from planner.specs.tables import table_of, value_at
 from planner.specs.texts import UnreadError, read_text
@@ -231,7 +231,7 @@ def _loaded(found: list[Found]) -> list[KernelTable]:
         tables.append(table)
         for family, form in table.kernels:
             winner = first.setdefault((table.engine, family, form), one)
-            if winner is not one and not shipped_as(one.path):
+            if winner is not one and not is_as_shipped(one.path):
                 fact = f"has no effect beside that of `{winner.shown}`"
                 remark(Problem(where=one.shown, key="kernel", value=f"{family} {form}", fact=fact))
     return tables
@@ -255,7 +255,7 @@ def _table(found: Found) -> KernelTable:
     problems += read.kernel_faults
     if read.file is None or read.table is None or problems:
         raise SpecError(problems)
-    if not shipped_as(found.path):
+    if not is_as_shipped(found.path):
         _remark_unused(read.file, found.shown)
     return read.table
 

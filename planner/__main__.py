@@ -1,7 +1,7 @@
-"""The entry of the command: nothing is imported before Ctrl-C can be answered.
+"""The command `plan`, `python -m planner` too: nothing is imported before Ctrl-C is answered.
 
-What `cli` imports takes a tenth of a second, and a Ctrl-C in it would end in a traceback. When
-all is said the process ends at once: what libraries tidy up then takes as long again, and may
+What `commands.cli` imports takes a tenth of a second, and a Ctrl-C in it would end in a traceback.
+When all is said the process ends at once: what libraries tidy up then takes as long again, and may
 fail.
 """
 
@@ -23,7 +23,7 @@ def main() -> int:
         from planner.running.endings import deafen, listen
 
         listen()
-        from planner.cli import main as run
+        from planner.commands.cli import main as run
 
         code = run(began_s=BEGAN_S)
         deafen()

@@ -1,0 +1,90 @@
+"""Checkpoints by their names on Hugging Face: which model file knows one, in which formats.
+
+A model file names the checkpoint that engines load, those of its number formats, and others of the
+same shape: `[[alias]]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planner.specs.places import Kind, exists, files
+from planner.specs.records import ModelSpec
+from planner.specs.served_formats import Checkpoint
+from planner.specs.tables import read_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCheckpoint:
+    """A checkpoint that a model file names.
+
+    Args:
+        file: name of the model file.
+        repository: `org/name` on Hugging Face.
+        published: number format that it is called by; empty for that of the model.
+        weights: format of the kernels that run, where the file has no checkpoint of the format.
+        kv: format that the cache is published in; empty for that of the model.
+        source: where that is said.
+    """
+
+    file: str
+    repository: str
+    published: str = ""
+    weights: str = ""
+    kv: str = ""
+    source: str = ""
+
+    def of(self, model: ModelSpec) -> ModelSpec:
+        """The model as this checkpoint has it: what engines load, and in which formats."""
+        model = replace(model, repository=self.repository)
+        if not self.published:
+            return model
+        checkpoints = [one for one in model.checkpoints if one.format == self.published]
+        if self.weights:
+            said = {"weights": self.weights, "experts": self.weights, "source": self.source}
+            checkpoints = [Checkpoint(format=self.published, **said)]
+        return replace(
+            model,
+            weights_formats=(self.published,),
+            published_weights=(self.published,),
+            kv_format=self.kv or model.kv_format,
+            checkpoints=tuple(checkpoints),
+        )
+
+
+def known_checkpoint(name: str) -> KnownCheckpoint | None:
+    """The checkpoint of a name, `org/name` or without `org`, in any case; None if none is known.
+
+    What is there as a path stands for itself.
+    """
+    wanted, paths = name.casefold(), list(files(Kind.MODEL))
+    is_file = name.endswith((".toml", ".json")) or exists(Path(name))
+    if is_file or any(path.stem in (name, wanted) for path in paths):
+        return None
+    every = (one for path in paths for one in _named(path))
+    start = 0 if "/" in name else 1  # a name without `org` is the last part of one
+    return next(
+        (one for one in every if wanted == "/".join(one.repository.casefold().split("/")[start:])),
+        None,
+    )
+
+
+def _named(path: Path) -> list[KnownCheckpoint]:
+    """The checkpoints that a model file names, as far as it can be read."""
+    table, _ = read_table(path, path.name)
+    head, formats, others = table.get("model"), table.get("checkpoints"), table.get("alias")
+    said: list[dict[str, Any]] = [head] if isinstance(head, dict) else []
+    if isinstance(formats, dict):
+        said += [{**one, "published": key, "weights": ""} for key, one in formats.items()]
+    said += others if isinstance(others, list) else []
+    return [
+        KnownCheckpoint(
+            file=path.stem,
+            repository=str(one["repository"]),
+            **{key: str(one.get(key, "")) for key in ("published", "weights", "kv", "source")},
+        )
+        for one in said
+        if "repository" in one
+    ]
