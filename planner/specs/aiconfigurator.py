@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from planner.errors import Problem
 from planner.specs.deployment_rows import DeploymentRow
+from planner.specs.huggingface.aliases import model_named
 from planner.specs.ledger import remark
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 
@@ -134,7 +135,7 @@ def _row(number: int, cells: _Cells, role: str, of: str) -> DeploymentRow:
     return DeploymentRow(
         line=number,
         name=_word(cells, f"{of}parallel"),
-        model=_word(cells, "model"),
+        model=model_named(_word(cells, "model")),
         kind=KINDS.get(system, system.replace("_", "-")),
         n_devices=math.prod(counts),
         role=role,

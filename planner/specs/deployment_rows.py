@@ -15,7 +15,7 @@ class DeploymentRow:
     Args:
         line: of the file, from 1.
         name: of the deployment, as whoever wrote the row calls it.
-        model: its name, or its repository.
+        model: its name, or the repository of one that no file knows.
         kind: of the devices: a group of the pool, or a device.
         n_devices: of one replica.
         role: of `planner.specs.roles`.

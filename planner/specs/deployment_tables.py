@@ -15,6 +15,7 @@ from planner.errors import Problem, SpecError
 from planner.specs import aiconfigurator
 from planner.specs.arguments import arguments_checked
 from planner.specs.deployment_rows import DeploymentRow, DeploymentTable
+from planner.specs.huggingface.aliases import model_named
 from planner.specs.ledger import Use, remark
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.runtimes import ROOFLINE, table_file
@@ -110,7 +111,7 @@ class _Column:
 
 COLUMNS: Mapping[str, _Column] = {
     "name": _Column(field="name", read=_text),
-    "model": _Column(field="model", read=_text),
+    "model": _Column(field="model", read=lambda cell: model_named(_text(cell))),
     "kind": _Column(field="kind", read=_text),
     "devices": _Column(field="n_devices", read=_count),
     "role": _Column(field="role", read=_role),

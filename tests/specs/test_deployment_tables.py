@@ -25,6 +25,14 @@ def read(tmp_path):
     return of
 
 
+@pytest.mark.parametrize(
+    "written", ["meta-llama/Llama-3.1-70B", "nvidia/Llama-3.1-70B-Instruct-FP8"]
+)
+def test_a_checkpoint_of_a_model_is_that_model(read, written):
+    (row,) = read(ROW.replace("llama-3.1-70b", written)).rows
+    assert row.model == "llama-3.1-70b"
+
+
 def _faults(read, *lines, **more):
     with pytest.raises(SpecError) as caught:
         read(*lines, **more)

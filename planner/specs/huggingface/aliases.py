@@ -7,6 +7,7 @@ same shape: `[[alias]]`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,17 @@ def known_checkpoint(name: str) -> KnownCheckpoint | None:
         (one for one in every if wanted == "/".join(one.repository.casefold().split("/")[start:])),
         None,
     )
+
+
+def model_named(name: str) -> str:
+    """The name of the model that a checkpoint is one of; the name itself where none is known."""
+    return _model_named(name, Path.cwd())
+
+
+@cache  # a table has the same few names in thousands of rows
+def _model_named(name: str, _: Path) -> str:
+    known = known_checkpoint(name)
+    return known.file if known else name
 
 
 def _named(path: Path) -> list[KnownCheckpoint]:
