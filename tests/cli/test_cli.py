@@ -9,6 +9,8 @@ from importlib.metadata import version
 
 import pytest
 
+import planner.planning.comparing  # takes `plan` by its name, before any test has it replaced
+import planner.planning.pareto
 import planner.planning.plans
 from planner.commands.cli import main
 from planner.errors import NoPlanError, OutOfTimeError, SolverError
