@@ -1,8 +1,9 @@
 """Why no plan exists, whichever runtimes were asked.
 
 It is answered by exact solves of the same program with rows left out. A conflict is
-found by a deletion filter over the named limits, the level at which users think: leave one
-out, and if there is still no plan, it was not needed.
+found by a deletion filter over the named limits, the level at which users think, and over policies
+that leave candidates out: leave one out, and if there is still no plan, it was not needed. A policy
+yields before any limit: nothing that was asked for is given up with it.
 
 Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
 """
@@ -27,6 +28,9 @@ from planner.units import show
 DEMAND = QUANTITIES["demand"]
 """Of which the best is, without a demand, the time of a token when the whole pool works."""
 
+POLICY = "prefill_batch"
+"""The policy that leaves candidates out, by the name of what it holds to one."""
+
 LEAST_MEMORY = QUANTITIES[MEMORY].best
 CLOSE = 1e-8
 """Share of what a plan needs of a device that counts as no less: more than rows let pass."""
@@ -41,23 +45,14 @@ def explain(among: Among) -> Conflict:
     An explanation is proved, so it has no gap; out of time, it is what is proved by then.
     """
     named = among.parts[0].named
-    asked = _Asked(among=among.explained())
+    explained = among.explained()
+    asked = _Asked(among=explained, freed=explained.freed())
     obstacles: list[Obstacle] = []
-    yielding: list[str] = []
-    changed: list[str] = []  # those of them that an option can loosen until there is a plan
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
     with suppress(OutOfTimeError):
-        while not asked.holds(yielding):
-            conflict = asked.irreducible(yielding)
-            found = [asked.obstacle(name, conflict, yielding) for name in conflict]
-            obstacles += found
-            loosened = [one.name for one in found if one.name != MEMORY and one.reachable]
-            if not loosened:  # memory by itself, whatever else yields
-                yielding, changed = ["hbm", *yielding], []
-                break
-            yielding.append(loosened[0])
-            changed = list(yielding)
+        yielding = asked.yielding(obstacles)
+        changed = [] if MEMORY in yielding else yielding  # memory is no option's to loosen
         verified = EXPLAINED
         closest = asked.closest(yielding)
         command = asked.command(changed, closest)
@@ -78,22 +73,54 @@ def explain(among: Among) -> Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What is asked of a conflict: each answer is a solve of the program without some rows."""
+    """What is asked of a conflict: each answer is a solve of the program without some rows.
+
+    Args:
+        freed: the candidates without policies.
+    """
 
     among: Among
+    freed: Among
 
     @property
     def names(self) -> list[str]:
-        return list(limits_of(self.among))
+        """Limits, and the policy if there is one."""
+        has_policy = any(one.freed() for one in self.among.parts)
+        return [*limits_of(self.among), *[POLICY] * has_policy]
+
+    def yielding(self, obstacles: list[Obstacle]) -> list[str]:
+        """What yields until there is a plan; memory, before it, where nothing else would do.
+
+        Args:
+            obstacles: all that stands in the way is added to it, as it is met.
+        """
+        yielding: list[str] = []
+        while not self.holds(yielding):
+            conflict = self.irreducible(yielding)
+            found = [self.obstacle(name, conflict, yielding) for name in conflict]
+            obstacles += found
+            loosened = [one.name for one in found if one.name != MEMORY and one.reachable]
+            if not loosened:
+                return [MEMORY, *yielding]
+            yielding.append(POLICY if POLICY in loosened else loosened[0])
+        freed = self.closer_freed(obstacles, yielding)
+        if freed is not None:
+            obstacles[:] = [freed if one.name == freed.name else one for one in obstacles]
+            yielding.append(POLICY)
+        return yielding
+
+    def among_without(self, without: Iterable[str]) -> Among:
+        return self.freed if POLICY in without else self.among
 
     def holds(self, without: Iterable[str]) -> bool:
-        source = self.among.source(Aim(objective="cost", without=tuple(without)))
+        without = tuple(without)
+        source = self.among_without(without).source(Aim(objective="cost", without=without))
         return is_feasible(source, self.among.request.options)
 
     def irreducible(self, without: list[str]) -> list[str]:
-        """Deletion filter: memory is tried first, so that a target alone is blamed if it can be."""
+        """Deletion filter: memory and policies are tried first: targets are blamed if they can."""
         needed = [name for name in self.names if name not in without]
-        for name in sorted(needed, key=lambda name: name != "hbm"):
+        for name in sorted(needed, key=lambda name: name not in (MEMORY, POLICY)):
             rest = [other for other in needed if other != name]
             if not self.holds([other for other in self.names if other not in rest]):
                 needed = rest
@@ -105,7 +132,7 @@ class _Asked:
         Where those conflict among themselves, only the others of this conflict are kept: it is
         irreducible, so they have a plan.
         """
-        quantity = QUANTITIES[name]
+        quantity = QUANTITIES[_judged_by(name)]
         alone = [other for other in self.names if other not in conflict]
         in_memory = [other for other in alone if other != "hbm"]
         for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
@@ -114,6 +141,8 @@ class _Asked:
                 break
         assert found is not None
         best, reachable = found
+        if name == POLICY:
+            return _policy_obstacle(best)
         within = self.within(left_out)
         reason = _reason(name, best, within)
         if name == "demand":
@@ -127,6 +156,15 @@ class _Asked:
             reason=reason,
         )
 
+    def closer_freed(self, obstacles: list[Obstacle], yielding: list[str]) -> Obstacle | None:
+        """The first limit that yields, where it yields less without the policy."""
+        first = next((one for one in obstacles if one.name == yielding[0]), None)
+        if first is None or POLICY not in self.names or {POLICY, MEMORY} & {*yielding}:
+            return None
+        freed = self.obstacle(first.name, [first.name], [POLICY])
+        sign = -1.0 if QUANTITIES[first.name].is_least else 1.0
+        return freed if sign * (first.reachable - freed.reachable) > CLOSE * first.asked else None
+
     def best(self, name: str, without: Iterable[str]) -> tuple[AnyDeployment, float] | None:
         """A plan with the best value of a limited quantity, and that value, SI.
 
@@ -137,13 +175,14 @@ class _Asked:
         if name == MEMORY:
             least = self.least_memory(without)
             return None if least is None else (least, least.used_bytes)
-        aim = Aim(objective=QUANTITIES[name].best, without=tuple(without))
-        found = _proved(self.among, aim)
+        without = tuple(without)
+        among, quantity = self.among_without(without), QUANTITIES[_judged_by(name)]
+        found = _proved(among, Aim(objective=quantity.best, without=without))
         if found.assignment is None:
             return None
-        best = self.among.deployment(found.posed, found.assignment)
+        best = among.deployment(found.posed, found.assignment)
         # of a demand what is minimised is the time of a token on the whole pool
-        reached = QUANTITIES["throughput"] if name == DEMAND.name else QUANTITIES[name]
+        reached = QUANTITIES["throughput"] if name == DEMAND.name else quantity
         return best, reached.in_si(found.solution.objective)
 
     def least_memory(self, without: Iterable[str]) -> AnyDeployment | None:
@@ -153,14 +192,16 @@ class _Asked:
         another moment of the plan needs more, a plan is asked for that needs less in each, until
         there is none or the moment that was minimised is the fullest.
         """
+        without = tuple(without)
         others = tuple(name for name in without if name != MEMORY)
         best, scale = None, math.inf
+        among = self.among_without(without)
         while True:
             aim = Aim(objective=LEAST_MEMORY, without=others, memory_scale=scale)
-            found = _proved(self.among, aim)
+            found = _proved(among, aim)
             if found.assignment is None:
                 return best
-            best = self.among.deployment(found.posed, found.assignment)
+            best = among.deployment(found.posed, found.assignment)
             apart = best.used_bytes - found.solution.objective / GIB
             if apart <= _reserve_bytes(best) + CLOSE * best.used_bytes:
                 return best
@@ -168,12 +209,13 @@ class _Asked:
 
     def within(self, left_out: list[str]) -> str:
         """Which limits a best value keeps, in words; the first left out is its own."""
-        kept = [name for name in self.names if name not in left_out]
-        others = {*self.names} - {left_out[0]}
+        freed = " with `--prefill cost`" if POLICY in left_out else ""
+        kept = [name for name in self.names if name not in (*left_out, POLICY)]
+        others = {*self.names} - {left_out[0], POLICY}
         if others <= set(kept):
-            return " within the other limits" if others else ""
+            return f" within the other limits{freed}" if others else freed
         words = ", ".join(f"`{name}`" for name in kept)
-        return f" with only {words} kept" if kept else " by itself"
+        return f" with only {words} kept{freed}" if kept else f" by itself{freed}"
 
     def closest(self, yielding: list[str]) -> AnyDeployment | None:
         """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
@@ -184,11 +226,13 @@ class _Asked:
 
     def most_served(self, yielding: list[str]) -> AnyDeployment | None:
         """The cheapest plan for the largest demand that can be met, to three digits."""
-        whole = self.among.source(Aim(objective=DEMAND.best, without=tuple(yielding)))
+        whole = self.among_without(yielding).source(
+            Aim(objective=DEMAND.best, without=tuple(yielding))
+        )
         served = MS / optimum(whole, self.among.request.options).objective
         targets = self.among.request.targets
         less = replace(targets, demand_tokens_per_s=DEMAND.rounded(served))
-        among = self.among.with_targets(less)
+        among = self.among_without(yielding).with_targets(less)
         found = _proved(among, Aim(objective="cost", without=tuple(yielding[1:])))
         if found.assignment is None:  # what is left over by rounding costs too much
             return None
@@ -197,6 +241,10 @@ class _Asked:
     def command(self, yielding: list[str], closest: AnyDeployment | None) -> str:
         """A command that has a plan: limits at what is reachable, or another way to the memory."""
         first = self.among.parts[0]
+        policy = {free[0]: free[1]} if POLICY in yielding and (free := first.freed()) else {}
+        yielding = [name for name in yielding if name != POLICY]
+        if policy and not yielding:
+            return first.command(policy)
         if yielding == ["demand"]:
             served = closest.served_tokens_per_s if closest else math.inf
             for option, value, other in first.larger(served):
@@ -206,11 +254,28 @@ class _Asked:
             reached = {name: QUANTITIES[name].told(closest) for name in yielding}
             if DEMAND.name in reached:
                 reached[DEMAND.name] = closest.served_tokens_per_s
-            return first.command(reached_options(reached))
+            return first.command({**policy, **reached_options(reached)})
         for option, value, other in first.more_room():
             if _has_plan(other):
                 return first.command({option: value})
         return ""
+
+
+def _judged_by(name: str) -> str:
+    """The quantity of a limit; of a policy, what plans without it are compared by."""
+    return "cost" if name == POLICY else name
+
+
+def _policy_obstacle(best: AnyDeployment) -> Obstacle:
+    """What a policy leaves out: the batch in which a plan that holds the limits prefills."""
+    batch = best.prefill.batch if isinstance(best, Deployment) else math.inf
+    return Obstacle(
+        name=POLICY,
+        asked=1.0,
+        reachable=float(batch),
+        dimension="1",
+        reason="`--prefill latency`, which a target on tokens sets, reads each request alone",
+    )
 
 
 def _reserve_bytes(best: AnyDeployment) -> float:
@@ -226,7 +291,9 @@ def _proved(among: Among, aim: Aim) -> Found:
 
 
 def _has_plan(one: Candidates) -> bool:
-    return one.n_candidates > 0 and _Asked(among=Among(parts=(one,))).holds([])
+    return one.n_candidates > 0 and _Asked(among=(whole := Among(parts=(one,))), freed=whole).holds(
+        []
+    )
 
 
 def _demand_reason(demand: float, best: AnyDeployment, served: float, within: str) -> str:

@@ -20,6 +20,7 @@ from planner.report.words import limit_label, limit_text
 from planner.results import Conflict, Obstacle
 from planner.specs.economics.request import EconomicsRequest
 
+_FAILS = {MEMORY: "nothing fits", "prefill_batch": "the limits cannot hold together"}
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"
 
 
@@ -66,7 +67,7 @@ def _reason(obstacle: Obstacle, most_offered: int) -> str:
     fact, _, detail = obstacle.reason.rstrip(".").partition("; ")
     if obstacle.name == "batch" and obstacle.asked > most_offered:
         detail = f"`--batch` offers at most {most_offered}"
-    fails = "nothing fits" if obstacle.name == MEMORY else f"{_limit(obstacle)} is out of reach"
+    fails = _FAILS.get(obstacle.name, f"{_limit(obstacle)} is out of reach")
     return f"{fact}, {fails}" + (f": {detail}" if detail else "")
 
 

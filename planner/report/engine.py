@@ -47,7 +47,10 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         section("engines side by side", _rival_lines(plan, width)),
         section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan, width)),
-        section("certificate", certificate_lines(plan.certificate, width)),
+        section(
+            "certificate",
+            certificate_lines(plan.certificate, width, given_up=plan.given_up_fraction),
+        ),
         "\n".join(wrapped(f"hint: where its time goes: `{best.command}`", width)),
         launch_text(best.launch, width),
     )

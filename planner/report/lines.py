@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -71,7 +72,9 @@ def bar(fraction: float, width: int) -> str:
 def percent(fraction: float) -> str:
     """A fraction in percent, three significant digits.
 
-    >>> percent(0.0123), percent(1.0)
-    ('1.23 %', '100 %')
+    >>> percent(0.0123), percent(1.0), percent(math.inf)
+    ('1.23 %', '100 %', 'an unknown share')
     """
+    if not math.isfinite(fraction):
+        return "an unknown share"
     return f"{100 * fraction:.3g} %"

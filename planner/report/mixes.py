@@ -35,7 +35,7 @@ def _none(plan: AnyPlan, mix: Placement) -> str:
     """That alike replicas are the cheapest, or that no cheaper ones were found."""
     proof = mix.certificate
     sure = proof.vouched_bound
-    if sure is None:
+    if not sure:  # that nothing is cheaper than nothing bounds nothing
         return "no cheaper replicas of several sorts were found; nothing bounds them"
     alike = proof.objective / plan.of_alike(mix)
     least = show(min(sure, alike), proof.dimension)

@@ -15,18 +15,27 @@ from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED, Certificate, Pr
 from planner.units import show
 
 _NO_GAP = 1e-9
+BEST = "no plan with the batches offered is better"
 _INDEX = re.compile(r"\[\d+\]")  # of one entry of many: `link[7].latency`
 
 
-def certificate_lines(proof: Certificate, width: int) -> list[str]:
-    """Status, bound, who proved it, what was considered and rejected, what was verified."""
-    objective, bound = (show(value, proof.dimension) for value in (proof.objective, proof.bound))
+def certificate_lines(
+    proof: Certificate, width: int, *, best: str = BEST, given_up: float = 0.0
+) -> list[str]:
+    """Status, bound, who proved it, what was considered and rejected, what was verified.
+
+    Args:
+        best: what an optimal answer means.
+        given_up: share of the best objective that the answer loses for being simpler: the proof
+            is of the best one then.
+    """
+    status = status_text(proof, best)
+    if given_up > 0.0:
+        lost = percent(given_up)
+        status = f"of the best plan, {status}; the simplest, above, loses {lost} of its objective"
     head = [
-        ("status", status_text(proof)),
-        (
-            "objective",
-            f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}",
-        ),
+        ("status", status),
+        ("objective", objective_text(proof)),
         *prover_rows(proof),
         (
             "candidates",
@@ -40,6 +49,14 @@ def certificate_lines(proof: Certificate, width: int) -> list[str]:
     ]
     tail = [("verified", "; ".join(proof.verified))]
     return [*labelled(head, width), *_screen_lines(proof, width), *labelled(tail, width)]
+
+
+def objective_text(proof: Certificate) -> str:
+    """`cost $12.6/Mtoken, bound $12.6/Mtoken, gap 0 %`; without a bound where nothing is known."""
+    objective, bound = (show(value, proof.dimension) for value in (proof.objective, proof.bound))
+    if not math.isfinite(proof.gap):
+        return f"{proof.objective_name} {objective}; how much better another may be is not known"
+    return f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}"
 
 
 class Proven(Protocol):
@@ -117,9 +134,7 @@ def _refusal(one: Proof) -> str:
     return f"{prover_name(one.prover)}: {one.note}"
 
 
-def status_text(
-    proof: Certificate, best: str = "no plan with the batches offered is better"
-) -> str:
+def status_text(proof: Certificate, best: str = BEST) -> str:
     """What may be said of an answer.
 
     Args:

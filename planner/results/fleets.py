@@ -39,18 +39,28 @@ class Percentile:
     half_width_s: float
 
     @property
-    def is_met(self) -> bool:
-        """Whether the simulation keeps the target, if there is one."""
-        return self.at_most_s is None or not self.simulated_s > self.at_most_s
+    def is_met(self) -> bool | None:
+        """Whether the simulation keeps the target, if there is one; None where it saw none."""
+        if self.at_most_s is None or math.isfinite(self.simulated_s):
+            return self.at_most_s is None or self.simulated_s <= self.at_most_s
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """The share of requests that meets all limits of a class: asked for, and as simulated."""
+    """The share of requests that meets all limits of a class: asked for, and as simulated.
+
+    NaN, or as files have it inf, where no request of the class came in the simulation.
+    """
 
     asked: float
     simulated: float
     half_width: float
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the simulation keeps it; None where it saw no request."""
+        return self.simulated >= self.asked if math.isfinite(self.simulated) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,12 @@ class ServedClass:
     curve_s: tuple[tuple[float, ...], tuple[float, ...]]
     goodput: Goodput | None
     usd_per_hour: float
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether a request of it came in the simulation, if any is served."""
+        seen = (it.simulated_s for it in self.percentiles)
+        return not self.percentiles or any(map(math.isfinite, seen))
 
     @property
     def usd_per_mtoken_in(self) -> float:

@@ -119,6 +119,9 @@ class Candidates(Protocol):
     def more_room(self) -> Iterator[tuple[str, str, Candidates]]:
         """(option, value, candidates) of requests like it with smaller weights or more devices."""
 
+    def freed(self) -> tuple[str, str, Candidates] | None:
+        """(option, value, candidates) without a policy that leaves candidates out; None of none."""
+
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, Candidates]]:
         """Likewise for a demand beyond the pool, of which so much is served."""
 
@@ -157,6 +160,10 @@ class Among:
 
     def with_targets(self, targets: Targets) -> Among:
         return Among(parts=tuple(one.with_targets(targets) for one in self.parts))
+
+    def freed(self) -> Among:
+        """Those without policies: nothing but limits leaves any out."""
+        return Among(parts=tuple(free[2] if (free := one.freed()) else one for one in self.parts))
 
     def explained(self) -> Among:
         """Those of the model that is asked for; its variants are left out."""

@@ -141,6 +141,7 @@ def engine_request(
     """
     served = [model, *among_variants(model, variants, targets)]
     asked = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
+    asked[0] = replace(asked[0], quality_loss_fraction=0.0)  # against itself, a variant or not
     weights = dict.fromkeys(name for one in asked for name in one.weights_formats)
     caches = kv_formats or (model.kv_format,)
     left = {one.name for one in asked}

@@ -215,6 +215,9 @@ class EngineCandidates:
     def with_targets(self, targets: Targets) -> EngineCandidates:
         return replace(self, request=replace(self.request, targets=targets))
 
+    def freed(self) -> None:
+        return None  # batches and chunks are as asked, or all that are offered
+
     def more_room(self) -> Iterator[tuple[str, str, EngineCandidates]]:
         yield from ()
 

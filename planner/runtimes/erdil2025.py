@@ -158,6 +158,9 @@ class ErdilCandidates:
     def with_targets(self, targets: Targets) -> ErdilCandidates:
         return replace(self, request=replace(self.request, targets=targets))
 
+    def freed(self) -> None:
+        return None  # batches and chunks are as asked, or all that are offered
+
     def more_room(self) -> Iterator[tuple[str, str, ErdilCandidates]]:
         yield from ()
 

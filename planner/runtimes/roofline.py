@@ -26,7 +26,13 @@ from planner.specs.provenance import Provenance
 from planner.specs.quality import variant_problems, weights_losses, with_variants
 from planner.specs.reading import cluster_examples
 from planner.specs.records import FORMAT_BYTES, ModelSpec
-from planner.specs.request import Request, command_of, make_request
+from planner.specs.request import (
+    PREFILL_POLICIES,
+    Request,
+    command_of,
+    default_prefill_batches,
+    make_request,
+)
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.targets import Targets
 from planner.verifier.plans import checked
@@ -160,6 +166,16 @@ class RooflineCandidates:
 
     def with_targets(self, targets: Targets) -> RooflineCandidates:
         return replace(self, request=replace(self.request, targets=targets))
+
+    def freed(self) -> tuple[str, str, RooflineCandidates] | None:
+        """Prefill in batches, where a target on tokens has each request read alone."""
+        alone, batches = map(default_prefill_batches, PREFILL_POLICIES)
+        if self.request.prefill_batches != tuple(alone):
+            return None
+        request = replace(
+            self.request, prefill=PREFILL_POLICIES[-1], prefill_batches=tuple(batches)
+        )
+        return "--prefill", PREFILL_POLICIES[-1], replace(self, request=request)
 
     def more_room(self) -> Iterator[tuple[str, str, RooflineCandidates]]:
         """With smaller weights, or on a larger pool of the same device.

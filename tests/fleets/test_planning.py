@@ -12,6 +12,9 @@ import pytest
 from planner.errors import NoPlanError
 from planner.placing.fleets.planning import fleet
 from planner.placing.fleets.staircase import staircase
+from planner.report.as_json import answer_json, dumps
+from planner.report.fleets import fleet_line, fleet_text
+from planner.report.saved import read_answer
 from planner.results.fleets import SIMULATION
 from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
@@ -23,6 +26,7 @@ from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.lengths import TraceLengths
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.trace_files import load_trace
+from planner.verifier.fleets.judging import recounted
 
 DATA = Path(__file__).parents[1] / "data" / "fleet"
 CHAT = {"ttft_p95": "1 s", "tpot_p95": "40 ms"}
@@ -209,3 +213,25 @@ def test_nobody_is_counted_before_a_fleet_is_full():
     assert answer.simulated.n_requests > 1000
     stay_s = 300 * answer.classes[0].percentiles[1].simulated_s / 2.0
     assert answer.simulated.n_warm_up > 150.0 * stay_s
+
+
+def test_however_much_comes_what_can_be_served_is():
+    """A million requests a second: eight devices serve some hundreds of them."""
+    answer = fleet(request(chat(rate=1e6, targets={"ttft_p95": "1 s"})))
+    (served,) = answer.classes
+    assert 0.0 < served.served_fraction < 1e-3
+    assert answer.usd_per_hour == pytest.approx(8 * 2.95, rel=0.01)
+
+
+def test_a_class_that_no_simulated_request_is_of_is_not_said_to_be_within_its_targets():
+    """One request of a million: 3000 are simulated."""
+    goal = {"goodput": "99%", "e2e": "10 s"}
+    some = chat(rate=1.0, name="few", targets=goal), chat(rate=1e6, name="many")
+    answer = fleet(request(*some, sharing=False))
+    few, _ = answer.classes
+    assert not few.is_tried
+    assert few.goodput.is_met is None
+    assert "few without all but" in fleet_line(answer)
+    assert "its targets rest on formulas" in " ".join(fleet_text(answer, 100).split())
+    again = read_answer(dumps(answer_json(answer)), shown="fleet.json").answer
+    assert recounted(again)[1] == []

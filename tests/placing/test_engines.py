@@ -57,6 +57,14 @@ def test_a_replica_is_what_the_engine_itself_is_planned_to_be():
     assert (recipe.engine, recipe.span, recipe.pieces) == ("vllm", "node", (4,))
 
 
+@pytest.mark.parametrize("name", ["llama-3.1-minitron-4b-width", "llama-3.1-minitron-4b-depth"])
+def test_a_pruned_model_that_is_asked_for_by_itself_loses_nothing_of_itself(name):
+    placed = _place("h100-nvl8-x1", name, replicas=1)
+    assert placed.recipes[0].deployment.quality_loss_fraction == 0.0
+    alone = plan(load_architecture(name), load_cluster("h100-nvl8-x1"), "vllm", workload=CHAT)
+    assert alone.deployment.quality_loss_fraction == 0.0
+
+
 def test_what_does_not_fit_under_the_engine_is_not_placed():
     """Half of a node's memory holds no 70 billion numbers of 16 bits on two devices."""
     for one in _place(demand_tokens_per_s=2400.0).recipes:

@@ -103,3 +103,31 @@ def heard(asked, function):
         return function(source, options, **choices)
 
     return run
+
+
+def by_policy(**targets):
+    """A conflict of layouts whose prompts are read one by one, as a target on tokens has it."""
+    return conflict(torus(2, 2, 2), prefill_batches=None, targets=Targets(**targets))
+
+
+def within(cluster, prefill, **targets):
+    return solve(cluster, prefill_batches=None, prefill=prefill, targets=Targets(**targets))
+
+
+def test_what_a_policy_forbids_is_not_called_impossible_and_the_hint_gives_nothing_up():
+    alone, shared = (within(torus(2, 2, 2), one, tpot_s=0.02) for one in ("latency", "cost"))
+    cost = (alone.deployment.usd_per_token + shared.deployment.usd_per_token) / 2
+    found = by_policy(tpot_s=0.02, usd_per_token=cost)
+    assert "prefill_batch" in {one.name for one in found.obstacles}
+    assert found.command.endswith("--prefill cost")
+    again = within(torus(2, 2, 2), "cost", tpot_s=0.02, usd_per_token=cost)
+    assert again.deployment.usd_per_token <= cost * (1 + 1e-9)
+
+
+def test_what_is_reachable_is_so_whatever_the_policy():
+    """A limit that no policy meets: the least is that of prompts read together."""
+    shared = within(torus(2, 2, 2), "cost", tpot_s=0.02).deployment.usd_per_token
+    found = by_policy(tpot_s=0.02, usd_per_token=shared / 2)
+    (obstacle,) = (one for one in found.obstacles if one.name == "cost")
+    assert obstacle.reachable == pytest.approx(shared)
+    assert found.command.endswith("--prefill cost")

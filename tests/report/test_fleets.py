@@ -21,6 +21,8 @@ from planner.report.fleets import (
     staircase_csv,
     staircase_text,
 )
+from planner.report.fleets.rows import bound_rows
+from planner.report.fleets.words import rate
 from planner.report.saved import read_answer
 from planner.results.fleets import CURVE, FleetAlternative, FleetPlan, Refuted, Round
 from tests.report.fleets import APART, FLEET, STAIRCASE
@@ -133,10 +135,14 @@ def test_rounds_say_what_was_refuted():
 def test_both_bounds_are_told_apart():
     text = fleet_text(replace(FLEET, fluid_usd_per_hour=2.95, most_factor=1.5), 300)
     assert "program       rent $5.9/h, bound $5.9/h, gap 0 %" in text
-    assert "any fleet     $2.95/h: no fleet of these deployments is cheaper" in text
+    assert (
+        "any fleet     $2.95/h: no fleet of these deployments in which each class keeps to one set"
+        in text
+    )
     assert "50 % of the rent is above it" in text
     served = f"{1.5 * FLEET.request.rate_per_s:.3g} req/s"
-    assert f"next step     this rent serves up to 1.5 times what it serves now, {served}" in text
+    assert "next step     some fleet of this rent serves up to 1.5 times" in text
+    assert f"what this one serves now, {served}" in text
 
 
 def test_alternatives_are_priced_against_the_answer():
@@ -258,3 +264,20 @@ def test_a_trace_that_is_no_numbers_is_refused_at_its_place(text):
 
 def test_curves_are_as_many_as_their_shares():
     assert all(len(curve) == len(CURVE) for one in FLEET.classes for curve in one.curve_s)
+
+
+def test_what_more_traffic_costs_nothing_is_said_of_this_fleet_and_of_another():
+    """Rates of its own pools say what this one serves; another of its rent may serve more."""
+    more = replace(FLEET, most_factor=3.0)
+    (words,) = (text for label, text in bound_rows(more) if label == "next step")
+    served = sum(one.rate_per_s for one in FLEET.classes)
+    own = min(one.n_replicas * one.replica_rate_per_s / one.rate_per_s for one in FLEET.pools)
+    assert "some fleet of this rent serves up to 3 times what this one serves now" in words
+    assert words.endswith(f"this one up to {rate(own * served)}")
+    assert own < 3.0
+
+
+def test_no_fleet_is_called_the_best_there_is():
+    text = " ".join(fleet_text(FLEET, 100).split())
+    assert "optimal: no fleet is cheaper at the rates that its replicas are taken for" in text
+    assert "no plan" not in text

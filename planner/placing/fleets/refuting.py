@@ -131,7 +131,7 @@ def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[Missed]:
         if simulated is not None and simulated.value > target.at_most_s:
             yield Missed(target=target, simulated_s=simulated.value)
     goal, had = one.goodput, outcome.goodput
-    if goal is None or had is None or had.value >= goal.share:
+    if goal is None or had is None or not had.value < goal.share:
         return
     # of the limits that too few meet at once, the one that is missed by most
     limits = {TTFT: goal.ttft_s, TPOT: goal.tpot_s, E2E: goal.e2e_s}

@@ -27,7 +27,10 @@ _ROUNDING = 1e-6
 """Of a share that one program says, by which another may find it too large."""
 
 _PRECISION = 1.0 / 1024.0
-"""Of the share of a class that is served."""
+"""Of the share of a class that is served, relative to it."""
+
+_LEAST = 2.0**-30
+"""Share of a class below which it is taken for none."""
 
 
 def unreachable(market: Market) -> None:
@@ -166,7 +169,7 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     kept = tuple(
         replace(one, rate_per_s=one.rate_per_s * served[one.name])
         for one in classes
-        if served[one.name] > _PRECISION
+        if served[one.name] > 0.0
     )
     if not kept:
         raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
@@ -192,7 +195,7 @@ def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) ->
     low, high = 0.0, 1.0
     if settled(market, factors={**served, **dict.fromkeys(level, high)}).is_found:
         return high
-    while high - low > _PRECISION:
+    while high - low > _PRECISION * high and high > _LEAST:
         middle = (low + high) / 2.0
         found = settled(market, factors={**served, **dict.fromkeys(level, middle)}).is_found
         low, high = (middle, high) if found else (low, middle)

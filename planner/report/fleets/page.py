@@ -16,7 +16,7 @@ from planner.report.fleets.rows import (
     warnings,
 )
 from planner.report.fleets.staircases import staircase_line
-from planner.report.fleets.text import fleet_line, launch_texts
+from planner.report.fleets.text import BEST_FLEET, fleet_line, launch_texts
 from planner.report.fleets.words import (
     COST_WORDS,
     deployment_words,
@@ -76,7 +76,7 @@ def fleet_page(
         *(f"<p>{i}  {escape(round_words(one))}</p>" for i, one in enumerate(plan.rounds, start=1)),
         *_labelled(simulation_rows(plan)),
         "<h2>Proof</h2>",
-        _text(certificate_lines(plan.certificate, TEXT_WIDTH)),
+        _text(certificate_lines(plan.certificate, TEXT_WIDTH, best=BEST_FLEET)),
         "<h2>Start</h2>",
         *(_text([one]) for one in launch_texts(plan, TEXT_WIDTH)),
     )

@@ -16,9 +16,12 @@ from planner.report.fleets.words import (
     share_known,
 )
 from planner.report.lines import percent
+from planner.report.proof import objective_text
 from planner.report.words import plural
 from planner.results.fleets import FleetAlternative, FleetPlan, Refuted, Round, ServedClass
 from planner.units import show
+
+_MET = {True: "yes", False: "no", None: "–"}
 
 NEAREST = 3
 """Alternatives that are priced beside the answer."""
@@ -33,8 +36,14 @@ def warnings(plan: FleetPlan) -> Iterator[str]:
                 f"`{one.name}` is served to {percent(one.served_fraction)}: there are too few "
                 f"devices for {left} of its {rate(one.rate_per_s)}"
             )
+        if not one.is_tried:
+            yield (
+                f"no request of `{one.name}` was among the {plan.simulated.n_requests:,} that were "
+                "simulated, so rare is it beside the others: its targets rest on formulas"
+            )
+            continue
         for it in one.percentiles:
-            if not it.is_met and it.at_most_s is not None:
+            if it.is_met is False and it.at_most_s is not None:
                 yield (
                     f"{percentile_name(it)} of `{one.name}` is {finite(it.simulated_s, 's')} as "
                     f"simulated, above its target of {show(it.at_most_s, 's')}"
@@ -53,7 +62,7 @@ def percentile_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
 def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str, str]]:
     for it in one.percentiles:
         target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
-        met = "" if it.at_most_s is None else "yes" if it.is_met else "no"
+        met = "" if it.at_most_s is None else _MET[it.is_met]
         yield (
             percentile_name(it),
             target,
@@ -68,7 +77,7 @@ def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str, str]]:
             f"≥ {percent(found.asked)}",
             "–",
             share_known(found.simulated, found.half_width),
-            "yes" if found.simulated >= found.asked else "no",
+            _MET[found.is_met],
         )
 
 
@@ -91,16 +100,21 @@ def cost_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
 def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
     """How far the fleet may be from the best: of its program, and of any scheduler."""
     proof = plan.certificate
-    objective, bound = (show(it, proof.dimension) for it in (proof.objective, proof.bound))
-    program = (
-        f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}: at these "
-        "rates of replicas nothing is better than the bound"
-    )
+    rates = "at these rates of replicas nothing is better than the bound"
+    program = f"{objective_text(proof)}: {rates}"
     rows = [("program", program), ("any fleet", _fluid_words(plan))]
     most = plan.most_factor
     if most is not None:
         served = sum(one.rate_per_s * one.served_fraction for one in plan.classes)
-        words = f"this rent serves up to {most:.3g} times what it serves now, {rate(most * served)}"
+        own = min(
+            one.n_replicas * one.replica_rate_per_s / one.rate_per_s
+            for one in plan.pools
+            if one.rate_per_s > 0.0
+        )
+        words = (
+            f"some fleet of this rent serves up to {most:.3g} times what this one serves now, "
+            f"{rate(most * served)}, by formulas; this one up to {rate(own * served)}"
+        )
         rows.append(("next step", words))
     return rows
 
@@ -109,9 +123,9 @@ def _fluid_words(plan: FleetPlan) -> str:
     if plan.fluid_usd_per_hour is None or plan.fluid_gap is None:
         return "nobody says what none is cheaper than"
     return (
-        f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments is cheaper, "
-        f"however routed and scheduled, percentiles aside; {percent(plan.fluid_gap)} of the rent "
-        "is above it"
+        f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments in which each "
+        "class keeps to one set of replicas is cheaper, however routed and scheduled, percentiles "
+        f"aside; {percent(plan.fluid_gap)} of the rent is above it"
     )
 
 

@@ -48,6 +48,8 @@ from planner.results.fleets import (
 from planner.results.floorplans import FloorPlan
 from planner.units import show
 
+BEST_FLEET = "no fleet is cheaper at the rates that its replicas are taken for"
+
 MOST_LISTED = 12
 """Replicas that are listed one by one; the others are in the JSON."""
 
@@ -56,7 +58,7 @@ def fleet_line(plan: FleetPlan) -> str:
     """The fleet in one line."""
     n_replicas = sum(one.n_replicas for one in plan.pools)
     read, written = whole_costs(plan)
-    costs = f"{per_mtoken(read)} in and {per_mtoken(written)} out"
+    costs = f"{per_mtoken(read)} in or {per_mtoken(written)} out"
     head = f"{plural(n_replicas, 'replica')} on {devices_words(plan)}"
     verdicts = "; ".join(class_verdict(one) for one in plan.classes)
     return f"{head}: {show(plan.usd_per_hour, 'USD/h')}, {costs}; {verdicts}"
@@ -94,7 +96,7 @@ def fleet_text(
         section("over demand", steps),
         section("map", placement_map(plan, floorplan, width) if floorplan else []),
         section("replicas", _replica_lines(plan, width)),
-        section("certificate", certificate_lines(plan.certificate, width)),
+        section("certificate", certificate_lines(plan.certificate, width, best=BEST_FLEET)),
         section("what percentiles are of", _definition_lines(plan, width)),
         *launch_texts(plan, width),
     )

@@ -22,6 +22,9 @@ ROUTER_WORDS = {
     AT_RANDOM: "each request to any replica",
 }
 
+_FEW = 0.01
+"""Share that is served, below which it is said rather than what is not: 99.98 % reads as all."""
+
 COST_WORDS = (
     "$/Mtoken in: all of the rent over the tokens that are read; $/Mtoken out: all of it over "
     "those that are written"
@@ -120,13 +123,17 @@ def most_words(pool: FleetPool) -> str:
 
 def class_verdict(one: ServedClass) -> str:
     """`chat within its targets`; what is missed, or not served, by name."""
-    missed = [percentile_name(it) for it in one.percentiles if not it.is_met]
     goodput = one.goodput
-    if goodput is not None and goodput.simulated < goodput.asked:
-        missed.append("goodput")
+    missed = [percentile_name(it) for it in one.percentiles if it.is_met is False]
+    missed += ["goodput"] * (goodput is not None and goodput.is_met is False)
     if one.served_fraction < 1.0:
-        missed.insert(0, f"{percent(1.0 - one.served_fraction)} of its requests")
+        left = f"{percent(1.0 - one.served_fraction)} of its requests"
+        if 0.0 < one.served_fraction < _FEW:
+            left = f"all but {percent(one.served_fraction)} of its requests"
+        missed.insert(0, left)
     has_targets = goodput is not None or any(it.at_most_s is not None for it in one.percentiles)
+    if not missed and not one.is_tried:
+        return f"{one.name} within its targets by formulas alone"
     if not missed:
         return f"{one.name} within its targets" if has_targets else f"{one.name} served"
     return f"{one.name} without {joined(missed)}"

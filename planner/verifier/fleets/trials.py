@@ -74,7 +74,7 @@ def missed_elsewhere(plan: FleetPlan) -> Iterator[Finding]:
                 path: Path = ("classes", str(i), "percentiles", str(j), "simulated_s")
                 yield _elsewhere(path, it.simulated_s, again, f"above {it.at_most_s!r}")
         goal = one.goodput
-        if goal is not None and had.goodput is not None and goal.simulated >= goal.asked:
+        if goal is not None and had.goodput is not None and goal.is_met:
             room = _width(goal.half_width) + _width(had.goodput.half_width)
             if had.goodput.value < goal.asked - room:
                 path = ("classes", str(i), "goodput", "simulated")
@@ -101,7 +101,7 @@ def _with_outcome(one: ServedClass, had: ClassOutcome) -> ServedClass:
     if goal is not None and had.goodput is not None:
         goal = Goodput(
             asked=goal.asked,
-            simulated=had.goodput.value,
+            simulated=_told(had.goodput.value),
             half_width=_told(had.goodput.half_width),
         )
     return replace(

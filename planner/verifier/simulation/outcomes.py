@@ -162,12 +162,12 @@ def _times(log: Log, arrived_s: Sequence[float], request: int) -> Times:
     return first_s - arrived_s[request], tpot_s, last_s - arrived_s[request]
 
 
-def _share_met(goodput: GoodputTarget, batches: Sequence[Sequence[Times]]) -> Estimate | None:
-    """The share of requests that meet all limits; None where there are none."""
+def _share_met(goodput: GoodputTarget, batches: Sequence[Sequence[Times]]) -> Estimate:
+    """The share of requests that meet all limits; NaN of no request."""
     shares = [fmean(goodput.is_met(*times) for times in batch) for batch in batches if batch]
     n = sum(map(len, batches))
     if not n:
-        return None
+        return Estimate(value=math.nan, half_width=math.nan)
     met = sum(goodput.is_met(*times) for batch in batches for times in batch)
     return estimate(met / n, shares)
 
