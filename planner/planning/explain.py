@@ -241,24 +241,26 @@ class _Asked:
     def command(self, yielding: list[str], closest: AnyDeployment | None) -> str:
         """A command that has a plan: limits at what is reachable, or another way to the memory."""
         first = self.among.parts[0]
-        policy = {free[0]: free[1]} if POLICY in yielding and (free := first.freed()) else {}
-        yielding = [name for name in yielding if name != POLICY]
-        if policy and not yielding:
-            return first.command(policy)
         if yielding == ["demand"]:
             served = closest.served_tokens_per_s if closest else math.inf
             for option, value, other in first.larger(served):
                 if _has_plan(other):
                     return first.command({option: value})
         if yielding and closest is not None:
-            reached = {name: QUANTITIES[name].told(closest) for name in yielding}
-            if DEMAND.name in reached:
-                reached[DEMAND.name] = closest.served_tokens_per_s
-            return first.command({**policy, **reached_options(reached)})
+            return first.command(self.loosened(yielding, closest))
         for option, value, other in first.more_room():
             if _has_plan(other):
                 return first.command({option: value})
         return ""
+
+
+    def loosened(self, yielding: list[str], closest: AnyDeployment) -> dict[str, str]:
+        """Options with which a plan holds what is left."""
+        reached = {name: QUANTITIES[name].told(closest) for name in yielding if name != POLICY}
+        if DEMAND.name in reached:
+            reached[DEMAND.name] = closest.served_tokens_per_s
+        freed = self.among.parts[0].freed() if POLICY in yielding else None
+        return ({} if freed is None else {freed[0]: freed[1]}) | reached_options(reached)
 
 
 def _judged_by(name: str) -> str:

@@ -23,7 +23,7 @@ ROUTER_WORDS = {
 }
 
 _FEW = 0.01
-"""Share that is served, below which it is said rather than what is not: 99.98 % reads as all."""
+"""Share that is served, below which it is said rather than what is not."""
 
 COST_WORDS = (
     "$/Mtoken in: all of the rent over the tokens that are read; $/Mtoken out: all of it over "
@@ -127,15 +127,13 @@ def class_verdict(one: ServedClass) -> str:
     missed = [percentile_name(it) for it in one.percentiles if it.is_met is False]
     missed += ["goodput"] * (goodput is not None and goodput.is_met is False)
     if one.served_fraction < 1.0:
-        left = f"{percent(1.0 - one.served_fraction)} of its requests"
-        if 0.0 < one.served_fraction < _FEW:
-            left = f"all but {percent(one.served_fraction)} of its requests"
-        missed.insert(0, left)
+        few = 0.0 < one.served_fraction < _FEW  # 99.98 % reads as all
+        left = f"all but {percent(one.served_fraction)}" if few else percent(1 - one.served_fraction)
+        missed.insert(0, f"{left} of its requests")
     has_targets = goodput is not None or any(it.at_most_s is not None for it in one.percentiles)
-    if not missed and not one.is_tried:
-        return f"{one.name} within its targets by formulas alone"
     if not missed:
-        return f"{one.name} within its targets" if has_targets else f"{one.name} served"
+        by = "" if one.is_tried else " by formulas alone"
+        return f"{one.name} within its targets{by}" if has_targets else f"{one.name} served"
     return f"{one.name} without {joined(missed)}"
 
 
