@@ -18,15 +18,23 @@ from dataclasses import dataclass, replace
 from planner.errors import OutOfTimeError
 from planner.quantities import GIB, MEMORY, MS, QUANTITIES
 from planner.results import AnyDeployment, Conflict, Deployment, Obstacle
+from planner.results.engines import EngineDeployment
+from planner.results.obstacles import beyond_text
 from planner.results.plans import EXPLAINED, UNEXPLAINED
 from planner.runtimes.candidates import Aim, Among, Candidates, limits_of, variants_of
 from planner.solvers.search import Found, is_feasible, optimum, search
 from planner.solvers.solution import Status
 from planner.specs.commands import reached_options
+from planner.specs.model_errors import Quantity, roofline_error
+from planner.specs.request import Request
+from planner.specs.runtimes import ROOFLINE
 from planner.units import show
 
 DEMAND = QUANTITIES["demand"]
 """Of which the best is, without a demand, the time of a token when the whole pool works."""
+
+PREDICTED = ("tpot", "ttft", "cost", "demand")
+"""Limits that are as far off as the times that they rest on."""
 
 POLICY = "prefill_batch"
 """The policy that leaves candidates out, by the name of what it holds to one."""
@@ -144,7 +152,7 @@ class _Asked:
         if name == POLICY:
             return _policy_obstacle(best)
         within = self.within(left_out)
-        reason = _reason(name, best, within)
+        reason = _reason(name, best, within) + self.doubt(name, best, reachable)
         if name == "demand":
             asked = self.among.request.targets.demand_tokens_per_s
             reason = _demand_reason(asked or 0.0, best, reachable, within)
@@ -155,6 +163,22 @@ class _Asked:
             dimension=quantity.dimension,
             reason=reason,
         )
+
+    def doubt(self, name: str, best: AnyDeployment, reachable: float) -> str:
+        """That a limit is broken by less than predictions are off, if it is."""
+        if name not in PREDICTED:
+            return ""
+        asked, error = limits_of(self.among)[name], 0.0
+        if isinstance(best, EngineDeployment):
+            times = best.ttft_s if name == "ttft" else best.tpot_s
+            error = times.high / times.value - 1.0
+        elif isinstance(best, Deployment):
+            request = self.among.under(ROOFLINE.name).request
+            assert isinstance(request, Request)
+            of: Quantity = "TTFT" if name == "ttft" else "TPOT"
+            error = roofline_error(request.cluster.device, request.model.kind, of) or 0.0
+        is_close = 0.0 < abs(reachable / asked - 1.0) <= error
+        return f"; {beyond_text(asked, reachable, error)}" if is_close else ""
 
     def closer_freed(self, obstacles: list[Obstacle], yielding: list[str]) -> Obstacle | None:
         """The first limit that yields, where it yields less without the policy."""
@@ -252,7 +276,6 @@ class _Asked:
             if _has_plan(other):
                 return first.command({option: value})
         return ""
-
 
     def loosened(self, yielding: list[str], closest: AnyDeployment) -> dict[str, str]:
         """Options with which a plan holds what is left."""

@@ -122,7 +122,22 @@ def test_a_target_that_no_replica_meets_is_told_with_the_least():
     (obstacle,) = refused.value.conflict.obstacles
     assert obstacle.name == "TPOT p50 of chat"
     assert obstacle.asked == 1e-3 < obstacle.reachable < 0.02
-    assert "$2.95/h" in obstacle.reason
+    assert "$2.95/h; as predicted, " in obstacle.reason
+    assert "error" not in obstacle.reason
+
+
+def test_what_misses_a_target_by_less_than_times_are_off_is_said_to():
+    """The least TTFT is no bound: an hour of measuring may find it within the target."""
+
+    def refused(ttft):
+        with pytest.raises(NoPlanError) as caught:
+            fleet(request(chat(targets={"ttft_p50": ttft})))
+        return caught.value.conflict.obstacles[0]
+
+    least_s = refused("1 ms").reachable
+    close = refused(f"{950 * least_s} ms")
+    assert "as predicted, 5.26 % beyond: within the error of prediction" in close.reason
+    assert "at least" not in close.reason
 
 
 def test_classes_of_a_model_share_replicas_where_that_is_cheaper():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,8 @@ from planner.placing.fleets.market import Market, market_of
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import SHARE, settled
 from planner.placing.fleets.streams import streams_of, targets_of
-from planner.results.obstacles import Obstacle
+from planner.results.engines import EngineDeployment
+from planner.results.obstacles import Obstacle, beyond_text
 from planner.results.placements import PlacementConflict
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
@@ -60,7 +62,7 @@ def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflic
         n_free=market.site.n_free,
         n_devices=market.site.n_devices,
         obstacles=tuple(obstacles),
-        verified=("no replica that its devices hold, by formulas, with one request in it",),
+        verified=("no replica that its devices hold, as formulas predict, with one request in it",),
     )
 
 
@@ -110,13 +112,18 @@ def _missed(
     """Targets of a class that no replica meets by itself; all, if each is met by some."""
     best = [(target, *_least(market, target, mine)) for target in targets_of(one)]
     beyond = [each for each in best if each[1] > each[0].at_most_s] or best
-    for target, least_s, rent in beyond:
+    for target, least_s, offer in beyond:
         what = (
-            f"{target.name} of {one.name} is {show(least_s, 's')} at least, of a request by itself "
-            f"on {show(rent, 'USD/h')}; asked: {show(target.at_most_s, 's')}"
+            f"the least {target.name} of {one.name}, of a request by itself, is "
+            f"{show(least_s, 's')} on {show(offer.usd_per_hour, 'USD/h')}"
         )
-        if not least_s > target.at_most_s:
-            what += ", which no replica meets together with the others"
+        if least_s > target.at_most_s:
+            deployment = offer.deployment(1)
+            assert isinstance(deployment, EngineDeployment)
+            of = deployment.ttft_s if target.quantity == TTFT else deployment.tpot_s
+            what += f"; {beyond_text(target.at_most_s, least_s, of.high / of.value - 1.0)}"
+        else:
+            what += "; as predicted, no replica meets it together with the others"
         yield Obstacle(
             name=f"{target.name} of {one.name}",
             asked=target.at_most_s,
@@ -128,8 +135,8 @@ def _missed(
 
 def _least(
     market: Market, target: PercentileTarget, mine: Sequence[NodeConfiguration]
-) -> tuple[float, float]:
-    """The least of a quantity that any replica has for requests by themselves, and its rent."""
+) -> tuple[float, NodeConfiguration]:
+    """The least of a quantity that any replica has for requests by themselves, and which one."""
     found = []
     for offer in mine:
         if offer.role == PREFILL and target.quantity != TTFT:
@@ -141,8 +148,9 @@ def _least(
         times = percentiles(station, stream.load.at(most * _ALONE))
         law = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
         seconds = float(law[target.quantity](target.share)) + market.book.handed(offer).seconds
-        found.append((seconds, offer.usd_per_hour))
-    return min(found, default=(float("inf"), float("nan")))
+        found.append((seconds, offer))
+    nobody = (math.inf, mine[0])
+    return min(found, key=lambda each: (each[0], each[1].usd_per_hour), default=nobody)
 
 
 def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, float]]:

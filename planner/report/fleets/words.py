@@ -128,7 +128,9 @@ def class_verdict(one: ServedClass) -> str:
     missed += ["goodput"] * (goodput is not None and goodput.is_met is False)
     if one.served_fraction < 1.0:
         few = 0.0 < one.served_fraction < _FEW  # 99.98 % reads as all
-        left = f"all but {percent(one.served_fraction)}" if few else percent(1 - one.served_fraction)
+        left = (
+            f"all but {percent(one.served_fraction)}" if few else percent(1 - one.served_fraction)
+        )
         missed.insert(0, f"{left} of its requests")
     has_targets = goodput is not None or any(it.at_most_s is not None for it in one.percentiles)
     if not missed:
