@@ -16,6 +16,7 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates import candidates
 from planner.estimates.serving import grids
 from planner.placing.asking import Serve
+from planner.placing.fleets.planning import fleet
 from planner.placing.planning import place
 from planner.placing.staging.asking import cut_stages
 from planner.planning.audit import audit
@@ -28,8 +29,11 @@ from planner.report.conflict import conflict_text
 from planner.report.terminal import plan_text
 from planner.running import deadlines
 from planner.solvers.stages import flow
+from planner.specs.fleet_request import FleetRequest
+from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.request import SolverOptions, Targets, Workload
+from planner.specs.traffic.building import traffic_class
 
 model, cluster = cache(load_model), cache(load_cluster)
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -238,3 +242,41 @@ def test_a_placement_of_the_ways_that_were_made_claims_no_bound():
     assert cut.certificate.objective <= whole.certificate.objective
     assert cut.certificate.vouched_by == ()
     assert math.isinf(cut.certificate.bound)
+
+
+def fleet_within(n_looks, rate):
+    """70B on sixteen H100: `rate` requests a second, within percentiles."""
+    targets = {"ttft_p95": "1 s", "tpot_p95": "40 ms"}
+    asked = traffic_class(
+        "chat",
+        load_architecture("llama-3.1-70b"),
+        rate_per_s=rate,
+        targets=targets,
+        input=1500,
+        output=300,
+    )
+    pool = load_site("h100-nvl8-x2")
+    options = limited(n_looks)
+    given = {"engines": ("vllm",), "chunks": (2048,), "most_devices": 8, "n_simulated": 500}
+    return fleet(FleetRequest(site=pool, classes=(asked,), options=options, **given))
+
+
+@pytest.mark.parametrize("rate", [8.0, 200.0], ids=["served", "too few devices"])
+def test_a_fleet_is_not_impossible_because_time_ran_out(clock, rate):
+    """At whatever look time ends: nothing yet, or a first fleet that holds its targets."""
+    ends = []
+    for n_looks in (1, 10, 30, 60, 150, ENOUGH):
+        try:
+            answer = fleet_within(n_looks, rate)
+        except OutOfTimeError:
+            ends.append("nothing")
+            continue
+        ends.append(answer.certificate.status)
+        assert all(one.is_met for each in answer.classes for one in each.percentiles)
+        assert answer.certificate.bound <= answer.certificate.objective * (1 + 1e-9)
+        assert 0.0 <= answer.certificate.gap < math.inf
+    assert ends[0] == "nothing"
+    assert "feasible" in ends
+    assert ends[-1] == "optimal"
+    order = [ends.index(one) for one in ("nothing", "feasible", "optimal")]
+    assert order == sorted(order)

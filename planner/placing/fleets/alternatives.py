@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
+from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.refuting import n_devices, usd_per_hour
@@ -13,7 +15,6 @@ from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, settl
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool, planned
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
-from planner.running.deadlines import is_over
 from planner.specs.roles import TOGETHER
 
 N_TOLD = 3
@@ -24,10 +25,8 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
     """The nearest other fleets: without a kind, a shape, a role or a sharing of this one."""
     found = []
     for name, allowed in _others(fleet):
-        if is_over():
-            break
-        chosen = settled(fleet.chosen.market, allowed=allowed)
-        found.append(_priced(name, chosen))
+        with suppress(OutOfTimeError):
+            found.append(_priced(name, settled(fleet.chosen.market, allowed=allowed)))
     found.sort(key=lambda one: math.inf if one.usd_per_hour is None else one.usd_per_hour)
     return tuple(found[:N_TOLD])
 
@@ -127,9 +126,11 @@ def most_factor(fleet: PlannedFleet) -> float | None:
     """
     market = fleet.chosen.market
     rent = usd_per_hour(fleet.pools)
-    if is_over() or market.book.heavier:
+    if market.book.heavier:
         return None
-    return largest_factor(market, rent)
+    with suppress(OutOfTimeError):
+        return largest_factor(market, rent)
+    return None
 
 
 def largest_factor(market: Market, rent: float) -> float | None:

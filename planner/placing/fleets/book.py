@@ -14,6 +14,7 @@ from planner.estimates.queues.pooling import replica_load
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.targets import HandedOver, held_to, link_rate
+from planner.running.deadlines import is_over
 from planner.specs.roles import PREFILL, Connector
 
 _ROUNDING = 1e-9
@@ -69,20 +70,25 @@ class Book:
         known = self.looked.get(id(one))
         return known is not None and bool(known.is_found[self._best(one, known)])
 
-    def is_refuted(self, one: NodeConfiguration) -> bool:
-        """Whether what it serves is what a simulation left of it."""
+    def is_refuted(self, one: NodeConfiguration, row: int) -> bool:
+        """Whether what one of its ways serves is what a simulation left of it."""
         known = self.looked.get(id(one))
-        return known is not None and bool(known.is_refuted[self._best(one, known)])
+        return known is not None and bool(known.is_refuted[_way(one, row)])
 
     def now(self, one: NodeConfiguration) -> NodeConfiguration:
         """A configuration as it is known now."""
         known = self.looked.get(id(one))
         if known is None:
             return one
-        source, best = source_of(one), self._best(one, known)
-        most = float(self._rates(one, known)[best]) * source.stream.n_output_tokens
-        row = int(source.ways.rows[best])
-        return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
+        return _at(one, self._rates(one, known), self._best(one, known))
+
+    def sure(self, one: NodeConfiguration) -> NodeConfiguration | None:
+        """A configuration by the best of its ways that were found; None where none was."""
+        known = self.looked.get(id(one))
+        if known is None or not known.is_found.any():
+            return None
+        rates = np.where(known.is_found, self._rates(one, known), 0.0)
+        return _at(one, rates, int(np.argmax(rates)))
 
     def _rates(self, one: NodeConfiguration, known: Looked) -> FloatArray:
         """Of its ways, as they are known (W,): formulas are told a load as much heavier."""
@@ -111,13 +117,20 @@ class Book:
         none = np.zeros(n, dtype=np.bool_)
         self.looked[id(one)] = Looked(rates=rates, is_found=rates == 0.0, is_refuted=none)
 
-    def look_at(self, one: NodeConfiguration) -> None:
-        """Find the most that it serves within all percentiles, best bounds first."""
+    def look_at(self, one: NodeConfiguration, *, n_ways: int | None = None) -> None:
+        """Find the most that it serves within all percentiles, best bounds first.
+
+        Out of time, what was not found stays at its bounds.
+
+        Args:
+            n_ways: that are looked at; all that may be the best where None.
+        """
         self.bound(one)
         known, source = self.looked[id(one)], source_of(one)
         targets = held_to(source.stream, one.role, self.handed(one))
         best = self._best(one, known)
-        while not known.is_found[best]:
+        while not known.is_found[best] and n_ways != 0 and not is_over():
+            n_ways = None if n_ways is None else n_ways - 1
             assert targets is not None  # or nothing is left to be found
             station = source.ways.stations[best]
             load = self._seen_by_one(source.stream.load, known.rates[best], station.n_ranks)
@@ -127,16 +140,17 @@ class Book:
             self.n_found += 1
             best = self._best(one, known)
 
-    def take_down(self, one: NodeConfiguration, rate_per_s: float, heavier: float) -> None:
-        """A simulation refuted what it serves: it serves so much, or another of its ways more.
+    def take_down(
+        self, one: NodeConfiguration, row: int, rate_per_s: float, heavier: float
+    ) -> None:
+        """A simulation refuted what a way of it serves: so much, or another of its ways more.
 
         Args:
             heavier: times the load that formulas have to be told; 1 where nobody knows.
         """
-        known = self.looked[id(one)]
-        best = self._best(one, known)
-        known.rates[best] = rate_per_s
-        known.is_refuted[best] = known.is_found[best] = True
+        known, way = self.looked[id(one)], _way(one, row)
+        known.rates[way] = rate_per_s
+        known.is_refuted[way] = known.is_found[way] = True
         if heavier > 1.0:
             self.heavier[one.model] = min(heavier, self.heavier.get(one.model, heavier))
         self.look_at(one)
@@ -159,3 +173,16 @@ class Book:
         wide = self.connector.bytes_per_s
         link_s = 0.0 if wide is None else one.handed_bytes / wide
         return HandedOver(seconds=one.handover_s, link_s=link_s)
+
+
+def _way(one: NodeConfiguration, row: int) -> int:
+    """The number of a way, by the row of its choice."""
+    return int(np.flatnonzero(source_of(one).ways.rows == row)[0])
+
+
+def _at(one: NodeConfiguration, rates: FloatArray, way: int) -> NodeConfiguration:
+    """A configuration by one of its ways, at its rate."""
+    source = source_of(one)
+    most = float(rates[way]) * source.stream.n_output_tokens
+    row = int(source.ways.rows[way])
+    return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)

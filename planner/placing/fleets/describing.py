@@ -143,7 +143,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         used = one.outcome.pool(pool.name).utilisation
-        origin = fleet.chosen.origin(pool.configuration)
+        one_way = fleet.chosen.origin(pool.configuration), pool.configuration.choice
         after = then.get(i)
         yield FleetPool(
             name=pool.name,
@@ -155,7 +155,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             then="" if after is None else fleet.pools[after].name,
             rate_per_s=pool.rate_per_s,
             replica_rate_per_s=pool.most_per_s,
-            evidence=SIMULATION if book.is_refuted(origin) else QUEUE,
+            evidence=SIMULATION if book.is_refuted(*one_way) else QUEUE,
             utilisation=used.value,
             utilisation_half_width=used.half_width,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+from planner.errors import OutOfTimeError
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.describing import Answered, fleet_plan
+from planner.placing.fleets.incumbents import first_fleet
 from planner.placing.fleets.market import Market, market_of
 from planner.placing.fleets.refuting import n_devices, refuted, usd_per_hour
 from planner.placing.fleets.searching import Chosen, settled
-from planner.placing.fleets.shortage import shared_out, unreachable
+from planner.placing.fleets.shortage import shared_out, soon_shared_out, unreachable
 from planner.placing.fleets.simulating import PlannedFleet, planned, tried
 from planner.placing.fleets.streams import streams_of
 from planner.placing.fleets.telling import told
+from planner.programs.layout import exceeds
+from planner.programs.proofs import is_closed
 from planner.results.fleets import FleetPlan, Round
-from planner.running.deadlines import is_over, out_of_time, timed
+from planner.running.deadlines import check, is_set, left_s, out_of_time, share, timed
+from planner.solvers.solution import Status
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
@@ -26,6 +32,10 @@ from planner.verifier.fleets.judging import recounted
 from planner.verifier.simulation.outcomes import FleetOutcome
 
 MOST_ROUNDS = 40
+
+SEARCH_SHARE = 0.8
+"""Of the time that is left, that looking for the cheapest may take: the rest is to try what is
+known by then."""
 
 _LESS = 0.95
 """Of what was served at most, what is tried next where too little is left for it."""
@@ -87,28 +97,44 @@ class _Confirmed:
 
 
 def _found(market: Market, on_round: OnRound) -> _Confirmed:
-    """The cheapest fleet for all traffic; where there is none, for as much as can be."""
+    """The cheapest fleet for all traffic; where there is none, for as much as can be.
+
+    Where time may end, a first fleet is found before the cheapest is looked for.
+    """
+    tries = _Tries(on_round=on_round)
+    try:
+        return _cheapest(market, tries)
+    except OutOfTimeError:
+        if tries.first is None:
+            raise
+        return tries.cheaper(tries.first)
+
+
+def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
     whole, served = market, {one.name: 1.0 for one in market.request.classes}
-    rounds: list[Round] = []
     most = 1.0
     while True:
         fluid = settled(market, fluid=True)
-        chosen = settled(market) if fluid.is_found else fluid
-        if chosen.is_found:
-            tried_out = _confirmed(chosen, rounds, on_round)
-            if tried_out is not None:
-                fleet, outcome = tried_out
-                return _Confirmed(
-                    fluid=fluid, fleet=fleet, outcome=outcome, rounds=tuple(rounds), served=served
-                )
-            most *= _LESS  # the simulation leaves too little of the rates for so much
-        elif market is whole:
-            unreachable(market)
-        else:
-            most *= _LESS  # fewer replicas share less evenly than those of all traffic would
-        if is_over():
-            raise out_of_time()
-        market, served = shared_out(whole, most)
+        if is_set() and tries.first is None:
+            tries.find_first(fluid, served)
+        with share(SEARCH_SHARE if tries.first else 1.0):
+            chosen = settled(market) if fluid.is_found else fluid
+            confirmed = tries.confirmed(chosen)
+            if confirmed is not None:
+                return tries.answer(fluid, confirmed, served)
+            if market is whole and not chosen.is_found:
+                unreachable(market)
+            else:  # the simulation leaves too little, or fewer replicas share less evenly
+                most *= _LESS
+            market, served = shared_out(whole, most)
+
+
+def _unproved(chosen: Chosen, fluid: Chosen) -> Chosen:
+    """A fleet of few configurations, held against the bound of all at fluid rates."""
+    bound, solution = fluid.solution.vouched, chosen.solution
+    is_best = is_closed(solution.objective, bound.bound, chosen.market.request.options.gap)
+    status = Status.OPTIMAL if is_best else Status.FEASIBLE
+    return replace(chosen, solution=replace(solution, status=status, vouched=bound))
 
 
 def opened(request: FleetRequest) -> Market:
@@ -116,36 +142,87 @@ def opened(request: FleetRequest) -> Market:
     site = request.site
     pool = pool_of(site) if isinstance(site, ClusterSpec) else site
     fabric = Fabric(pool, graph_in(pool, request.state), most_devices=request.most_devices)
-    return market_of(request, fabric, streams_of(request.classes, sharing=request.sharing))
+    market = market_of(request, fabric, streams_of(request.classes, sharing=request.sharing))
+    if market.offered.is_cut:
+        raise out_of_time()
+    return market
 
 
-def _confirmed(
-    chosen: Chosen, rounds: list[Round], on_round: OnRound
-) -> tuple[PlannedFleet, FleetOutcome] | None:
-    """Simulate, take down what is refuted, solve again, until nothing is refuted.
+@dataclass(slots=True, kw_only=True)
+class _Tries:
+    """What was tried by simulation, one after the other.
 
-    None where what is left of the rates does not serve the traffic.
+    Args:
+        first: what goes out if time ends before the cheapest fleet is known.
+        last: what was tried last, and what came of it.
     """
-    while chosen.is_found:
-        if is_over():
-            raise out_of_time()
+
+    on_round: OnRound
+    rounds: list[Round] = field(default_factory=list)
+    first: _Confirmed | None = None
+    last: tuple[PlannedFleet, FleetOutcome] | None = None
+    simulated_s: float = 0.0
+
+    def find_first(self, fluid: Chosen, served: Mapping[str, float]) -> None:
+        """A first fleet, if it is soon found; of less traffic where devices are too few."""
+        market = fluid.market
+        found = first_fleet(fluid, self.is_confirmed) if fluid.is_found else None
+        if found is None and all(one == 1.0 for one in served.values()):
+            less = soon_shared_out(market, _LESS)
+            if less is not None:
+                (market, served), fluid = less, settled(less[0], fluid=True)
+                found = first_fleet(fluid, self.is_confirmed) if fluid.is_found else None
+        if found is not None:
+            self.first = self.answer(fluid, _unproved(found, fluid), served)
+
+    def cheaper(self, first: _Confirmed) -> _Confirmed:
+        """The cheapest of all that is known by now, where there is time to try it."""
+        fluid = first.fluid
+        with suppress(OutOfTimeError):
+            chosen = settled(fluid.market, sure=True)
+            rent = first.fleet.chosen.solution.objective
+            is_better = chosen.is_found and exceeds(rent, chosen.solution.objective)
+            if is_better and left_s() > self.simulated_s and self.is_confirmed(chosen):
+                return self.answer(fluid, _unproved(chosen, fluid), first.served)
+        return first
+
+    def is_confirmed(self, chosen: Chosen) -> bool:
+        """Whether the simulation refutes nothing; what it does is taken down."""
+        check()
+        began_s = time.perf_counter()
         fleet = planned(chosen)
         outcome = tried(fleet, seed=chosen.market.request.options.seed)
         found = refuted(fleet, outcome)
-        rounds.append(
-            Round(
-                usd_per_hour=usd_per_hour(fleet.pools),
-                n_devices=n_devices(fleet.pools),
-                refuted=found,
-            )
+        rent, n = usd_per_hour(fleet.pools), n_devices(fleet.pools)
+        self.last, self.simulated_s = (fleet, outcome), time.perf_counter() - began_s
+        self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=found))
+        self.on_round(self.rounds[-1])
+        return not found
+
+    def confirmed(self, chosen: Chosen) -> Chosen | None:
+        """Solve again until nothing is refuted.
+
+        None where what is left of the rates does not serve the traffic.
+        """
+        while chosen.is_found:
+            if self.is_confirmed(chosen):
+                return chosen
+            if len(self.rounds) >= MOST_ROUNDS:
+                raise out_of_time()  # what a simulation refutes is no answer
+            chosen = settled(chosen.market)
+        return None
+
+    def answer(self, fluid: Chosen, chosen: Chosen, served: Mapping[str, float]) -> _Confirmed:
+        """What was tried last, and its solution."""
+        assert self.last is not None
+        fleet, outcome = self.last
+        return _Confirmed(
+            fluid=fluid,
+            fleet=replace(fleet, chosen=chosen),
+            outcome=outcome,
+            rounds=tuple(self.rounds),
+            served=served,
         )
-        on_round(rounds[-1])
-        if not found:
-            return fleet, outcome
-        if len(rounds) == MOST_ROUNDS:
-            raise out_of_time()  # what a simulation refutes is no answer
-        chosen = settled(chosen.market)
-    return None
 
 
 def _nothing(one: Round) -> None:

@@ -81,7 +81,7 @@ def _taken_down(
     elif pool.role == TOGETHER:
         heavier = _heavier(pool, one, what)
         left = min(left, pool.most_per_s / heavier)
-    book.take_down(origin, left, heavier)
+    book.take_down(origin, pool.configuration.choice, left, heavier)
     return left
 
 

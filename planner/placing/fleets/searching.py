@@ -18,8 +18,9 @@ from planner.placing.program import KTOKEN, Aim, Wanted
 from planner.placing.searching import mastered
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
-from planner.running.deadlines import is_over
+from planner.running.deadlines import check, is_over
 from planner.solvers.placement import PlacementSolution
+from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
 
 RENT, SHARE = "rent", "share"
@@ -103,6 +104,7 @@ def settled(
     limits: dict[str, float] | None = None,
     allowed: Allowed = everything,
     fluid: bool = False,
+    sure: bool = False,
 ) -> Chosen:
     """The best fleet, at rates of which each that it rests on is known.
 
@@ -115,27 +117,33 @@ def settled(
         limits: of all replicas together, in place of those of the request.
         allowed: configurations that may be used, as they were offered.
         fluid: take every configuration at its fluid rate.
+        sure: choose among what was found so far, and look at nothing else.
+
+    Raises:
+        OutOfTimeError: time ended before it was known, or known that there is none.
     """
     posing = _Posing(
         market=market,
         aim=_aim(market, objective, factors or {}, limits),
         allowed=allowed,
         book=None if fluid else market.book,
+        sure=sure,
     )
     options = market.request.options
     if fluid:
         return _solved(posing, options, tied=False)
     quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
+    if sure:
+        return _solved(posing, quick, tied=True)
     n_beside = float(N_BESIDE)
     while True:
         chosen = _solved(posing, quick, tied=False)
-        if is_over():
-            return chosen
         if not _looked_closer(chosen, int(n_beside)):
             # ties are broken, and the proof is asked for, last; of a share nobody reads the fleet
             chosen = _solved(posing, options, tied=objective == RENT)
-            if not _looked_closer(chosen, int(n_beside)) or is_over():
+            if not _looked_closer(chosen, int(n_beside)):
                 return chosen
+        check()
         n_beside *= MORE_BESIDE
 
 
@@ -148,7 +156,7 @@ def _looked_closer(chosen: Chosen, n_beside: int) -> bool:
     new = _unknown(chosen, n_beside)
     for one in new:
         chosen.market.book.look_at(one)
-    return bool(new)
+    return bool(new)  # and was there none for want of time, then more is to be learnt
 
 
 def _bounded(chosen: Chosen) -> bool:
@@ -157,7 +165,7 @@ def _bounded(chosen: Chosen) -> bool:
     used = [chosen.origin(one) for one, _ in chosen.replicas]
     new = {(one.model, one.role) for one in used if not book.is_bounded(one)}
     for one in market.offered.configurations if new else ():
-        if (one.model, one.role) in new:
+        if (one.model, one.role) in new and not is_over():
             book.bound(one)
     return bool(new)
 
@@ -185,27 +193,37 @@ class _Posing:
 
     Args:
         book: None takes every configuration at its fluid rate.
+        sure: whether those alone are posed of which the rate of a way was found.
     """
 
     market: Market
     aim: Aim
     allowed: Allowed
     book: Book | None
+    sure: bool
 
-    def now(self, one: NodeConfiguration) -> NodeConfiguration:
-        return one if self.book is None else self.book.now(one)
+    def now(self, one: NodeConfiguration) -> NodeConfiguration | None:
+        if self.book is None:
+            return one
+        return self.book.sure(one) if self.sure else self.book.now(one)
 
 
 def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
-    """One program, solved."""
+    """One program, solved.
+
+    Raises:
+        OutOfTimeError: time ended before there was a fleet, or a proof that there is none.
+    """
     market = posing.market
     base = [one for one in market.offered.configurations if posing.allowed(one)]
-    now = [posing.now(one) for one in base]
-    serving = tuple(one for one in now if one.output_tokens_per_s > 0.0)
+    known = [(now, one) for one in base if (now := posing.now(one)) is not None]
+    serving = tuple(now for now, _ in known if now.output_tokens_per_s > 0.0)
     offered = replace(market.offered, configurations=serving)
     posed = offered.posed(posing.aim)
     program, network = _program(posing, posed, tied=tied)
     solution, flows = mastered(program, network, options, most_direct=MOST_DIRECT)
+    if solution.status is Status.UNKNOWN:
+        raise solution.unsettled()
     return Chosen(
         market=market,
         offered=offered,
@@ -214,7 +232,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
         network=network,
         solution=solution,
         flows=flows,
-        origins={id(b): a for a, b in zip(base, now, strict=True)},
+        origins={id(now): one for now, one in known},
     )
 
 

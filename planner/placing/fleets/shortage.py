@@ -16,6 +16,7 @@ from planner.placing.fleets.streams import streams_of, targets_of
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, beyond_text
 from planner.results.placements import PlacementConflict
+from planner.running.deadlines import check
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
@@ -52,6 +53,7 @@ def unreachable(market: Market) -> None:
             found.append(_no_room(market, one))
         elif not _is_served(market, mine):
             found += _missed(market, one, mine)
+    check()
     if found:
         raise NoPlanError(_conflict(market, found))
 
@@ -182,6 +184,20 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     if not kept:
         raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
     return _again(market, replace(market.request, classes=kept)), served
+
+
+def soon_shared_out(market: Market, most: float) -> tuple[Market, dict[str, float]] | None:
+    """The same by what was found so far, of classes of one priority; None where that is nothing."""
+    classes = market.request.classes
+    if len({one.priority for one in classes}) > 1:
+        return None
+    found = settled(market, objective=SHARE, sure=True)
+    share = min(1.0, most * -found.solution.objective) if found.is_found else 0.0
+    if share <= 0.0:
+        return None
+    less = tuple(replace(one, rate_per_s=one.rate_per_s * share) for one in classes)
+    request = replace(market.request, classes=less)
+    return _again(market, request), {one.name: share for one in classes}
 
 
 def _apart(market: Market) -> Market:

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import pairwise
 
-from planner.errors import Problem, RequestError
+from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.placing.fleets.alternatives import at_factor, largest_factor, words_of
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.planning import opened
@@ -22,7 +22,7 @@ from planner.placing.fleets.searching import Chosen
 from planner.placing.fleets.simulating import planned
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step
-from planner.running.deadlines import is_over, timed
+from planner.running.deadlines import check, timed
 from planner.specs.fleet_request import FleetRequest
 
 _NEXT = 1.0 + 1e-6
@@ -67,6 +67,8 @@ def staircase(
                 for step in part.result():
                     found.append(step)
                     tell(step)
+    if not found:
+        check()
     joined = tuple(_joined(sorted(found, key=lambda one: one.above_factor)))
     is_whole = bool(joined) and joined[-1].upto_factor >= edges[-1] * (1.0 - RELATIVE_TOLERANCE)
     return FleetStaircase(request=request, steps=joined, is_whole=is_whole)
@@ -103,13 +105,16 @@ def _opened(request: FleetRequest) -> Market:
 def _steps(market: Market, low: float, high: float) -> Iterator[Step]:
     """Steps of a stretch; none from where devices do not suffice."""
     at = low
-    while at <= high and not is_over():
-        chosen = at_factor(market, at)
-        if not chosen.is_found:
+    while at <= high:
+        try:
+            chosen = at_factor(market, at)
+            if not chosen.is_found:
+                return
+            pools = planned(chosen).pools
+            rent = usd_per_hour(pools)
+            upto = largest_factor(market, rent)
+        except OutOfTimeError:
             return
-        pools = planned(chosen).pools
-        rent = usd_per_hour(pools)
-        upto = largest_factor(market, rent)
         if upto is None:
             return
         upto = max(upto, at)

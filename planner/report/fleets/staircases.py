@@ -19,7 +19,9 @@ def staircase_line(staircase: FleetStaircase) -> str:
         return "no step: nothing serves the least of the traffic"
     rents = [show(one.usd_per_hour, "USD/h") for one in staircase.steps]
     over = f"{rate(first)} to {rate(last)}"
-    short = "" if staircase.is_whole else "; beyond, there are too few devices"
+    limit = staircase.request.options.time_limit_s
+    why = "there are too few devices" if limit is None else "devices or time did not suffice"
+    short = "" if staircase.is_whole else f"; beyond, {why}"
     what = f"{plural(len(rents), 'step')} from {rents[0]} to {rents[-1]}"
     return f"{what} over {over}, none further than {percent(staircase.gap)} from its bound{short}"
 
