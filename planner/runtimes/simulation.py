@@ -278,15 +278,15 @@ def _met(
     tpot_s: FloatArray,
     e2e_s: FloatArray,
     batch: IntArray,
-) -> Estimate | None:
-    """The share of requests that meet all limits; None where there are none."""
+) -> Estimate:
+    """The share of requests that meet all limits; NaN of no request."""
     met = np.ones(len(ttft_s))
     limits = ((goodput.ttft_s, ttft_s), (goodput.tpot_s, tpot_s), (goodput.e2e_s, e2e_s))
     for most, values in limits:
         if most is not None:
             met *= values <= most
     if not len(met):
-        return None
+        return Estimate(value=math.nan, half_width=math.nan)
     return estimate(float(met.mean()), [float(part.mean()) for part in _batches(met, batch)])
 
 
