@@ -16,28 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from planner.errors import OutOfTimeError
+from planner.planning.obstacles import POLICY, doubt, policy_obstacle, reason_of
 from planner.quantities import GIB, MEMORY, MS, QUANTITIES
 from planner.results import AnyDeployment, Conflict, Deployment, Obstacle
-from planner.results.engines import EngineDeployment
-from planner.results.obstacles import beyond_text
 from planner.results.plans import EXPLAINED, UNEXPLAINED
 from planner.runtimes.candidates import Aim, Among, Candidates, limits_of, variants_of
 from planner.solvers.search import Found, is_feasible, optimum, search
 from planner.solvers.solution import Status
 from planner.specs.commands import reached_options
-from planner.specs.model_errors import Quantity, roofline_error
-from planner.specs.request import Request
-from planner.specs.runtimes import ROOFLINE
-from planner.units import show
 
 DEMAND = QUANTITIES["demand"]
 """Of which the best is, without a demand, the time of a token when the whole pool works."""
-
-PREDICTED = ("tpot", "ttft", "cost", "demand")
-"""Limits that are as far off as the times that they rest on."""
-
-POLICY = "prefill_batch"
-"""The policy that leaves candidates out, by the name of what it holds to one."""
 
 LEAST_MEMORY = QUANTITIES[MEMORY].best
 CLOSE = 1e-8
@@ -59,6 +48,7 @@ def explain(among: Among) -> Conflict:
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
     with suppress(OutOfTimeError):
+        asked = replace(asked, is_blocked=asked.has_policy and asked.holds([POLICY]))
         yielding = asked.yielding(obstacles)
         changed = [] if MEMORY in yielding else yielding  # memory is no option's to loosen
         verified = EXPLAINED
@@ -85,16 +75,21 @@ class _Asked:
 
     Args:
         freed: the candidates without policies.
+        is_blocked: whether all limits hold without the policies.
     """
 
     among: Among
     freed: Among
+    is_blocked: bool = False
 
     @property
     def names(self) -> list[str]:
-        """Limits, and the policy if there is one."""
-        has_policy = any(one.freed() for one in self.among.parts)
-        return [*limits_of(self.among), *[POLICY] * has_policy]
+        """Limits, and the policy if nothing but it stands in the way of all of them."""
+        return [*limits_of(self.among), *[POLICY] * self.is_blocked]
+
+    @property
+    def has_policy(self) -> bool:
+        return any(one.freed() for one in self.among.parts)
 
     def yielding(self, obstacles: list[Obstacle]) -> list[str]:
         """What yields until there is a plan; memory, before it, where nothing else would do.
@@ -140,7 +135,6 @@ class _Asked:
         Where those conflict among themselves, only the others of this conflict are kept: it is
         irreducible, so they have a plan.
         """
-        quantity = QUANTITIES[_judged_by(name)]
         alone = [other for other in self.names if other not in conflict]
         in_memory = [other for other in alone if other != "hbm"]
         for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
@@ -150,40 +144,21 @@ class _Asked:
         assert found is not None
         best, reachable = found
         if name == POLICY:
-            return _policy_obstacle(best)
-        within = self.within(left_out)
-        reason = _reason(name, best, within) + self.doubt(name, best, reachable)
-        if name == "demand":
-            asked = self.among.request.targets.demand_tokens_per_s
-            reason = _demand_reason(asked or 0.0, best, reachable, within)
+            return policy_obstacle(best)
+        limit = best.capacity_bytes if name == MEMORY else limits_of(self.among)[name]
         return Obstacle(
             name=name,
-            asked=best.capacity_bytes if name == MEMORY else limits_of(self.among)[name],
+            asked=limit,
             reachable=reachable,
-            dimension=quantity.dimension,
-            reason=reason,
+            dimension=QUANTITIES[name].dimension,
+            reason=reason_of(name, best, self.within(left_out), (limit, reachable))
+            + doubt(self.among, name, best, (limit, reachable)),
         )
-
-    def doubt(self, name: str, best: AnyDeployment, reachable: float) -> str:
-        """That a limit is broken by less than predictions are off, if it is."""
-        if name not in PREDICTED:
-            return ""
-        asked, error = limits_of(self.among)[name], 0.0
-        if isinstance(best, EngineDeployment):
-            times = best.ttft_s if name == "ttft" else best.tpot_s
-            error = times.high / times.value - 1.0
-        elif isinstance(best, Deployment):
-            request = self.among.under(ROOFLINE.name).request
-            assert isinstance(request, Request)
-            of: Quantity = "TTFT" if name == "ttft" else "TPOT"
-            error = roofline_error(request.cluster.device, request.model.kind, of) or 0.0
-        is_close = 0.0 < abs(reachable / asked - 1.0) <= error
-        return f"; {beyond_text(asked, reachable, error)}" if is_close else ""
 
     def closer_freed(self, obstacles: list[Obstacle], yielding: list[str]) -> Obstacle | None:
         """The first limit that yields, where it yields less without the policy."""
         first = next((one for one in obstacles if one.name == yielding[0]), None)
-        if first is None or POLICY not in self.names or {POLICY, MEMORY} & {*yielding}:
+        if first is None or not self.has_policy or {POLICY, MEMORY} & {*yielding}:
             return None
         freed = self.obstacle(first.name, [first.name], [POLICY])
         sign = -1.0 if QUANTITIES[first.name].is_least else 1.0
@@ -291,18 +266,6 @@ def _judged_by(name: str) -> str:
     return "cost" if name == POLICY else name
 
 
-def _policy_obstacle(best: AnyDeployment) -> Obstacle:
-    """What a policy leaves out: the batch in which a plan that holds the limits prefills."""
-    batch = best.prefill.batch if isinstance(best, Deployment) else math.inf
-    return Obstacle(
-        name=POLICY,
-        asked=1.0,
-        reachable=float(batch),
-        dimension="1",
-        reason="`--prefill latency`, which a target on tokens sets, reads each request alone",
-    )
-
-
 def _reserve_bytes(best: AnyDeployment) -> float:
     """What a device keeps back, which programs leave out of what is held."""
     return best.memory.reserve_bytes if isinstance(best, Deployment) else 0.0
@@ -319,31 +282,3 @@ def _has_plan(one: Candidates) -> bool:
     return one.n_candidates > 0 and _Asked(among=(whole := Among(parts=(one,))), freed=whole).holds(
         []
     )
-
-
-def _demand_reason(demand: float, best: AnyDeployment, served: float, within: str) -> str:
-    """How many replicas the demand takes, and how many there is room for."""
-    n_replicas = getattr(best, "n_replicas", 1)
-    each = best.output_tokens_per_s / n_replicas
-    n_room, n_needed = round(served / each), math.ceil(demand / each)
-    replicas = f"{n_room} replica{'s' * (n_room > 1)}"
-    return (
-        f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
-        f"{best.where}; {show(demand, 'token/s')} need {n_needed} of them, "
-        f"{n_needed * best.n_devices // n_replicas} devices"
-    )
-
-
-def _reason(name: str, best: AnyDeployment, within: str) -> str:
-    """The fact that stands in the way, in one sentence."""
-    if name in ("tpot", "ttft"):
-        return best.fastest(name, within)
-    if name == "hbm":
-        return (
-            f"the plan that needs least memory{within} takes {show(best.used_bytes, 'B')} of "
-            f"each device on {best.where}, {show(best.weights_bytes, 'B')} of it weights in "
-            f"{best.weights_format}; a device has {show(best.capacity_bytes, 'B')}"
-        )
-    quantity = QUANTITIES[name]
-    reached = quantity.shown(quantity.told(best))
-    return quantity.reason.format(within=within, value=reached, where=best.where)

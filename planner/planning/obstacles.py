@@ -1,0 +1,94 @@
+"""What an obstacle says: the fact that stands in the way, and by how little it may not be one."""
+
+from __future__ import annotations
+
+import math
+
+from planner.quantities import QUANTITIES
+from planner.results import AnyDeployment, Deployment, Obstacle
+from planner.results.engines import EngineDeployment
+from planner.results.obstacles import beyond_text
+from planner.runtimes.candidates import Among
+from planner.specs.model_errors import Quantity, roofline_error
+from planner.specs.request import Request
+from planner.specs.runtimes import ROOFLINE
+from planner.units import show
+
+PREDICTED = ("tpot", "ttft", "cost", "demand")
+"""Limits that are as far off as the times that they rest on."""
+
+POLICY = "prefill_batch"
+"""The policy that leaves candidates out, by the name of what it holds to one."""
+
+
+def doubt(among: Among, name: str, best: AnyDeployment, values: tuple[float, float]) -> str:
+    """That a limit is broken by less than predictions are off, if it is.
+
+    Args:
+        values: the limit, and what is reachable, SI.
+    """
+    error, (asked, reachable) = _error(among, name, best), values
+    is_close = 0.0 < abs(reachable / asked - 1.0) <= error
+    return f"; {beyond_text(asked, reachable, error)}" if is_close else ""
+
+
+def _error(among: Among, name: str, best: AnyDeployment) -> float:
+    """By how much what is predicted may be off; 0 of what is not, or where nobody knows [1]."""
+    if name not in PREDICTED:
+        return 0.0
+    if isinstance(best, EngineDeployment):
+        times = best.ttft_s if name == "ttft" else best.tpot_s
+        return times.high / times.value - 1.0
+    if not isinstance(best, Deployment):
+        return 0.0
+    request = among.under(ROOFLINE.name).request
+    assert isinstance(request, Request)
+    of: Quantity = "TTFT" if name == "ttft" else "TPOT"
+    return roofline_error(request.cluster.device, request.model.kind, of) or 0.0
+
+
+def policy_obstacle(best: AnyDeployment) -> Obstacle:
+    """What a policy leaves out: the batch in which a plan that holds the limits prefills."""
+    batch = best.prefill.batch if isinstance(best, Deployment) else math.inf
+    return Obstacle(
+        name=POLICY,
+        asked=1.0,
+        reachable=float(batch),
+        dimension="1",
+        reason="`--prefill latency`, which a target on tokens sets, reads each request alone",
+    )
+
+
+def _demand_reason(demand: float, served: float, best: AnyDeployment, within: str) -> str:
+    """How many replicas the demand takes, and how many there is room for."""
+    n_replicas = getattr(best, "n_replicas", 1)
+    each = best.output_tokens_per_s / n_replicas
+    n_room, n_needed = round(served / each), math.ceil(demand / each)
+    replicas = f"{n_room} replica{'s' * (n_room > 1)}"
+    return (
+        f"the most that the pool serves{within} is {show(served, 'token/s')}, by {replicas} of "
+        f"{best.where}; {show(demand, 'token/s')} need {n_needed} of them, "
+        f"{n_needed * best.n_devices // n_replicas} devices"
+    )
+
+
+def reason_of(name: str, best: AnyDeployment, within: str, values: tuple[float, float]) -> str:
+    """The fact that stands in the way, in one sentence.
+
+    Args:
+        within: which limits it keeps, in words.
+        values: the limit, and what is reachable, SI.
+    """
+    if name == "demand":
+        return _demand_reason(*values, best, within)
+    if name in ("tpot", "ttft"):
+        return best.fastest(name, within)
+    if name == "hbm":
+        return (
+            f"the plan that needs least memory{within} takes {show(best.used_bytes, 'B')} of "
+            f"each device on {best.where}, {show(best.weights_bytes, 'B')} of it weights in "
+            f"{best.weights_format}; a device has {show(best.capacity_bytes, 'B')}"
+        )
+    quantity = QUANTITIES[name]
+    reached = quantity.shown(quantity.told(best))
+    return quantity.reason.format(within=within, value=reached, where=best.where)
