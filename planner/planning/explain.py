@@ -142,6 +142,10 @@ class _Asked:
             if found is not None:
                 break
         assert found is not None
+        return self.told(name, found, left_out)
+
+    def told(self, name: str, found: tuple[AnyDeployment, float], left_out: list[str]) -> Obstacle:
+        """An obstacle, by the plan that is best without some limits, the first its own."""
         best, reachable = found
         if name == POLICY:
             return policy_obstacle(best)
@@ -160,7 +164,11 @@ class _Asked:
         first = next((one for one in obstacles if one.name == yielding[0]), None)
         if first is None or not self.has_policy or {POLICY, MEMORY} & {*yielding}:
             return None
-        freed = self.obstacle(first.name, [first.name], [POLICY])
+        left_out = [first.name, POLICY]
+        found = self.best(first.name, left_out)
+        if found is None:
+            return None
+        freed = self.told(first.name, found, left_out)
         sign = -1.0 if QUANTITIES[first.name].is_least else 1.0
         return freed if sign * (first.reachable - freed.reachable) > CLOSE * first.asked else None
 
