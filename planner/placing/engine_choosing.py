@@ -19,10 +19,13 @@ from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.targets import Targets
 
 
-def wanted_choices(found: EngineChoices, targets: Targets, *, by_latency: bool) -> Iterator[int]:
+def wanted_choices(
+    found: EngineChoices, targets: Targets, *, by_latency: bool, whole: bool = False
+) -> Iterator[int]:
     """Of each shape, and where caches are handed over each format of them, the best in targets.
 
     Args:
+        whole: the best of each sharding of the weights besides.
         by_latency: whether the quickest replica is the best, not the one that serves most.
     """
     table = found.table
@@ -31,15 +34,11 @@ def wanted_choices(found: EngineChoices, targets: Targets, *, by_latency: bool) 
     rows: IntArray = np.flatnonzero(_kept(found, targets))
     if not len(rows):
         return
-    alike = [table.n_tensor, table.n_data, table.n_stages]
-    if found.role != TOGETHER:
-        caches = np.array([one.cache for one in table.formats])
-        alike.append(np.unique(caches, return_inverse=True)[1][table.format_index])
     order = [-rate, tpot] if by_latency else [ttft, tpot, -rate]
     if found.role == PREFILL:
         order = [-rate, ttft]
     rows = rows[np.lexsort([values[rows] for values in order])]
-    first, group = alike_rows([key[rows] for key in alike])
+    first, group = alike_rows([key[rows] for key in _alike(found, whole=whole)])
     if found.role != PREFILL:
         yield from map(int, rows[first])
         return
@@ -48,6 +47,20 @@ def wanted_choices(found: EngineChoices, targets: Targets, *, by_latency: bool) 
         if rate[row] > most[one]:  # none that has its first token as soon reads as many
             most[one] = rate[row]
             yield row
+
+
+def _alike(found: EngineChoices, *, whole: bool) -> list[IntArray]:
+    """What choices have in common of which one will do, each (N,)."""
+    table = found.table
+    alike = [table.n_tensor, table.n_data, table.n_stages]
+    of_format = []
+    if found.role != TOGETHER:
+        of_format.append([one.cache for one in table.formats])
+    if whole:
+        alike.append(table.n_expert_parallel)
+        of_format.append([f"{one.weights} {one.experts}" for one in table.formats])
+    numbers = [np.unique(names, return_inverse=True)[1] for names in of_format]
+    return [*alike, *(number[table.format_index] for number in numbers)]
 
 
 def _kept(found: EngineChoices, targets: Targets) -> BoolArray:

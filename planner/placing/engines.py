@@ -191,7 +191,9 @@ class ServingEngine:
             for one in self.machines.values()
         )
 
-    def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
+    def on_nodes(
+        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+    ) -> Iterator[NodeConfiguration]:
         """The best deployments of each shape and role on a domain; none without kernels.
 
         Args:
@@ -202,10 +204,12 @@ class ServingEngine:
         for role in self.roles:
             source = self.source(domain, role)
             targets = source.request.targets
-            for row in wanted_choices(source.choices, targets, by_latency=self.by_latency):
+            for row in wanted_choices(
+                source.choices, targets, by_latency=self.by_latency, whole=whole
+            ):
                 yield configuration_of(source, model, domain, row)
 
-    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
+    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 

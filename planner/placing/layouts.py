@@ -71,12 +71,17 @@ class Layouts:
 
 
 def best_of_roles(
-    request: Request, machine: Machine, group_of_mesh: Sequence[object], roles: Sequence[str]
+    request: Request,
+    machine: Machine,
+    group_of_mesh: Sequence[object],
+    roles: Sequence[str],
+    *,
+    whole: bool = False,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Mesh and quantities of all configurations, role by role, in the order of the groups.
 
     Args:
-        group_of_mesh: see `best_layouts`.
+        group_of_mesh, whole: see `best_layouts`.
     """
     tables = _tables(request, machine, roles)
     for role in roles:
@@ -84,7 +89,7 @@ def best_of_roles(
         if not len(table.contexts):
             continue
         if role == TOGETHER:
-            layouts, found = best_layouts(request, table, group_of_mesh)
+            layouts, found = best_layouts(request, table, group_of_mesh, whole=whole)
             yield from ((row, layouts.quantities(best)) for _, row, best in found)
         elif request.workload.n_decode_steps:  # else there is nothing to decode elsewhere
             phases, chosen = best_phases(request, table, group_of_mesh, role)
@@ -107,23 +112,29 @@ def _tables(request: Request, machine: Machine, roles: Sequence[str]) -> dict[st
 
 
 def best_layouts(
-    request: Request, table: CandidateTable, group_of_mesh: Sequence[object]
+    request: Request, table: CandidateTable, group_of_mesh: Sequence[object], *, whole: bool = False
 ) -> tuple[Layouts, list[tuple[object, int, Assignment]]]:
     """The best of the meshes of each group: its group, its mesh and its assignment.
 
     Args:
         group_of_mesh: of each mesh of the table; groups are answered in ascending order.
+        whole: the best of each sharding of the weights in a group.
     """
     best = best_of_contexts(Posing(table, request, objective=request.objective))
     layouts = Layouts(
         request=request, table=table, posed=best.posed, n_candidates=best.n_candidates
     )
-    mesh: IntArray = table.contexts.mesh[best.posed.number]
+    contexts, number = table.contexts, best.posed.number
+    mesh: IntArray = contexts.mesh[number]
+    cuts = np.stack([mesh, contexts.stored[number], contexts.data[number], contexts.sliced[number]])
+    weights = sorted({pair.weights for pair in table.formats})
+    kept = [weights.index(pair.weights) for pair in table.formats]
     of_group: dict[Any, list[int]] = {}
     for k, row in enumerate(mesh.tolist()):
-        of_group.setdefault(group_of_mesh[row], []).append(k)
+        sharding = (*cuts[:, k].tolist(), kept[contexts.formats[number[k]]]) if whole else ()
+        of_group.setdefault((group_of_mesh[row], sharding), []).append(k)
     found = []
-    for group, contexts in sorted(of_group.items()):
-        k = contexts[int(np.argmin(best.value[contexts]))]
+    for (group, _), some in sorted(of_group.items()):
+        k = some[int(np.argmin(best.value[some]))]
         found.append((group, int(mesh[k]), best.assignment(k)))
     return layouts, found

@@ -24,12 +24,16 @@ class Runtime(Protocol):
         """What was measured that its times follow from; nothing of layouts."""
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: Collection[Shape]
+        self, model: int, domain: Domain, beaten: Collection[Shape], *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
-        """Configurations on devices of nodes, some shapes left out."""
+        """Configurations on devices of nodes, some shapes left out.
 
-    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
-        """Configurations on slices, and at which openings they run."""
+        Args:
+            whole: the best of each sharding of the weights, not only of each pattern.
+        """
+
+    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
+        """Configurations on slices, and at which openings they run; `whole` as on nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +53,9 @@ class Roofline:
         return ()
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: Collection[Shape]
+        self, model: int, domain: Domain, beaten: Collection[Shape], *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
-        return configurations_on_nodes(self.request, model, domain, beaten, self.roles)
+        return configurations_on_nodes(self.request, model, domain, beaten, self.roles, whole=whole)
 
-    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
-        return slice_configurations(self.request, model, openings, self.roles)
+    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
+        return slice_configurations(self.request, model, openings, self.roles, whole=whole)

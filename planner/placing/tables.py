@@ -116,7 +116,9 @@ class Table:
     def tables(self) -> tuple[EngineTables, ...]:
         return ()
 
-    def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
+    def on_nodes(
+        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+    ) -> Iterator[NodeConfiguration]:
         """The best row of each number of devices, role, engine and formats.
 
         Args:
@@ -140,10 +142,10 @@ class Table:
         source = TableSource(
             table=self.name, model=self.serve.model, cluster=cluster, n_candidates=len(rows)
         )
-        for row in _best(rows, source, by_latency=self.by_latency):
+        for row in _best(rows, source, by_latency=self.by_latency, whole=whole):
             yield _configuration(source, model, domain, row)
 
-    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
+    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: `table_runtime` refuses a torus."""
         raise AssertionError(openings)
 
@@ -234,16 +236,16 @@ def formats_asked(
 
 
 def _best(
-    rows: Sequence[DeploymentRow], source: TableSource, *, by_latency: bool
+    rows: Sequence[DeploymentRow], source: TableSource, *, by_latency: bool, whole: bool
 ) -> Iterator[DeploymentRow]:
     """Rows that no other of the same devices, role, engine and formats stands for.
 
-    Of those that read prompts for others a sooner first token is kept beside a higher rate; of all
-    a lower rent is.
+    Of those that read prompts a sooner first token is kept beside a higher rate; a lower rent too.
     """
     groups: dict[object, list[DeploymentRow]] = {}
     for row in rows:
-        key = row.n_devices, row.role, row.engine, row.kv_format
+        weights = (row.name, row.weights_format) if whole else ()
+        key = row.n_devices, row.role, row.engine, row.kv_format, weights
         groups.setdefault(key, []).append(row)
     for group in groups.values():
         front: list[tuple[float, ...]] = []

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
-from planner.programs.layout import ceiling
+from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
 from planner.specs.roles import ROLES, TOGETHER
 from planner.topology.inventory import Kind
 
 
 def undominated(
-    configurations: Sequence[NodeConfiguration], *, several: BoolArray, by_latency: bool
+    configurations: Sequence[NodeConfiguration],
+    *,
+    several: BoolArray,
+    by_latency: bool,
+    loaded: Sequence[float] | None = None,
 ) -> list[NodeConfiguration]:
     """Configurations that no other can stand for, in whatever place, without loss.
 
@@ -27,6 +31,7 @@ def undominated(
     Args:
         several: whether a model may have more replicas than asked for, by model.
         by_latency: whether the objective is of single replicas.
+        loaded: bytes of the weights of each, where it is better to load few; no more are loaded.
     """
     alike: dict[tuple[int, Kind], list[int]] = {}
     for number, one in enumerate(configurations):
@@ -34,14 +39,25 @@ def undominated(
     stays = np.ones(len(configurations), dtype=np.bool_)
     for (model, _), numbers in alike.items():  # pairs of different ones stand for nobody
         some = [configurations[number] for number in numbers]
-        stays[numbers] = ~_beaten(some, several=bool(several[model]), by_latency=by_latency)
+        n_bytes = np.array([0.0 if loaded is None else loaded[number] for number in numbers])
+        stays[numbers] = ~_beaten(
+            some, n_bytes, several=bool(several[model]), by_latency=by_latency
+        )
     return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
 
 
 def _beaten(
-    configurations: Sequence[NodeConfiguration], *, several: bool, by_latency: bool
+    configurations: Sequence[NodeConfiguration],
+    loaded: FloatArray,
+    *,
+    several: bool,
+    by_latency: bool,
 ) -> BoolArray:
-    """Which configurations of one model and one kind others stand for, (N,)."""
+    """Which configurations of one model and one kind others stand for, (N,).
+
+    Args:
+        loaded: bytes of the weights of each, (N,); no more copies are loaded than serve as much.
+    """
     patterns = [one.pattern for one in configurations]
     rate = np.array([one.output_tokens_per_s for one in configurations])
     tpot = np.array([one.tpot_s for one in configurations])
@@ -67,6 +83,8 @@ def _beaten(
     same &= (needs[:, None, :] >= needs[None, :, :]).all(axis=2)
     same &= (tpot[:, None] >= tpot) if by_latency else (copies * rate >= rate[:, None])
     same &= _is_no_dearer(configurations, copies)
+    enough = np.clip(np.ceil(rate[:, None] / rate), 1, np.maximum(copies, 1))
+    same &= (1 if by_latency else enough) * loaded <= loaded[:, None] * (1 + RELATIVE_TOLERANCE)
     np.fill_diagonal(same, val=False)
     index = np.arange(len(configurations))
     both = same & same.T  # of equals the first stays

@@ -31,6 +31,8 @@ def configurations_on_nodes(
     domain: Domain,
     beaten: Collection[Shape],
     roles: Sequence[str] = (TOGETHER,),
+    *,
+    whole: bool = False,
 ) -> Iterator[NodeConfiguration]:
     """The configurations of one model on a domain: of each shape the best, some left out.
 
@@ -38,6 +40,7 @@ def configurations_on_nodes(
         request: the model and its targets; its cluster is not looked at.
         model: number of the model.
         roles: that replicas may have.
+        whole: of each sharding of a shape the best.
     """
     if domain.span != NODE and domain.n_nodes < 2:
         return
@@ -53,7 +56,7 @@ def configurations_on_nodes(
     network = network_table(meshes, asked.cluster.fabric)
     machine = Machine(device=machine.device, meshes=meshes, network=network)
     groups = [tuple(one) for one in shape.tolist()]
-    for row, quantities in best_of_roles(asked, machine, groups, roles):
+    for row, quantities in best_of_roles(asked, machine, groups, roles, whole=whole):
         t, m, p = (int(n) for n in shape[row])
         pattern = NodePattern(
             kind=domain.kind,

@@ -116,7 +116,7 @@ def _ready(posed: PosedOnNodes, asked: dict[int, dict[Piece, int]]) -> dict[Piec
 
 def _parts(unit: Unit, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
     if len(unit.abilities) > 1:
-        return _matched(unit.nodes[0], asked)
+        return matched(unit.nodes[0], asked)
     left = {node.name: [name for name, _ in node.free] for node in unit.nodes}
     nodes = {node.name: node for node in unit.nodes}
     placed = []
@@ -132,7 +132,7 @@ def _parts(unit: Unit, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
     return sorted(placed, key=lambda one: order[one[1].node.name])
 
 
-def _matched(node: Node, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
+def matched(node: Node, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
     """Pieces of one node on devices that meet their needs."""
     pieces = [piece for piece, n in asked.items() for _ in range(n)]
     slots = [i for i, piece in enumerate(pieces) for _ in range(piece.size)]

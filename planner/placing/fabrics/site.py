@@ -18,7 +18,8 @@ from planner.placing.fabrics.dominance import undominated
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
 from planner.placing.fabrics.posing import PosedOnNodes, pose_on_nodes
-from planner.placing.fabrics.repairing import Offer, RepairOnNodes, pose_repair
+from planner.placing.fabrics.repairing import RepairOnNodes, pose_repair
+from planner.placing.fabrics.shards import Offer
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim
@@ -135,7 +136,7 @@ class Fabric:
             for runtime in served.runtimes
             for kind in self.inventory.kinds
             for one in configurations_of(
-                runtime, model, kind, self.ground, several=served.several and not whole
+                runtime, model, kind, self.ground, several=served.several, whole=whole
             )
         ]
         found = [one for it in made if (one := handed(it[0], roles, *it[1:])) is not None]
@@ -232,20 +233,21 @@ class OfferedOnNodes:
         return pose_repair(self.ground.inventory, offers, standing, aim)
 
     def offers(self, standing: Sequence[Standing], aim: Aim) -> list[Offer]:
-        """Configurations that may be loaded anew, and those whose weights stand already."""
-        new, shardings = {*map(id, self.kept)}, {one.sharding for one in standing}
+        """Configurations whose weights stand already, and those that no other stands for.
+
+        While something stands, one stands for another only where it loads no more bytes either.
+        """
+        stands = {one.sharding for one in standing}
         offers = []
         for one in self.configurations:
             sharding, shard_bytes = one.shard(aim.wanted[one.model].name)
-            offer = Offer(
-                configuration=one,
-                sharding=sharding,
-                shard_bytes=shard_bytes,
-                is_new=id(one) in new and one.pattern.span != STAGE,
-            )
-            if offer.is_new or offer.sharding in shardings:
-                offers.append(offer)
-        return offers
+            offers.append(Offer(configuration=one, sharding=sharding, shard_bytes=shard_bytes))
+        loaded = [one.shard_bytes * one.pattern.n_devices for one in offers]
+        new = undominated(
+            self.configurations, several=self.several, by_latency=self.by_latency, loaded=loaded
+        )
+        is_new = {*map(id, new)}
+        return [one for one in offers if one.sharding in stands or id(one.configuration) in is_new]
 
     def considered(self, n_columns: int) -> Considered:
         sources = {id(one.source): one.source for one in self.configurations}.values()
@@ -259,7 +261,7 @@ class OfferedOnNodes:
 
 
 def configurations_of(
-    runtime: Runtime, model: int, kind: Kind, ground: Ground, *, several: bool
+    runtime: Runtime, model: int, kind: Kind, ground: Ground, *, several: bool, whole: bool
 ) -> Iterator[NodeConfiguration]:
     """Every way to run a replica of one model on one kind, that fits what is free, in time.
 
@@ -270,14 +272,19 @@ def configurations_of(
     Args:
         model: number of the model.
         several: whether the objective would take k replicas for one that serves no more.
+        whole: the best of each sharding of the weights, whoever beats it.
     """
     found: list[NodeConfiguration] = []
     for span, need in needs(ground.inventory, kind):
-        beaten = _beaten(found, need) if several and span in (STAGE, POOL) else set[Shape]()
+        beaten = (
+            _beaten(found, need)
+            if several and not whole and span in (STAGE, POOL)
+            else set[Shape]()
+        )
         for domain in domains(ground, kind, span, need):
             if is_over():
                 return
-            new = list(runtime.on_nodes(model, domain, beaten))
+            new = list(runtime.on_nodes(model, domain, beaten, whole=whole))
             found += new
             yield from new
 

@@ -170,9 +170,11 @@ class QueuedEngine:
     def tables(self) -> tuple[EngineTables, ...]:
         return self.offers.serving.tables
 
-    def on_nodes(self, model: int, domain: Domain, beaten: object) -> Iterator[NodeConfiguration]:
+    def on_nodes(
+        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+    ) -> Iterator[NodeConfiguration]:
         """Every shape and role on a domain."""
-        del beaten  # by rates of which none is known yet
+        del beaten, whole  # by rates of which none is known yet; and no fleet is repaired
         serving = self.offers.serving
         if domain.kind not in serving.machines or domain.span == STAGE:
             return
@@ -204,7 +206,7 @@ class QueuedEngine:
             source=QueuedSource(engine=source, stream=self.stream, ways=ways),
         )
 
-    def on_torus(self, model: int, openings: Openings) -> OfferedOnTorus:
+    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 

@@ -1,16 +1,19 @@
-"""Repair on a torus: slices that stay, slices that are moved a little, and new ones.
+"""Repair on a torus: slices whose ranks are laid so that most of them stay on their devices.
 
-A standing replica may go to any opening of its mesh. Its axes keep their directions, and its
-ranks may be counted from either end of a line and from anywhere on a ring; so a rank stays on
-its device where all three of its coordinates do, and the ranks that stay are a product over
-the axes. All other ranks load their shards. Slices turned on another axis count as new.
+The ranks of a slice may be counted along any of its axes that are alike, from either end of a line
+and from anywhere on a ring: all these orders run alike. A rank stays where its device has the same
+rank of the same sharding, in whatever replica; all other ranks load their shards. So each place of
+a slice moves what its best order leaves to be loaded. That order is found by votes: given which
+way axes run and are counted, each device that has a shard says by how much rings are turned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import permutations, product
+from math import prod
 
 import numpy as np
 
@@ -23,49 +26,63 @@ from planner.placing.tori.slices import (
     OfferedOnTorus,
     PosedOnTorus,
     SliceConfiguration,
-    SlicePattern,
     locate_slices,
     pose_on_torus,
 )
-from planner.programs.placement import Counts, PlacementProgram, Uses
+from planner.programs.placement import Counts, PlacementProgram
 from planner.topology.openings import Openings
 from planner.topology.slices import Shape, torus_device
 
-Order = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Coordinates in the pool along each axis of a mesh, by rank."""
+AT_ONCE = 1 << 20
+"""Devices of openings that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Old:
-    """Where a standing replica lies: the pool's axis of each axis of its mesh, and the order."""
+class Order:
+    """How ranks of a slice are counted.
+
+    Args:
+        axes: axis of the pool that each axis of the mesh lies on.
+        turned: whether it is counted from its far end.
+        shift: how far a ring is turned.
+    """
 
     axes: Shape
-    order: Order
+    turned: tuple[bool, ...]
+    shift: Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RepairOnTorus:
-    """A program, its base, and of each column who stays there (-1 nobody), and in which order."""
+    """A program, what its columns move [GiB], and in which order the ranks of some are laid."""
 
-    program: PlacementProgram
-    moved: FloatArray
     base: PosedOnTorus
-    column: IntArray
-    standing: IntArray
-    order: tuple[_Old | None, ...]
+    moved: FloatArray
+    orders: Mapping[int, Order]
+
+    @property
+    def program(self) -> PlacementProgram:
+        return self.base.program
 
     def located(self, counts: Counts) -> tuple[LocatedSlice, ...]:
-        """Devices of every replica, in the order in which most ranks of a standing one stay."""
-        chosen = [k for k, n in counts.chosen for _ in range(n)]
-        copies = np.zeros(self.base.program.n_columns, np.int64)
-        found = []
-        for k in chosen:
-            copies[:] = 0
-            copies[self.column[k]] = 1
-            (one,) = locate_slices(self.base, Counts(copies=tuple(copies.tolist())))
-            order = self.order[k]
-            found.append(one if order is None else _ordered(one, order))
-        return tuple(found)
+        """Devices of every replica, in the order in which most ranks stay."""
+        chosen = [j for j, n in counts.chosen for _ in range(n)]
+        listed = zip(chosen, locate_slices(self.base, counts), strict=True)
+        return tuple(self._ordered(j, one) if j in self.orders else one for j, one in listed)
+
+    def _ordered(self, column: int, one: LocatedSlice) -> LocatedSlice:
+        order = self.orders[column]
+        place = self.base.openings.take(self.base.opening[[column]])
+        dims = one.configuration.pattern.dimensions
+        inside = np.indices(dims).reshape(3, -1)
+        at = np.zeros_like(inside)
+        for axis, along in enumerate(order.axes):
+            back = (inside[axis] - order.shift[axis]) % dims[axis]
+            back = dims[axis] - 1 - back if order.turned[axis] else back
+            back = (back + place.first[0, along]) % dims[axis]
+            at[along] = (back + place.offset[0, along]) % place.pool[along]
+        devices = tuple(torus_device(*cell) for cell in at.T.tolist())
+        return replace(one, axes=order.axes, devices=devices)
 
 
 def pose_repair(
@@ -82,128 +99,80 @@ def pose_repair(
         shardings: of each configuration: its sharding, and bytes of a rank's shard.
     """
     base = pose_on_torus(openings, offered, aim)
-    listed = base.configurations
-    whole = np.array([shardings[one][1] * one.n_devices for one in listed]) * GIB
-    columns, who = [np.arange(len(base.which))], [np.full(len(base.which), -1)]
-    moved: list[FloatArray] = [whole[base.which]]
-    orders: list[_Old | None] = [None] * len(base.which)
-    for r, one in enumerate(standing):
-        old = _order_of(one)
-        for w, configuration in enumerate(listed):
-            sharding, shard_bytes = shardings[configuration]
-            if old is None or sharding != one.sharding:
-                continue
-            mine = np.flatnonzero(base.which == w)
-            places = base.opening[mine]
-            fits, n_kept, found = _staying(base.openings, places, configuration.pattern, old)
-            here = np.flatnonzero(fits & (n_kept > 0))
-            columns.append(mine[here])
-            who.append(np.full(len(here), r))
-            left = configuration.n_devices - n_kept[here]
-            moved.append(np.asarray(left * (shard_bytes * GIB), dtype=np.float64))
-            orders += [_Old(axes=old.axes, order=found[k]) for k in here.tolist()]
-    column, standing_of = np.concatenate(columns), np.concatenate(who)
-    return RepairOnTorus(
-        program=_program(base.program, column, standing_of, standing),
-        moved=np.concatenate(moved),
-        base=base,
-        column=column,
-        standing=standing_of,
-        order=tuple(orders),
-    )
+    ranks = _ranks(openings.pool, standing)
+    n_moved = np.array([one.n_devices for one in base.configurations], np.int64)[base.which]
+    orders: dict[int, Order] = {}
+    for number, one in enumerate(base.configurations):
+        sharding, _ = shardings[one]
+        if sharding not in ranks:
+            continue
+        columns = np.flatnonzero(base.which == number)
+        size = max(1, AT_ONCE // one.n_devices)
+        for some in np.split(columns, range(size, len(columns), size)):
+            places = base.openings.take(base.opening[some])
+            n_kept, found = _best_orders(places, one.pattern.dimensions, ranks[sharding])
+            n_moved[some] -= n_kept
+            orders |= {int(some[row]): order for row, order in found.items()}
+    shard_bytes = np.array([shardings[one][1] for one in base.configurations])[base.which]
+    return RepairOnTorus(base=base, moved=n_moved * (shard_bytes * GIB), orders=orders)
 
 
-def _program(
-    base: PlacementProgram, column: IntArray, who: IntArray, standing: Sequence[Standing]
-) -> PlacementProgram:
-    """The base with copies of its columns, and a row for each replica that may stay once."""
-    order = np.argsort(base.uses.column, kind="stable")
-    starts = np.searchsorted(base.uses.column[order], np.arange(base.n_columns + 1))
-    sizes = np.diff(starts)[column]
-    entry = np.repeat(starts[column] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    stays = np.flatnonzero(who >= 0)
-    uses = Uses(
-        resource=np.concatenate([base.uses.resource[order][entry], base.n_resources + who[stays]]),
-        column=np.concatenate([np.repeat(np.arange(len(column)), sizes), stays]),
-        amount=np.concatenate([base.uses.amount[order][entry], np.ones(len(stays), np.int64)]),
-    )
-    return replace(
-        base,
-        resources=(*base.resources, *(f"once {one.name}" for one in standing)),
-        free=np.concatenate([base.free, np.ones(len(standing), np.int64)]),
-        uses=uses,
-        column_model=base.column_model[column],
-        objective=base.objective[column],
-        rate=base.rate[column],
-        limits=tuple(replace(one, column=one.column[column]) for one in base.limits),
-        ties=tuple(tie[column] for tie in base.ties),
-    )
+def _ranks(pool: Shape, standing: Sequence[Standing]) -> Mapping[Sharding, IntArray]:
+    """The rank of each sharding that each device has, (X, Y, Z); -1 is none."""
+    ranks: dict[Sharding, IntArray] = defaultdict(lambda: np.full(pool, -1, np.int64))
+    for one in standing:
+        at = np.array([list(map(int, name.split(","))) for name in one.devices])
+        ranks[one.sharding][tuple(at.T)] = np.arange(len(at))
+    return dict(ranks)
 
 
-def _order_of(one: Standing) -> _Old | None:
-    """The axes of a standing replica; None where it is no box."""
-    shape = one.sharding.axes
-    at = np.array([list(map(int, name.split(","))) for name in one.devices])
-    if len(at) != int(np.prod(shape)):
-        return None
-    at = at.reshape(*shape, 3)
-    lines = [at[:, 0, 0], at[0, :, 0], at[0, 0, :]]
-    varying = [np.flatnonzero((line != line[0]).any(axis=0)) for line in lines]
-    if any(len(v) > 1 for v in varying):
-        return None
-    known = [int(v[0]) for v in varying if len(v)]
-    spare = [k for k in range(3) if k not in known]
-    axes = [int(v[0]) if len(v) else spare.pop(0) for v in varying]
-    if len(set(axes)) != 3:
-        return None
-    x, y, z = (tuple(int(c) for c in line[:, k]) for line, k in zip(lines, axes, strict=True))
-    return _Old(axes=(axes[0], axes[1], axes[2]), order=(x, y, z))
+def _best_orders(
+    places: Openings, dims: Shape, ranks: IntArray
+) -> tuple[IntArray, dict[int, Order]]:
+    """Ranks that stay at most at each of some places, (C,), and in which order, if any do."""
+    n_places, n = len(places), prod(dims)
+    best, orders = np.zeros(n_places, np.int64), dict[int, Order]()
+    inside = np.indices(dims).reshape(3, -1)
+    for axes, rows in _ways(places, dims):
+        index = np.zeros((3, len(rows), n), np.int64)
+        for axis, along in enumerate(axes):
+            back = (inside[axis] + places.first[rows, along, None]) % dims[axis]
+            index[along] = (back + places.offset[rows, along, None]) % places.pool[along]
+        has = ranks[tuple(index)]
+        here = np.flatnonzero((has >= 0).any(axis=1))
+        has = has[here]
+        wanted = np.unravel_index(np.maximum(has, 0), dims)
+        closes = places.closes[rows[here]][:, list(axes)]
+        for turned in product(*((False, True) if dim > 1 else (False,) for dim in dims)):
+            vote, counts = np.zeros(has.shape, np.int64), has >= 0
+            for axis, dim in enumerate(dims):
+                own = dim - 1 - inside[axis] if turned[axis] else inside[axis]
+                shift = (wanted[axis] - own) % dim
+                counts &= (shift == 0) | closes[:, axis, None]
+                vote = vote * dim + shift
+            row = np.arange(len(here))[:, None]
+            votes = np.bincount((row * n + vote)[counts], minlength=len(here) * n)
+            votes = votes.reshape(len(here), n)
+            most, who = votes.max(axis=1, initial=0), rows[here]
+            for k in np.flatnonzero(most > best[who]).tolist():
+                at = np.unravel_index(int(votes[k].argmax()), dims)
+                shift_at = (int(at[0]), int(at[1]), int(at[2]))
+                orders[int(who[k])] = Order(axes=axes, turned=turned, shift=shift_at)
+            best[who] = np.maximum(best[who], most)
+    return best, orders
 
 
-def _staying(
-    openings: Openings, rows: IntArray, pattern: SlicePattern, old: _Old
-) -> tuple[IntArray, IntArray, list[Order]]:
-    """Of openings: whether the mesh lies there along the same axes, ranks that stay, the order."""
-    placed = openings.take(rows)
-    axes = list(old.axes)
-    fits = (placed.orientation[:, axes] == np.array(pattern.dimensions)).all(axis=1)
-    is_ring = np.array(pattern.dimensions) > 2
-    fits &= (~is_ring | (placed.closes[:, axes] == np.array(pattern.closes))).all(axis=1)
-    n_kept = np.ones(len(rows), np.int64)
-    chosen: list[IntArray] = []
-    for axis, along in enumerate(axes):
-        dim, pool = pattern.dimensions[axis], placed.pool[along]
-        inside = (np.arange(dim) + placed.first[:, [along]]) % dim
-        at = (inside + placed.offset[:, [along]]) % pool
-        before = np.array(old.order[axis])
-        best, order = np.full(len(rows), -1), at
-        for turned in _turns(dim, is_ring=pattern.closes[axis]):
-            there = at[:, turned]
-            n_same = (there == before).sum(axis=1)
-            order = np.where((n_same > best)[:, None], there, order)
-            best = np.maximum(best, n_same)
-        n_kept *= best
-        chosen.append(order)
-    orders = [
-        (tuple(x), tuple(y), tuple(z))
-        for x, y, z in zip(*(o.tolist() for o in chosen), strict=True)
-    ]
-    return fits, n_kept, orders
-
-
-def _turns(dim: int, *, is_ring: bool) -> list[IntArray]:
-    """The ways to count along an axis: from either end, on a ring from anywhere."""
-    forward = np.arange(dim)
-    starts = range(dim) if is_ring else range(1)
-    return [np.roll(way, -start) for start in starts for way in (forward, forward[::-1])]
-
-
-def _ordered(one: LocatedSlice, old: _Old) -> LocatedSlice:
-    """A slice with its ranks in the order in which most of them stay."""
-    devices = []
-    for place in product(*old.order):
-        at = [0, 0, 0]
-        for axis, coordinate in zip(old.axes, place, strict=True):
-            at[axis] = coordinate
-        devices.append(torus_device(*at))
-    return replace(one, axes=old.axes, devices=tuple(devices))
+def _ways(places: Openings, dims: Shape) -> Iterator[tuple[Shape, IntArray]]:
+    """Ways to lay the axes of a mesh on those of the pool, and the places where they run alike."""
+    own, met = places.axis_order(), set[tuple[int, ...]]()
+    for x, y, z in permutations(range(3)):
+        axes = (x, y, z)
+        fits = np.ones(len(places), np.bool_)
+        for values in (places.orientation, places.closes, places.link_fraction):
+            alike = values[:, axes] == np.take_along_axis(values, own, axis=1)
+            fits &= (alike | (np.array(dims) == 1)).all(axis=1)
+        fits &= (places.orientation[:, axes] == np.array(dims)).all(axis=1)
+        key = tuple(along for along, dim in zip(axes, dims, strict=True) if dim > 1)
+        if key not in met and fits.any():
+            met.add(key)
+            yield axes, np.flatnonzero(fits)

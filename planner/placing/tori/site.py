@@ -109,14 +109,17 @@ class Torus:
         link = self.fabric.link_bytes_per_s
         wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
         of_models = [
-            runtime.on_torus(m, self.openings).handing(roles, wire, one.n_output_tokens)
+            runtime.on_torus(m, self.openings, whole=whole).handing(
+                roles, wire, one.n_output_tokens
+            )
             for m, one in enumerate(models)
             for runtime in one.runtimes  # one: engines have no kernels of any torus
         ]
         return OfferedSlices(
             openings=self.openings,
             of_models=tuple(of_models),
-            several=tuple(one.several and not by_latency for one in models),
+            several=tuple(one.several for one in models),
+            by_latency=by_latency,
             is_cut=is_over(),
         )
 
@@ -161,12 +164,13 @@ class OfferedSlices:
     """Configurations of each model, and at which openings they run.
 
     Args:
-        several: whether slices may be filled by smaller ones, by model.
+        several: whether a model may have any number of replicas, by model.
     """
 
     openings: Openings
     of_models: tuple[OfferedOnTorus, ...]
     several: tuple[bool, ...]
+    by_latency: bool
     is_cut: bool
 
     @property
@@ -177,7 +181,7 @@ class OfferedSlices:
     def kept(self) -> tuple[OfferedOnTorus, ...]:
         """None at openings that smaller ones fill, and serve as much from."""
         return tuple(
-            without_tiled(one, several=several)
+            without_tiled(one, several=several and not self.by_latency)
             for one, several in zip(self.of_models, self.several, strict=True)
         )
 
@@ -192,13 +196,22 @@ class OfferedSlices:
         return pose_on_torus(self.openings, self.kept, aim)
 
     def repaired(self, standing: Sequence[Standing], aim: Aim) -> RepairOnTorus:
-        """Slices that may be loaded anew, and those that somebody stands on."""
+        """Slices whose weights stand already, and those that no other stands for.
+
+        While something stands, one stands for another only where it loads no more bytes either.
+        """
         stands = {one.sharding for one in standing}
         shardings: dict[SliceConfiguration, tuple[Sharding, float]] = {}
         offered: list[OfferedOnTorus] = []
-        for every, kept in zip(self.of_models, self.kept, strict=True):
+        for every, several in zip(self.of_models, self.several, strict=True):
             for one in every.configurations:
                 shardings[one] = one.shard(aim.wanted[one.model].name)
+            kept = without_tiled(
+                every,
+                several=several and not self.by_latency,
+                loaded=[shardings[one][1] * one.n_devices for one in every.configurations],
+                by_latency=self.by_latency,
+            )
             sharded = [shardings[one][0] in stands for one in every.configurations]
             is_kept = np.array(sharded, np.bool_)
             is_kept[kept.which] = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -184,7 +184,12 @@ def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
 
 
 def slice_configurations(
-    request: Request, model: int, openings: Openings, roles: Sequence[str] = (TOGETHER,)
+    request: Request,
+    model: int,
+    openings: Openings,
+    roles: Sequence[str] = (TOGETHER,),
+    *,
+    whole: bool = False,
 ) -> OfferedOnTorus:
     """The configurations of one model, and at which openings they run.
 
@@ -194,6 +199,7 @@ def slice_configurations(
         request: the model, its targets and the cluster, all of it.
         model: number of the model.
         roles: that replicas may have.
+        whole: of each sharding on a mesh the best, not only of the mesh.
     """
     found: list[SliceConfiguration] = []
     whiches, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -201,7 +207,7 @@ def slice_configurations(
         if found and is_over():
             break
         rows = np.flatnonzero(openings.speed_fraction == speed)
-        some = _of_speed(request, model, openings.take(rows), float(speed), roles)
+        some = _of_speed(request, model, openings.take(rows), float(speed), roles, whole)
         whiches.append(some.which + len(found))
         places.append(rows[some.opening])
         found += some.configurations
@@ -211,7 +217,12 @@ def slice_configurations(
 
 
 def _of_speed(
-    request: Request, model: int, openings: Openings, speed: float, roles: Sequence[str]
+    request: Request,
+    model: int,
+    openings: Openings,
+    speed: float,
+    roles: Sequence[str],
+    whole: bool,
 ) -> OfferedOnTorus:
     fabric = request.cluster.fabric
     assert isinstance(fabric, TorusFabric)
@@ -221,7 +232,7 @@ def _of_speed(
     machine = Machine(device=device, meshes=meshes, network=network_table(meshes, fabric))
     found: list[SliceConfiguration] = []
     rows: list[int] = []
-    for row, quantities in best_of_roles(asked, machine, range(len(meshes)), roles):
+    for row, quantities in best_of_roles(asked, machine, range(len(meshes)), roles, whole=whole):
         pattern = _pattern(meshes, row, kind_name=device.name, speed=speed)
         found.append(Configuration(model=model, pattern=pattern, **quantities))
         rows.append(row)
@@ -251,7 +262,13 @@ def _pattern(meshes: MeshTable, row: int, *, kind_name: str, speed: float) -> Sl
     )
 
 
-def without_tiled(offered: OfferedOnTorus, *, several: bool) -> OfferedOnTorus:
+def without_tiled(
+    offered: OfferedOnTorus,
+    *,
+    several: bool,
+    loaded: Sequence[float] | None = None,
+    by_latency: bool = False,
+) -> OfferedOnTorus:
     """Configurations of one model, none where copies of another fill and serve as much.
 
     Where a slice is cut into equal smaller ones, each has the links that it needs, open or not;
@@ -260,28 +277,44 @@ def without_tiled(offered: OfferedOnTorus, *, several: bool) -> OfferedOnTorus:
 
     Args:
         several: whether the model may have any number of replicas.
+        loaded: bytes of the weights of each, where it is better to load few: of those on one mesh
+            too one stands for another that serves no more, and no more bytes are loaded.
+        by_latency: whether of those on one mesh the quickest is the best.
     """
     found = offered.configurations
-    if not several or not found:
+    if not found or (not several and loaded is None):
         return offered
-    least: dict[Shape, float] = {}
-    for one in found:
+    n_bytes = [0.0] * len(found) if loaded is None else loaded
+    on_mesh: dict[Shape, dict[SlicePattern, list[int]]] = {}
+    for i, one in enumerate(found):
         if one.role == TOGETHER:
-            dimensions = one.pattern.dimensions
-            least[dimensions] = min(least.get(dimensions, np.inf), one.output_tokens_per_s)
-    is_filled = np.array(
-        [
-            one.role == TOGETHER
-            and any(
-                one.n_devices // prod(dimensions) * rate >= one.output_tokens_per_s
-                for dimensions, rate in least.items()
-                if dimensions != one.pattern.dimensions
-                and _tiles(dimensions, one.pattern.dimensions)
-            )
-            for one in found
-        ]
-    )
-    return offered.where(~is_filled[offered.which])
+            of_shape = on_mesh.setdefault(one.pattern.dimensions, {})
+            of_shape.setdefault(one.pattern, []).append(i)
+
+    def does(i: int, k: int, n_most: int) -> bool:
+        """Whether at most so many copies of k do for i."""
+        n_copies = max(1, ceil(found[i].output_tokens_per_s / found[k].output_tokens_per_s))
+        if by_latency:
+            n_copies = 1 if found[k].tpot_s <= found[i].tpot_s else n_most + 1
+        return n_copies <= n_most and n_copies * n_bytes[k] <= n_bytes[i]
+
+    def is_beaten(i: int) -> bool:
+        """Whether another on its mesh does as much."""
+        own = on_mesh[found[i].pattern.dimensions][found[i].pattern]
+        return any(does(i, k, 1) and (k < i or not does(k, i, 1)) for k in own if k != i)
+
+    def is_filled(i: int, shape: Shape) -> bool:
+        """Whether copies on meshes of a shape do as much, whichever links these have."""
+        n_most = found[i].n_devices // prod(shape)
+        return all(any(does(i, k, n_most) for k in some) for some in on_mesh[shape].values())
+
+    def is_left(i: int) -> bool:
+        own = found[i].pattern.dimensions
+        smaller = [shape for shape in on_mesh if shape != own and _tiles(shape, own)]
+        return not (is_beaten(i) or (several and any(is_filled(i, shape) for shape in smaller)))
+
+    stays = np.array([one.role != TOGETHER or is_left(i) for i, one in enumerate(found)])
+    return offered.where(stays[offered.which])
 
 
 def _tiles(small: Shape, large: Shape) -> bool:

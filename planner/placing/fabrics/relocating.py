@@ -1,0 +1,194 @@
+"""Counts of a repair to devices: shards that stay on their own, others on what is left."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from planner.errors import SolverError
+from planner.placing.fabrics.locating import LocatedOnNodes, Part, matched
+from planner.placing.fabrics.patterns import STAGE, NodePattern
+from planner.placing.fabrics.room import ANYWHERE, Piece
+from planner.placing.fabrics.shards import Bound, LaidPiece, Offer, Shards
+from planner.programs.placement import Counts
+from planner.topology.inventory import Node
+
+if TYPE_CHECKING:
+    from planner.placing.fabrics.repairing import RepairOnNodes
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Laid:
+    """A piece on its node.
+
+    Args:
+        first: rank of its first device, where its place is known.
+        devices: by rank, "" where any will do.
+        standing: replica whose shards it has before others; -1 is none.
+    """
+
+    piece: LaidPiece
+    first: int
+    devices: list[str]
+    standing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stocked:
+    """Devices of one piece, its place, and the standing replica that it is most of."""
+
+    standing: int
+    place: int
+    part: Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """Devices of a replica, or of one stage of it, and the standing one that it is most of."""
+
+    standing: int
+    parts: tuple[Part, ...]
+
+
+def locate_repair(posed: RepairOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
+    """Devices of every replica.
+
+    Raises:
+        SolverError: what the counts promise does not fit the nodes.
+    """
+    stock = _stock(posed, counts.copies[: len(posed.parts)])
+    stages: dict[tuple[int, int], list[_Whole]] = defaultdict(list)
+    located: list[LocatedOnNodes] = []
+    for bound, n in zip((*posed.parts, *posed.taken), counts.copies, strict=True):
+        if not isinstance(bound, Bound) or not n:
+            continue
+        one = posed.offers[bound.offer].configuration
+        if bound.stage >= 0:
+            stages[bound.offer, bound.stage] += _assembled(one.pattern, bound, n, stock)
+        elif one.pattern.span == STAGE:  # stages come before replicas
+            held = [stages[bound.offer, k] for k in range(one.pattern.n_stages)]
+            rows = zip(
+                *(sorted(some, key=lambda row: row.standing)[:n] for some in held), strict=True
+            )
+            wholes = [tuple(part for row in whole for part in row.parts) for whole in rows]
+            located += [LocatedOnNodes(configuration=one, parts=parts) for parts in wholes]
+        else:
+            replicas = _assembled(one.pattern, bound, n, stock)
+            located += [LocatedOnNodes(configuration=one, parts=it.parts) for it in replicas]
+    return tuple(located)
+
+
+def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_Stocked]]:
+    """The pieces with their devices, by where they are bound to."""
+    of_column: dict[int, list[_Laid]] = {}
+    n_met: Counter[object] = Counter()
+    used: dict[int, set[str]] = defaultdict(set)
+    for j, (part, n) in enumerate(zip(posed.parts, copies, strict=True)):
+        if isinstance(part, LaidPiece):
+            of_column[j] = [_laid(posed, part, n_met) for _ in range(n)]
+        elif isinstance(part, Shards) and part.ability is not None and n:  # behind all pieces
+            mine = [one for k in part.pieces for one in of_column[k]]
+            _keep(posed, part, mine, n, used[part.node])
+    laid: dict[int, list[_Laid]] = defaultdict(list)
+    for one in (one for pieces in of_column.values() for one in pieces):
+        laid[one.piece.node].append(one)
+    stock: dict[Bound, list[_Stocked]] = defaultdict(list)
+    for n, pieces in sorted(laid.items()):
+        node = posed.inventory.nodes[n]
+        free = tuple(one for one in node.free if one[0] not in used[n])
+        for one, names in _filled(posed.offers, replace(node, free=free), pieces):
+            laid_on = Part(node=node, devices=names)
+            found = _Stocked(standing=one.standing, place=one.piece.place, part=laid_on)
+            stock[one.piece.bound].append(found)
+    return stock
+
+
+def _laid(posed: RepairOnNodes, piece: LaidPiece, n_met: Counter[object]) -> _Laid:
+    """A piece without devices; of those of a place the first is of whom most of it stands."""
+    offer, standing, first = posed.offers[piece.bound.offer], -1, 0
+    if piece.place >= 0:
+        ranks = offer.ranks(piece.place)
+        stands, key = posed.has(piece.node, offer.sharding), (piece.node, offer.sharding, ranks)
+        most = Counter(who for rank in ranks for who, _, _ in stands.get(rank, ())).most_common()
+        if n_met[key] < len(most):
+            standing = most[n_met[key]][0]
+        n_met[key] += 1
+        first = ranks[0]
+    return _Laid(piece=piece, first=first, devices=[""] * piece.size, standing=standing)
+
+
+def _keep(
+    posed: RepairOnNodes, shards: Shards, pieces: Sequence[_Laid], n: int, used: set[str]
+) -> None:
+    """Leave n shards of each rank where they are: first those whose replica a piece is of."""
+    for rank in shards.ranks if pieces else ():
+        sharding = posed.offers[pieces[0].piece.bound.offer].sharding
+        stands = {
+            standing: name
+            for standing, name, ability in posed.has(shards.node, sharding)[rank]
+            if ability == shards.ability and name not in used
+        }
+        free = [one for one in pieces if not one.devices[rank - one.first]]
+        free.sort(key=lambda one: one.standing not in stands)
+        for one in free[:n]:
+            standing = one.standing if one.standing in stands else next(iter(stands))
+            one.devices[rank - one.first] = stands.pop(standing)
+            used.add(one.devices[rank - one.first])
+
+
+def _filled(
+    offers: Sequence[Offer], node: Node, pieces: Sequence[_Laid]
+) -> Iterator[tuple[_Laid, tuple[str, ...]]]:
+    """The pieces of a node with all their devices, what they have not yet of its free ones."""
+
+    def missing(one: _Laid) -> Piece:
+        need = offers[one.piece.bound.offer].pattern.need
+        return Piece(size=one.devices.count(""), kind=node.kind, need=need, leaf=ANYWHERE)
+
+    asked = Counter(one for one in map(missing, pieces) if one.size)
+    ready: dict[Piece, list[Part]] = defaultdict(list)
+    for piece, part in matched(node, asked):
+        ready[piece].append(part)
+    for one in pieces:
+        wanted = missing(one)
+        names = iter(ready[wanted].pop(0).devices if wanted.size else ())
+        yield one, tuple(name or next(names) for name in one.devices)
+
+
+def _assembled(
+    pattern: NodePattern, bound: Bound, n: int, stock: dict[Bound, list[_Stocked]]
+) -> list[_Whole]:
+    """Replicas, or stages, of pieces that leave the stock: those that stood together first."""
+    sizes = pattern.pieces_together if bound.stage >= 0 else pattern.pieces
+    first = max(bound.stage, 0) * len(sizes)
+    home = stock[replace(bound, stage=-1)]
+    placed = [it for it in home if 0 <= it.place - first < len(sizes)]
+    slots: list[dict[int, Part]] = [{} for _ in range(n)]
+    n_of = Counter(it.standing for it in placed if it.standing >= 0)
+    own = {standing: k for k, (standing, _) in enumerate(n_of.most_common(n))}
+    for it in sorted(placed, key=lambda it: it.standing not in own):
+        order = [slots[own[it.standing]]] if it.standing in own else []
+        slot = next((slot for slot in (*order, *slots) if it.place - first not in slot), None)
+        if slot is None:
+            raise SolverError("more pieces of a place are there than replicas take")
+        slot[it.place - first] = it.part
+        home.remove(it)
+    for slot in slots:
+        for place in {*range(len(sizes))} - {*slot}:
+            slot[place] = _other(home, sizes[place])
+    whose = [*own, *[-1] * n][:n]
+    return [
+        _Whole(standing=who, parts=tuple(slot[place] for place in range(len(sizes))))
+        for who, slot in zip(whose, slots, strict=True)
+    ]
+
+
+def _other(stock: list[_Stocked], size: int) -> Part:
+    """The first piece of a size that is of no place; it leaves the stock."""
+    for it in stock:
+        if it.place < 0 and len(it.part.devices) == size:
+            stock.remove(it)
+            return it.part
+    raise SolverError("fewer pieces are there than replicas take")
