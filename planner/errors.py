@@ -13,6 +13,7 @@ and remedies, never of a traceback.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -63,12 +64,18 @@ class SpecError(RequestError):
 
 
 class NoPlanError(PlannerError):
-    """No deployment satisfies the request; `conflict` says why (`results.Conflict`)."""
+    """No deployment satisfies the request.
+
+    Args:
+        conflict: why (`results.Conflict`).
+        requests: what was asked, each runtime in its own words, so that it can be asked again.
+    """
 
     exit_code = 1
 
-    def __init__(self, conflict: object) -> None:
+    def __init__(self, conflict: object, *, requests: Iterable[object] = ()) -> None:
         self.conflict = conflict
+        self.requests = tuple(requests)
         super().__init__(str(conflict))
 
 

@@ -239,7 +239,7 @@ def refuse_none(asked: Asked, search: Search) -> None:
     if search.solution.status is Status.INFEASIBLE or search.is_nothing:
         if search.offered.is_cut:
             raise out_of_time()
-        raise NoPlanError(conflict_of(asked, search))
+        raise NoPlanError(conflict_of(asked, search), requests=(asked.request,))
     if search.solution.answer is None:
         raise unsettled(asked, search)
 

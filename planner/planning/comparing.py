@@ -153,16 +153,21 @@ def compared(
 ) -> Comparison:
     """The plans of cases, or their placements, or why they have none, set beside the best."""
     quantity = objective_of(objective)
-    values = [None if found is None else _told(found, quantity) for found, _ in answers]
+    values = [None if found is None else _told(found, quantity) for found, _, _ in answers]
     known = [value for value in values if value is not None]
     best = (max if quantity.is_rate else min)(known, default=None)
     rows = []
-    for case, (found, reason), value in zip(cases, answers, values, strict=True):
+    for case, (found, reason, asked), value in zip(cases, answers, values, strict=True):
         plan, placement = (found, None) if isinstance(found, Plan) else (None, found)
-        loss = _loss(value, best)
-        rows.append(
-            Row(case=case[0], plan=plan, placement=placement, loss_fraction=loss, reason=reason)
+        row = Row(
+            case=case[0],
+            plan=plan,
+            placement=placement,
+            loss_fraction=_loss(value, best),
+            reason=reason,
+            requests=asked,
         )
+        rows.append(row)
     return Comparison(
         objective=objective, rows=tuple(rows), best=None if best is None else values.index(best)
     )
@@ -200,12 +205,12 @@ def frontiers(
         of_case=OF_ENGINES if engines else OF_ONE_MODEL,
     )
     return tuple(
-        Curve(case=case[0], frontier=answer, reason=reason)
-        for case, (answer, reason) in zip(cases, answers, strict=True)
+        Curve(case=case[0], frontier=answer, reason=reason, requests=asked)
+        for case, (answer, reason, asked) in zip(cases, answers, strict=True)
     )
 
 
-_Answered = tuple["AnyPlan | Placement | None", str]
+_Answered = tuple["AnyPlan | Placement | None", str, tuple[Any, ...]]
 
 AskedCase = tuple[Case, tuple[Any, ...], _Keywords]
 
@@ -287,25 +292,26 @@ def answers_of(
     answer: Callable[[AskedCase], _T],
     *,
     of_case: Collection[str] = OF_ONE_MODEL,
-) -> list[tuple[_T | None, str]]:
-    """The answer of each case or the reason that there is none; one that stands alone raises.
+) -> list[tuple[_T | None, str, tuple[Any, ...]]]:
+    """The answer of each case, or why there is none and of what; one that stands alone raises.
 
     Args:
         of_case: options whose faults are of a case, and not of the request.
     """
-    found: list[tuple[_T | None, str]] = []
+    found: list[tuple[_T | None, str, tuple[Any, ...]]] = []
     unread: list[RequestError] = []
     for case in cases:
         on_case(case[0])
         try:
             if found:
                 check()
-            found.append((answer(case), ""))
+            found.append((answer(case), "", ()))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
             if len(cases) == 1 or not _is_of_case(error, of_case):
                 raise
             unread += [error] if isinstance(error, RequestError) else []
-            found.append((None, _reason(error)))
+            asked = error.requests if isinstance(error, NoPlanError) else ()
+            found.append((None, reason_of(error), asked))
     if unread and len(unread) == len(cases):
         raise unread[0]
     return found
@@ -318,7 +324,7 @@ def _is_of_case(error: Exception, of_case: Collection[str]) -> bool:
     return all(problem.where in of_case for problem in error.problems)
 
 
-def _reason(error: NoPlanError | OutOfTimeError | RequestError) -> str:
+def reason_of(error: NoPlanError | OutOfTimeError | RequestError) -> str:
     """Why a case has no plan, in a few words."""
     if isinstance(error, RequestError):
         return "; ".join(f"`{problem.value}`: {problem.fact}" for problem in error.problems)

@@ -159,7 +159,7 @@ class _Search:
     def _traced(self) -> Trace:
         traced = trace(self.source, self.x, self.request.options)
         if traced.status is Status.INFEASIBLE:
-            raise NoPlanError(explain(self.among))
+            raise NoPlanError(explain(self.among), requests=self.among.requests)
         if not traced.steps:
             raise out_of_time()
         return traced

@@ -161,7 +161,9 @@ def decide(
         on_progress=_progress_in_si(on_progress, request.objective),
     )
     if found.solution.status is Status.INFEASIBLE:
-        raise out_of_time() if found.reduced.is_cut else NoPlanError(explain(among))
+        if found.reduced.is_cut:
+            raise out_of_time()
+        raise NoPlanError(explain(among), requests=among.requests)
     if found.assignment is None:
         raise found.solution.unsettled(in_si(request.objective, found.solution.bound))
     return _answer(among, found, aim, prefer=prefer, began_s=began_s)

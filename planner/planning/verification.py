@@ -77,23 +77,23 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
     except _SENSELESS as error:
         fact = f"cannot be counted anew, what it holds makes no sense: {error!r}"
         raise SpecError([Problem(where=shown, key="/request", fact=fact)]) from error
+    counts, taken = _counts(record)
     proofs: tuple[str, ...] = ()
     if prove:
         from planner.planning.proving import proved
 
         again = proved(record)
-        proofs = again.proofs
+        proofs, taken = again.proofs, again.taken
         for finding in again.findings:
             falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
-    counts = _counts(record)
     return Verification(
         kind=kind.name,
         summary=summary,
         falsehoods=tuple(falsehoods.values()),
         n_counted=counts[""],
-        n_taken=0 if prove else counts[PROVED],
+        n_taken=len(taken) if prove else counts[PROVED],
         n_unverified=counts[UNVERIFIED],
-        taken=() if prove else tuple(sorted(_named(kind.record, PROVED))),
+        taken=taken,
         unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
         is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
         proofs=proofs,
@@ -154,16 +154,22 @@ def _text(value: object) -> str:
     return f"`{value}`" if isinstance(value, str) else f"{value}"
 
 
-def _counts(record: object) -> dict[str, int]:
-    """Figures of an answer by rule: counted, asked and chosen are all judged, and count as ``."""
+def _counts(record: object) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Figures of an answer by rule, and names of those that only a search can judge.
+
+    Counted, asked and chosen are all judged, and count as ``.
+    """
     found = {"": 0, PROVED: 0, UNVERIFIED: 0}
+    names: set[str] = set()
 
     def walk(value: object, rule: str) -> None:
         if dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                if field.name in ("request", "other_requests", "speculation"):
+                if field.name in ("request", "other_requests", "requests", "speculation"):
                     continue  # what was asked is no claim
                 own = rule_of(value.__class__, field.name)
+                if own == PROVED:
+                    names.add(field.name)
                 walk(getattr(value, field.name), own if own in found else rule)
         elif isinstance(value, Mapping):
             for inner in value.values():
@@ -175,7 +181,7 @@ def _counts(record: object) -> dict[str, int]:
             found[rule] += 1
 
     walk(record, "")
-    return found
+    return found, tuple(sorted(names))
 
 
 def _named(record: type, rule: str) -> set[str]:

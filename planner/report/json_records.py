@@ -45,6 +45,7 @@ from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.placement_request import PlacementRequest
 from planner.specs.pools import PoolSpec
 from planner.specs.records import (
     ClusterSpec,
@@ -161,7 +162,7 @@ UNVERIFIED: Mapping[type, tuple[str, ...]] = {
 """What nobody can recount: seconds of solvers, and their versions."""
 
 
-_LATE = {"Placement": Placement}
+_LATE = {"Placement": Placement, "PlacementRequest": PlacementRequest}
 """Types that records name and do not import, for the sake of a light start."""
 
 

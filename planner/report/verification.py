@@ -49,12 +49,15 @@ def _rows(found: Verification) -> list[tuple[str, str]]:
     if not found.is_as_written:
         written = "another than the one that was written"
         written += ", and a true one" if found.is_true else ""
-    taken = f"{plural(found.n_taken, 'figure')}, until `--prove`: {', '.join(found.taken)}"
+    what = plural(found.n_taken, "figure")
+    trusted = f"that nothing is better, and {what} until `--prove`: {', '.join(found.taken)}"
+    if found.proofs:
+        trusted = "; ".join(found.taken)
     unknown = f"{plural(found.n_unverified, 'figure')}: {', '.join(found.unverified)}"
     return [
         ("answer", f"{found.kind}, {written}"),
         ("recounted", plural(found.n_counted, "figure")),
-        ("taken", taken if found.n_taken else ""),
+        ("on trust", trusted if found.n_taken else ""),
         ("unverified", unknown if found.n_unverified else ""),
         *(("proved", proof) for proof in found.proofs),
         *(("note", shown(note)) for note in found.notes),

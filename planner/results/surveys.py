@@ -15,6 +15,7 @@ from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:  # pools are read from files, which a plan by itself need not wait for
     from planner.results.placements import Placement
+    from planner.specs.placement_request import PlacementRequest
 
 X_AXES = axes(delays=True)
 """What a frontier may keep short: time per output token, time to first token."""
@@ -169,11 +170,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The frontier of a case, or why it has none."""
+    """The frontier of a case, or why it has none, and what was then asked; see `Row`."""
 
     case: Case
     frontier: Frontier | None
     reason: str
+    requests: tuple[AnyRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,8 @@ class Row:
         placement: in its place the best replicas, where their roles are compared.
         loss_fraction: how much worse its objective is than that of the best row.
         reason: why there is no plan.
+        requests: what was asked where nothing satisfies it, each runtime in its own words; none
+            where it could not be read, or time ended.
     """
 
     case: Case
@@ -200,6 +204,7 @@ class Row:
     loss_fraction: float | None
     reason: str
     placement: Placement | None = None
+    requests: tuple[AnyRequest | PlacementRequest, ...] = ()
 
     @property
     def answer(self) -> AnyPlan | Placement | None:

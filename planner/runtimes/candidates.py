@@ -171,6 +171,11 @@ class Among:
         return Among(parts=tuple(one.explained() for one in asked))
 
     @property
+    def requests(self) -> tuple[AnyRequest, ...]:
+        """What all of them were asked, the first one first."""
+        return (self.request, *self.other_requests(self.request))
+
+    @property
     def request(self) -> AnyRequest:
         """What the first was asked: targets, objective and options are those of all."""
         return self.parts[0].request

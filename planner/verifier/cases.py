@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from planner.results import AnyRequest
 from planner.results.surveys import Case
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
+from planner.specs.placement_request import PlacementRequest
 from planner.verifier.findings import Finding, Path
+from planner.verifier.runtimes.counting import counting_of
 
 
 def misnamed(case: Case, request: AnyRequest, runtime: str, path: Path) -> Iterator[Finding]:
@@ -28,6 +30,40 @@ def misnamed(case: Case, request: AnyRequest, runtime: str, path: Path) -> Itera
     if case.kv and caches and (case.kv,) != caches:
         fact = f"is not {','.join(caches)}, which was offered"
         yield Finding(path=(*path, "kv"), says=case.kv, fact=fact)
+
+
+def denied(
+    case: Case, reason: str, asked: Sequence[AnyRequest | PlacementRequest], path: Path
+) -> Iterator[Finding]:
+    """What is wrong with a case that is said to have no answer; that it has none is proved.
+
+    Args:
+        asked: its requests; none of what could not be read, or of which time ended.
+        path: of the case, with what is said of it.
+    """
+    if not asked and not reason.startswith(("no plan within ", "`")):
+        fact = "is of no request, and neither of what could not be read nor of time that ended"
+        yield Finding(path=(*path, "reason"), says=reason, fact=fact)
+    for one in asked[:1]:
+        if isinstance(one, PlacementRequest):
+            yield from called_otherwise(case, one, (*path, "case"))
+        else:
+            yield from misnamed(case, one, counting_of(one).runtime, (*path, "case"))
+
+
+def called_otherwise(case: Case, asked: PlacementRequest, path: Path) -> Iterator[Finding]:
+    """Names of a case that are not those of what replicas were asked."""
+    names = {
+        "model": (case.model, ", ".join(one.model.name for one in asked.models)),
+        "topology": (case.topology, asked.site.name),
+        "engine": (case.engine, case.engine and ", ".join(asked.engines)),
+        "roles": (case.roles, asked.roles.name),
+        "weights": (case.weights, ",".join(asked.models[0].weights_formats or ())),
+        "kv": (case.kv, case.kv and ",".join(asked.models[0].kv_formats or ())),
+    }
+    for name, (said, true) in names.items():
+        if said != true:
+            yield Finding(path=(*path, name), says=said, found=true)
 
 
 def _other(case: Case, request: AnyRequest, path: Path) -> Iterator[Finding]:

@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 
 from planner.results import AnyPlan, AnyRequest
 from planner.results.placements import Placement
-from planner.results.surveys import Case, Comparison, Row
+from planner.results.surveys import Comparison, Row
 from planner.specs.placement_request import PlacementRequest
-from planner.verifier.cases import misnamed
+from planner.verifier.cases import called_otherwise, denied, misnamed
 from planner.verifier.findings import Finding, Path, differences, with_differences
 from planner.verifier.mixes import OBJECTIVES
 from planner.verifier.placements import judge_placement
@@ -35,6 +35,10 @@ def judge_comparison(says: Comparison) -> tuple[Comparison, list[Finding]]:
             continue
         if row.plan is None:  # that there is none is proved
             answers.append(None)
+            wrong += denied(row.case, row.reason, row.requests, here)
+            for one in row.requests:
+                if first is not None and not isinstance(one, PlacementRequest):
+                    wrong += _unlike(one, first.request, (*here, "requests", "0"))
             continue
         plan, more = judge_plan(row.plan)
         answers.append(plan)
@@ -42,7 +46,7 @@ def judge_comparison(says: Comparison) -> tuple[Comparison, list[Finding]]:
         runtime = counting_of(row.plan.request).runtime
         wrong += misnamed(row.case, row.plan.request, runtime, (*here, "case"))
         if first is not None:
-            wrong += _unlike(row.plan, first, (*here, "plan", "request"))
+            wrong += _unlike(row.plan.request, first.request, (*here, "plan", "request"))
     objective = first.request.objective if first else says.objective
     wrong += _of_two_kinds(answers)
     rows, best = _ranked(says, answers, objective)
@@ -63,6 +67,7 @@ def _ranked(
             row,
             loss_fraction=_lost(value, best),
             reason=row.reason if one is None else "",
+            requests=row.requests if one is None else (),
         )
         rows.append(
             replace(truth, placement=one)
@@ -97,7 +102,7 @@ def _placed(row: Row, says: Comparison, here: Path) -> tuple[Placement, list[Fin
     if mine.objective != OBJECTIVES.get(says.objective):
         fact = f"is not what makes the least {says.objective}"
         found.append(Finding(path=(*path, "objective"), says=mine.objective, fact=fact))
-    found += _called_otherwise(case, mine, (*here, "case"))
+    found += called_otherwise(case, mine, (*here, "case"))
     first = next(one.placement.request for one in says.rows if one.placement is not None)
     found += _asked_otherwise(mine, first, (*ALIKE, "limits", "objective"), path)
     for one, other in zip(mine.models, first.models, strict=False):
@@ -106,30 +111,14 @@ def _placed(row: Row, says: Comparison, here: Path) -> tuple[Placement, list[Fin
     return truth, found
 
 
-def _called_otherwise(case: Case, asked: PlacementRequest, path: Path) -> Iterator[Finding]:
-    """Names of a case that are not those of what was asked."""
-    names = {
-        "model": (case.model, ", ".join(one.model.name for one in asked.models)),
-        "topology": (case.topology, asked.site.name),
-        "engine": (case.engine, case.engine and ", ".join(asked.engines)),
-        "roles": (case.roles, asked.roles.name),
-        "weights": (case.weights, ",".join(asked.models[0].weights_formats or ())),
-        "kv": (case.kv, case.kv and ",".join(asked.models[0].kv_formats or ())),
-    }
-    for name, (said, true) in names.items():
-        if said != true:
-            yield Finding(path=(*path, name), says=said, found=true)
-
-
 def _lost(value: float | None, best: float | None) -> float | None:
     if value is None or best is None:
         return None
     return abs(value - best) / abs(best) if best else 0.0
 
 
-def _unlike(plan: AnyPlan, first: AnyPlan, path: Path) -> Iterator[Finding]:
+def _unlike(mine: AnyRequest, other: AnyRequest, path: Path) -> Iterator[Finding]:
     """What a row was asked that the first was not: only then can they be set side by side."""
-    mine, other = plan.request, first.request
     if mine.objective != other.objective:
         yield Finding(path=(*path, "objective"), says=mine.objective, found=other.objective)
     yield from _asked_otherwise(mine, other, ALIKE, path)

@@ -23,7 +23,7 @@ from planner.specs.certificates import FEASIBLE, OPTIMAL
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.verifier.cases import misnamed
+from planner.verifier.cases import denied, misnamed
 from planner.verifier.certificates import OF_A_PLAN, too_few
 from planner.verifier.findings import (
     TOLERANCE,
@@ -47,12 +47,13 @@ def judge_curves(says: Curves) -> tuple[Curves, list[Finding]]:
         here: Path = ("curves", str(i))
         if curve.frontier is None:  # that there is none is proved
             found.append(curve)
+            wrong += denied(curve.case, curve.reason, curve.requests, here)
             continue
         frontier, more = judged_frontier(curve.frontier)
         name = curve.frontier.cost_model.name
         wrong += [one.below((*here, "frontier")) for one in more]
         wrong += misnamed(curve.case, curve.frontier.request, name, (*here, "case"))
-        found.append(replace(curve, frontier=frontier, reason=""))
+        found.append(replace(curve, frontier=frontier, reason="", requests=()))
     truth = replace(says, curves=tuple(found))
     return truth, with_differences(wrong, says, truth)
 

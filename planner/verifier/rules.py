@@ -180,7 +180,8 @@ FIELDS: Mapping[type, Judged] = {
         counted="frontier",
         chosen="case",
         proved="reason",
-        how="that a case has no frontier is proved",
+        asked="requests",
+        how="that a case has no frontier is proved, of its request",
     ),
     Case: Judged(
         chosen="model topology weights kv engine roles",
@@ -218,8 +219,9 @@ FIELDS: Mapping[type, Judged] = {
         counted="plan placement loss_fraction",
         chosen="case",
         proved="reason",
+        asked="requests",
         how="a plan or a placement like any other, and what it loses of the best one; that a case "
-        "has none is proved",
+        "has none is proved, of a request that is asked what the others are",
     ),
     LimitUse: Judged(
         counted="name used limit dimension relief",

@@ -20,6 +20,7 @@ PROSE = frozenset(
     [
         "request",
         "other_requests",
+        "requests",
         "speculation",
         "launch",
         "times",

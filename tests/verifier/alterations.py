@@ -18,7 +18,7 @@ from planner.verifier.rules import ASKED, COUNTED, PROVED, UNVERIFIED, rule_of
 
 Pointer = tuple[str, ...]
 PARTS = ("answer", "certificate")
-ASKED_THERE = ("request", "other_requests", "speculation")
+ASKED_THERE = ("request", "other_requests", "requests", "speculation")
 """What was asked, wherever it stands: it is no claim."""
 
 

@@ -30,7 +30,7 @@ def _judged_records() -> list[type]:
             found[hint] = None
             hints = record_hints(hint)
             for field in dataclasses.fields(hint):
-                if field.name not in ("request", "other_requests", "speculation"):
+                if field.name not in ("request", "other_requests", "requests", "speculation"):
                     walk(hints[field.name])
         for inner in get_args(hint):
             walk(inner)

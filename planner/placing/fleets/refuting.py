@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from planner.estimates.queues.loads import Load
 from planner.estimates.queues.pooling import replica_load
 from planner.estimates.queues.times import percentiles
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
+from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.targets import over_class
 from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
@@ -94,13 +97,32 @@ def _heavier(pool: PlannedPool, one: TrafficClass, what: Missed) -> float:
     return max(1.0, said_at / pool.replica_rate_per_s)
 
 
-def seen_by_one(pool: PlannedPool) -> Load:
+class QueuedPool(Protocol):
+    """What formulas of queues ask of a pool."""
+
+    @property
+    def stream(self) -> Stream: ...
+
+    @property
+    def station(self) -> Station: ...
+
+    @property
+    def n_replicas(self) -> int: ...
+
+    @property
+    def rate_per_s(self) -> float: ...
+
+    @property
+    def router(self) -> str: ...
+
+
+def seen_by_one(pool: QueuedPool) -> Load:
     """What comes to one rank of a pool."""
     load = pool.stream.load.at(pool.rate_per_s)
     return replica_load(load, pool.n_replicas * pool.station.n_ranks, pool.router)
 
 
-def times_of(pool: PlannedPool, one: TrafficClass) -> dict[str, Callable[[float], float]]:
+def times_of(pool: QueuedPool, one: TrafficClass) -> dict[str, Callable[[float], float]]:
     """Percentiles of the requests of a class on a replica of a pool, by quantity."""
     stream = pool.stream
     times = percentiles(pool.station, seen_by_one(pool))

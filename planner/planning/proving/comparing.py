@@ -1,0 +1,188 @@
+"""What a new search says, held against an answer: bounds, provers, counts, and every other field
+that only a search can say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+
+from planner.specs.certificates import OPTIMAL, Certificate, Proof
+from planner.units import show
+from planner.verifier.findings import Finding, Path
+from planner.verifier.placements import RATES
+from planner.verifier.rules import ASKED, PROVED, UNVERIFIED, rule_of
+
+CLOSE = 1e-7
+"""Relative, of objectives: solvers and ties have tolerances of their own."""
+
+_JUDGED_APART = (Certificate, Proof)
+"""Records of which a search may prove more or less today: see `certificate_findings`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What a new search says of an answer.
+
+    Args:
+        findings: what does not hold.
+        proofs: what does, in words.
+        taken: what no search judged.
+    """
+
+    findings: tuple[Finding, ...]
+    proofs: tuple[str, ...]
+    taken: tuple[str, ...] = ()
+
+
+def unanswered(path: Path, says: object) -> Again:
+    """An answer whose request has none."""
+    fact = "is of a request that has no answer"
+    return Again(findings=(Finding(path=path, says=says, fact=fact),), proofs=())
+
+
+def again(findings: Sequence[Finding], proof: Certificate, *more: str) -> Again:
+    """What was found, and the new search's own certificate in words."""
+    name, value = proof.objective_name, show(proof.objective, proof.dimension)
+    bound = show(proof.bound, proof.dimension)
+    by = ", ".join(proof.vouched_by) or f"{proof.solver} alone"
+    told = f"searched again: {proof.status}, {name} {value}, bound {bound}, by {by}"
+    return Again(findings=tuple(findings), proofs=(told, *more))
+
+
+def same(says: object, found: object, path: Path) -> Iterator[Finding]:
+    """Two values that have to be alike, numbers to the tolerance of solvers."""
+    if isinstance(says, float) and isinstance(found, float):
+        if not (math.isfinite(says) or math.isfinite(found)):
+            return  # of what nobody says anything
+        if math.isclose(says, found, rel_tol=CLOSE, abs_tol=1e-12):
+            return
+    if says != found:
+        yield Finding(path=path, says=says, found=found)
+
+
+def proved_fields(says: object, found: object, path: Path = ()) -> Iterator[Finding]:
+    """Fields that only a search can say, wherever both answers have the same place for them.
+
+    Certificates are left out: `certificate_findings` judges them.
+    """
+    if is_dataclass(says) and type(says) is type(found):
+        if isinstance(says, _JUDGED_APART):
+            return
+        for field in fields(says):
+            rule = rule_of(says.__class__, field.name)
+            pair = getattr(says, field.name), getattr(found, field.name)
+            if rule == PROVED:
+                yield from _leaves(*pair, (*path, field.name))
+            elif rule not in (ASKED, UNVERIFIED):
+                yield from proved_fields(*pair, (*path, field.name))
+    elif isinstance(says, tuple) and isinstance(found, tuple) and len(says) == len(found):
+        for i, pair in enumerate(zip(says, found, strict=True)):
+            yield from proved_fields(*pair, (*path, str(i)))
+
+
+def _leaves(says: object, found: object, path: Path) -> Iterator[Finding]:
+    """All that differs below a proved field, but for what nobody can judge."""
+    if is_dataclass(says) and type(says) is type(found):
+        for field in fields(says):
+            if rule_of(says.__class__, field.name) != UNVERIFIED:
+                pair = getattr(says, field.name), getattr(found, field.name)
+                yield from _leaves(*pair, (*path, field.name))
+    elif isinstance(says, tuple) and isinstance(found, tuple):
+        yield from same(len(says), len(found), path)
+        for i, pair in enumerate(zip(says, found, strict=False)):
+            yield from _leaves(*pair, (*path, str(i)))
+    else:
+        yield from same(says, found, path)
+
+
+def is_better(value: float, than: float, *, is_rate: bool) -> bool:
+    """Whether a value is better than another by more than tolerances."""
+    gained = value - than if is_rate else than - value
+    return gained > CLOSE * abs(than)
+
+
+def certificate_findings(
+    says: Certificate, found: Certificate, limit_s: float | None
+) -> Iterator[Finding]:
+    """All of a certificate that a search judges.
+
+    Args:
+        limit_s: of both searches; with one, the same search may prove less today.
+    """
+    is_rate, path = found.objective_name in RATES, ("certificate",)
+    yield from _refuted(says, found.objective, is_rate=is_rate)
+    if limit_s is not None and found.status != OPTIMAL:
+        return
+    if says.status == OPTIMAL and found.status != OPTIMAL:
+        fact = f"is not what the search proves: {found.status}"
+        yield Finding(path=(*path, "status"), says=says.status, fact=fact)
+    elif is_better(says.bound, found.bound, is_rate=not is_rate):
+        fact = f"is not proved: the search proves {found.bound!r}"
+        yield Finding(path=(*path, "bound"), says=says.bound, fact=fact)
+    yield from counts(says, found)
+    yield from provers_words(says.proofs, found.proofs, (*path, "proofs"))
+
+
+def subset_findings(
+    says: Certificate, best: float, own: float | None, name: str
+) -> Iterator[Finding]:
+    """What the best of some of all choices shows: none of it may be better than the bound.
+
+    Args:
+        best: objective of the best of them.
+        own: that of the answer, where it is one of them: the best of them is no worse.
+        name: of the subset, in words.
+    """
+    is_rate, path = says.objective_name in RATES, ("certificate", "bound")
+    if is_better(best, says.bound, is_rate=is_rate):
+        fact = f"is no bound: {name} reaches {best!r}"
+        yield Finding(path=path, says=says.bound, fact=fact)
+    if own is not None and is_better(own, best, is_rate=is_rate):
+        fact = f"is of an answer that a search of {name} does not have: its best is {best!r}"
+        yield Finding(path=("certificate", "objective"), says=own, fact=fact)
+
+
+def _refuted(says: Certificate, best: float, *, is_rate: bool) -> Iterator[Finding]:
+    """Bounds that an answer beats, and an answer that is not as good as its status says."""
+    path: Path = ("certificate",)
+    if is_better(best, says.bound, is_rate=is_rate):
+        fact = f"is no bound: {best!r} is reached"
+        yield Finding(path=(*path, "bound"), says=says.bound, fact=fact)
+    if says.status == OPTIMAL and abs(says.objective - best) > abs(best) * (says.gap + CLOSE):
+        fact = f"is not what {says.objective!r} is called where {best!r} can be had"
+        yield Finding(path=(*path, "status"), says=says.status, fact=fact)
+    for i, proof in enumerate(says.proofs):
+        is_of_all = proof.is_accepted and not proof.program
+        if is_of_all and is_better(best, proof.bound, is_rate=is_rate):
+            fact = f"is no bound: {best!r} is reached"
+            yield Finding(path=(*path, "proofs", str(i), "bound"), says=proof.bound, fact=fact)
+
+
+def counts(says: Certificate, found: Certificate) -> Iterator[Finding]:
+    """Numbers of candidates and of what was screened, which the request decides."""
+    path: Path = ("certificate",)
+    for name in ("n_candidates", "n_contexts"):
+        yield from same(getattr(says, name), getattr(found, name), (*path, name))
+    if says.status != OPTIMAL or found.status != OPTIMAL:
+        return  # what is screened depends on where the time ended
+    yield from same(says.n_solved, found.n_solved, (*path, "n_solved"))
+    mine, others = (
+        {screen.name: screen.n_candidates for screen in one.screens} for one in (says, found)
+    )
+    if mine != others:
+        fact = f"rejected {mine}, and there are {others}"
+        yield Finding(path=(*path, "screens"), says=len(mine), fact=fact)
+
+
+def provers_words(says: Sequence[Proof], found: Sequence[Proof], path: Path) -> Iterator[Finding]:
+    """What provers said that ended in both searches."""
+    ended: Mapping[tuple[str, str], Proof] = {
+        (one.prover, one.program): one for one in found if one.outcome == "optimal"
+    }
+    for i, proof in enumerate(says):
+        other = ended.get((proof.prover, proof.program))
+        if other is not None and proof.outcome == "optimal":
+            for name in ("value", "bound"):
+                here = (*path, str(i), name)
+                yield from same(getattr(proof, name), getattr(other, name), here)

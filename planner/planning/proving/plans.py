@@ -1,0 +1,149 @@
+"""Plans searched again: all of a certificate, and by parts of the request that may not beat it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import NoPlanError
+from planner.planning.proving.comparing import (
+    CLOSE,
+    Again,
+    again,
+    certificate_findings,
+    same,
+    subset_findings,
+    unanswered,
+)
+from planner.planning.proving.sites import placement_again
+from planner.results import AnyDeployment, AnyPlan, AnyRequest
+from planner.results.engines import EngineDeployment
+from planner.running.deadlines import within
+from planner.specs.certificates import OPTIMAL
+from planner.specs.targets import Degrees, Targets
+from planner.verifier.findings import Finding
+from planner.verifier.quantities import MEASURES, limits_of, measure_of
+
+SLACK = 1e-9
+"""Relative, of limits at what an answer uses: less than what rows of a program tolerate."""
+
+Subset = tuple[str, Targets, AnyDeployment]
+"""What it is called, targets that leave less to choose from, and a deployment within them."""
+
+
+def plan_again(says: AnyPlan) -> Again:
+    """Among all runtimes that were asked, in the order in which their rivals stand."""
+    from planner.planning.asked_again import among_again, prefer_of
+    from planner.planning.plans import decide
+
+    requests = (says.request, *says.other_requests)
+    asked_s = says.request.options.time_limit_s
+    try:
+        with within(asked_s):
+            among = among_again(requests, [one.runtime for one in says.rivals])
+            found = decide(among, prefer=prefer_of(requests))
+    except NoPlanError:
+        return unanswered(("certificate", "status"), says.certificate.status)
+    findings = [
+        *certificate_findings(says.certificate, found.certificate, asked_s),
+        *_gains(says, found),
+        *_runners_up(says, found),
+        *_rivals(says, found),
+    ]
+    if says.mix is not None:
+        findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
+    if says.certificate.status == found.certificate.status == OPTIMAL:
+        findings += same(says.n_ties, found.n_ties, ("n_ties",))
+        findings += same(says.given_up_fraction, found.given_up_fraction, ("given_up_fraction",))
+    names = []
+    for subset in _subsets(says):
+        findings += _of_subset(says, requests, subset)
+        names.append(subset[0])
+    return again(findings, found.certificate, f"and by parts: {'; '.join(names)}")
+
+
+def _subsets(says: AnyPlan) -> Iterator[Subset]:
+    """Parts of a request, of each of which the answer or another that it lists is the best."""
+    targets = says.request.targets
+    yield "limits at what the plan uses", _tightened(targets, says.deployment), says.deployment
+    for one in (says.deployment, *(it.deployment for it in says.alternatives)):
+        if isinstance(one, EngineDeployment):
+            degrees = Degrees(tensor=one.n_tensor, pipeline=one.n_stages, data=one.n_data)
+            yield f"only {one.label}", replace(targets, degrees=degrees), one
+
+
+def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
+    """Limits at what a deployment uses of them; what replicas serve together stays."""
+    changes: dict[str, Any] = {}
+    further = dict(targets.further)
+    for name in limits_of(targets):
+        one = MEASURES[name]
+        if name in ("demand", "replicas"):
+            continue
+        used = one.of(best)
+        if not one.target:
+            further[name] = used * (1 + SLACK)
+        else:
+            changes[one.target] = round(used) if one.dimension == "1" else used * (1 + SLACK)
+    return replace(targets, **changes, further=further)
+
+
+def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) -> Iterator[Finding]:
+    """What the best of a part, sought from another seed, shows of the answer."""
+    from planner.planning.asked_again import among_again
+    from planner.planning.plans import decide
+
+    name, targets, one = subset
+    options = says.request.options
+    asked = [
+        replace(it, targets=targets, options=replace(options, seed=options.seed + 1))
+        for it in requests
+    ]
+    own = measure_of(says.request.objective).of(one)
+    try:
+        with within(options.time_limit_s):
+            best = decide(among_again(asked)).certificate
+    except NoPlanError:
+        fact = f"is of an answer that a search of {name} does not have"
+        yield Finding(path=("certificate", "objective"), says=own, fact=fact)
+        return
+    yield from subset_findings(
+        says.certificate, best.objective, own if best.status == OPTIMAL else None, name
+    )
+
+
+def _rivals(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+    """The best of each runtime: as good as a search finds, where both had the time to see."""
+    again = {one.runtime: one.objective for one in found.rivals}
+    for i, one in enumerate(says.rivals):
+        here, best = ("rivals", str(i), "objective"), again.get(one.runtime)
+        if says.request.options.time_limit_s is None or None not in (one.objective, best):
+            yield from same(one.objective, best, here)
+
+
+def _gains(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+    """What looser limits gain, where both searches know it."""
+    gains = {use.name: use.gain_fraction for use in found.limits}
+    for i, use in enumerate(says.limits):
+        other, here = gains.get(use.name), ("limits", str(i), "gain_fraction")
+        if use.gain_fraction is not None and other is not None:
+            if not math.isclose(use.gain_fraction, other, rel_tol=CLOSE, abs_tol=1e-6):
+                yield Finding(path=here, says=use.gain_fraction, found=other)
+        elif found.certificate.status == "optimal":
+            yield from same(use.gain_fraction, other, here)
+
+
+def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+    """The next best plans: as good as those that a search finds."""
+    if says.certificate.status != "optimal" or found.certificate.status != "optimal":
+        return
+    if len(says.alternatives) != len(found.alternatives):
+        fact = f"are {len(says.alternatives)}, and there are {len(found.alternatives)}"
+        yield Finding(path=("alternatives",), says=len(says.alternatives), fact=fact)
+        return
+    mine = [one.objective for one in says.alternatives]
+    others = [one.objective for one in found.alternatives]
+    for i, (one, other) in enumerate(zip(mine, others, strict=True)):
+        yield from same(one, other, ("alternatives", str(i), "objective"))

@@ -1,0 +1,189 @@
+"""Frontiers, comparisons and audits searched again, and cases that are said to have no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import NoPlanError, OutOfTimeError
+from planner.planning.proving.comparing import (
+    Again,
+    is_better,
+    proved_fields,
+    same,
+    unanswered,
+)
+from planner.planning.proving.plans import SLACK, plan_again
+from planner.planning.proving.sites import placed_again, placement_again
+from planner.results.audits import Audit
+from planner.results.engines import EngineAudit
+from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row
+from planner.running.deadlines import within
+from planner.specs.certificates import OPTIMAL
+from planner.specs.placement_request import PlacementRequest
+from planner.verifier.findings import Finding
+from planner.verifier.quantities import measure_of
+
+
+def curves_again(says: Curves) -> Again:
+    """Each frontier again, point by point; and each case that has none."""
+    parts = [
+        _denied(one, "frontier") if one.frontier is None else _frontier_again(one.frontier)
+        for one in says.curves
+    ]
+    return _joined(parts, "curves")
+
+
+def comparison_again(says: Comparison) -> Again:
+    """Each plan again; and each case that has none."""
+    parts = []
+    for row in says.rows:
+        if row.plan is not None:
+            parts.append(_below(plan_again(row.plan), "plan"))
+        elif row.placement is not None:
+            parts.append(_below(placement_again(row.placement), "placement"))
+        else:
+            parts.append(_denied(row, "plan"))
+    return _joined(parts, "rows")
+
+
+def _below(part: Again, *path: str) -> Again:
+    return replace(part, findings=tuple(one.below(path) for one in part.findings))
+
+
+def _joined(parts: Sequence[Again], name: str) -> Again:
+    """What was said of each entry of a list, as one."""
+    placed = [_below(part, name, str(i)) for i, part in enumerate(parts)]
+    return Again(
+        findings=tuple(one for part in placed for one in part.findings),
+        proofs=tuple(one for part in placed for one in part.proofs),
+        taken=tuple(f"{name}/{i}: {it}" for i, part in enumerate(parts) for it in part.taken),
+    )
+
+
+def _denied(case: Row | Curve, field: str) -> Again:
+    """A case without an answer: its request has to have none, for the reason that is told."""
+    from planner.planning.asked_again import among_again
+    from planner.planning.comparing import reason_of
+    from planner.planning.plans import decide
+
+    if not case.requests:  # it could not be read, or time ended
+        return Again(findings=(), proofs=(), taken=(f"no answer, {case.reason}",))
+    first = case.requests[0]
+    try:
+        if isinstance(first, PlacementRequest):
+            found: object = placed_again(first).certificate.objective
+        else:
+            asked = [one for one in case.requests if not isinstance(one, PlacementRequest)]
+            with within(first.options.time_limit_s):
+                found = decide(among_again(asked)).certificate.objective
+    except OutOfTimeError as late:
+        return Again(findings=(), proofs=(), taken=(f"no answer, and none found: {late}",))
+    except NoPlanError as error:
+        is_whole = first.options.time_limit_s is None
+        wrong = same(case.reason, reason_of(error), ("reason",)) if is_whole else ()
+        return Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
+    fact = f"is what its request has: an answer of {found!r}"
+    return Again(findings=(Finding(path=(field,), says=None, fact=fact),), proofs=())
+
+
+def _frontier_again(says: Frontier) -> Again:
+    from planner.planning.asked_again import traced_again
+    from planner.planning.pareto import traced_out
+
+    limit_s = says.request.options.time_limit_s
+    try:
+        with within(limit_s):
+            found = traced_out(traced_again(says), x=says.x_name, alpha=says.alpha)
+    except NoPlanError:
+        return _below(unanswered(("proof", "status"), says.proof.status), "frontier")
+    findings = [*_points(says)]
+    if limit_s is None or says.proof.status == found.proof.status == OPTIMAL:
+        findings += same(says.proof.status, found.proof.status, ("proof", "status"))
+        findings += same(len(says.points), len(found.points), ("points",))
+        for i, (one, other) in enumerate(zip(says.points, found.points, strict=False)):
+            for name in ("x", "y"):
+                here = ("points", str(i), name)
+                findings += same(getattr(one, name), getattr(other, name), here)
+        findings += proved_fields(says, found)
+    told = f"searched again: {found.proof.status}, {len(found.points)} points; and ends alone"
+    return _below(Again(findings=tuple(findings), proofs=(told,)), "frontier")
+
+
+def _points(says: Frontier) -> Iterator[Finding]:
+    """The ends and the preferred point as plans within their x, none better than its bound."""
+    from planner.planning.asked_again import traced_again
+    from planner.planning.plans import decide
+
+    of_x, of_y = measure_of(says.x_name), measure_of(says.y_name)
+    among = traced_again(says)
+    for i in dict.fromkeys((0, says.preferred, len(says.points) - 1)):
+        point, here = says.points[i], ("points", str(i), "bound")
+        x: dict[str, Any] = {of_x.target: point.x * (1 + SLACK)}
+        targets = replace(among.request.targets.without(of_y.name), **x)
+        try:
+            with within(says.request.options.time_limit_s):
+                best = decide(among.with_targets(targets)).certificate.objective
+        except NoPlanError:
+            fact = "is of a point that a search within its x does not have"
+            yield Finding(path=here, says=point.bound, fact=fact)
+            continue
+        if is_better(best, point.bound, is_rate=of_y.is_rate):
+            fact = f"is no bound: {best!r} is reached"
+            yield Finding(path=here, says=point.bound, fact=fact)
+
+
+def audit_again(says: Audit) -> Again:
+    """Each deployment beside what runs is as good as the best in what it is best in."""
+    from planner.planning.audit import audited
+
+    offered = (says.weights_formats, says.kv_formats)
+    with within(says.request.options.time_limit_s):
+        found = audited(says.request, says.observed, says.speculation, offered)
+    findings: list[Finding] = []
+    for name, of in (
+        ("possible", "tpot_s"),
+        ("equal_speed", "usd_per_decoded_token"),
+        ("equal_cost", "tpot_s"),
+    ):
+        one, other = (
+            getattr(best, of) if best else None
+            for best in (getattr(says, name), getattr(found, name))
+        )
+        findings += same(one, other, (name,))
+    findings += _changes(says, found)
+    if says.request.options.time_limit_s is None:
+        findings += proved_fields(says, found)
+    told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
+    return Again(findings=tuple(findings), proofs=(told,))
+
+
+def _changes(says: Audit, found: Audit) -> Iterator[Finding]:
+    """The same changes, each as good as a search finds."""
+    mine, others = ({one.name: one for one in it.changes} for it in (says, found))
+    if not says.untried and not found.untried and mine.keys() != others.keys():
+        fact = f"are not {', '.join(others) or 'none'}, which keep the speed"
+        yield Finding(path=("changes",), says=", ".join(mine), fact=fact)
+    for i, one in enumerate(says.changes):
+        if one.name in others:
+            here = ("changes", str(i), "usd_per_token")
+            yield from same(one.usd_per_token, others[one.name].usd_per_token, here)
+
+
+def engine_audit_again(says: EngineAudit) -> Again:
+    """Each deployment beside what runs is as good as the best in what it is best in."""
+    from planner.planning.asked_again import audited_again
+
+    best_in = {
+        "same_devices": "planned_tpot_s",
+        "equal_speed": "usd_per_token",
+        "equal_cost": "planned_tpot_s",
+    }
+    findings: list[Finding] = []
+    for name, again in audited_again(says).items():
+        mine, of = getattr(says, name), best_in[name]
+        one, other = (getattr(best, of) if best else None for best in (mine, again))
+        findings += same(one, other, (name, of))
+    told = "searched again: the best on no more devices, at equal speed and at equal cost"
+    return Again(findings=tuple(findings), proofs=(told,))
