@@ -35,10 +35,7 @@ def judge_comparison(says: Comparison) -> tuple[Comparison, list[Finding]]:
             continue
         if row.plan is None:  # that there is none is proved
             answers.append(None)
-            wrong += denied(row.case, row.reason, row.requests, here)
-            for one in row.requests:
-                if first is not None and not isinstance(one, PlacementRequest):
-                    wrong += _unlike(one, first.request, (*here, "requests", "0"))
+            wrong += _denied(row, first, here)
             continue
         plan, more = judge_plan(row.plan)
         answers.append(plan)
@@ -52,6 +49,14 @@ def judge_comparison(says: Comparison) -> tuple[Comparison, list[Finding]]:
     rows, best = _ranked(says, answers, objective)
     truth = replace(says, objective=objective, rows=rows, best=best)
     return truth, with_differences(wrong, says, truth)
+
+
+def _denied(row: Row, first: AnyPlan | None, here: Path) -> Iterator[Finding]:
+    """A row without an answer: of a request that is asked what the others are."""
+    yield from denied(row.case, row.reason, row.requests, here)
+    for one in row.requests:
+        if first is not None and not isinstance(one, PlacementRequest):
+            yield from _unlike(one, first.request, (*here, "requests", "0"))
 
 
 def _ranked(

@@ -138,7 +138,13 @@ class Tried:
 
 
 def tried(
-    name_of_kind: str, answer: object, envelope: Json, path: Pointer, draw: Random
+    name_of_kind: str,
+    answer: object,
+    envelope: Json,
+    path: Pointer,
+    draw: Random,
+    *,
+    prove: bool = False,
 ) -> Tried | None:
     """One place altered; None where there is nothing to alter."""
     kind = kind_named(name_of_kind)
@@ -148,6 +154,6 @@ def tried(
         return None
     return Tried(
         rule=rule_at(kind, answer, path),
-        is_refused=is_refused(changed),
+        is_refused=is_refused(changed, prove=prove),
         told=f"/{'/'.join(path)}: {at(envelope, path)} to {at(changed, path)}",
     )

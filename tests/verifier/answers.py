@@ -12,6 +12,7 @@ import networkx as nx
 
 from planner import place, place_experts, plan, repair
 from planner.placing.fleets.planning import fleet
+from planner.placing.fleets.staircase import staircase
 from planner.placing.staging.asking import cut_stages
 from planner.placing.staging.placing import place_layers
 from planner.planning.audit import audit
@@ -377,6 +378,30 @@ def _apart_fleet() -> object:
     return fleet(asked(chat(20.0, ttft_s=0.5), roles=apart, n_simulated=100))
 
 
+def _together_fleet() -> object:
+    """Pools that do both phases, of which formulas say how long queues are."""
+    return fleet(asked(chat(150.0), n_simulated=300))
+
+
+def _climbed() -> object:
+    """Rent over traffic."""
+    return staircase(asked(chat(150.0)), lowest_per_s=60.0, highest_per_s=300.0)
+
+
+def _denied_comparison() -> object:
+    """A model that is too slow beside one that is not."""
+    models = [load_model(f"llama-3.1-{size}") for size in ("70b", "8b")]
+    asked: dict[str, Any] = {**SOME, "targets": Targets(tpot_s=0.008)}
+    return compare(models, [load_cluster("h100-nvl8-x1")], ("vllm",), **asked)
+
+
+def _roles_comparison() -> object:
+    """Replicas of one phase beside those of both."""
+    targets = Targets(tpot_s=0.02, ttft_s=1.0, demand_tokens_per_s=500.0)
+    wanted: dict[str, Any] = {"targets": targets, "roles": ("together", "apart"), **PLACED}
+    return compare([load_model("llama-3.1-8b")], [load_cluster("l40s-x8")], ("vllm",), **wanted)
+
+
 MAKERS: dict[str, Callable[[], object]] = {
     "plan on a torus": _torus_plan,
     "plan with experts": _experts_plan,
@@ -390,6 +415,8 @@ MAKERS: dict[str, Callable[[], object]] = {
     "placement on a torus": _torus_placement,
     "placement on a graph": _graph_placement,
     "fleet of two roles": _apart_fleet,
+    "fleet of one pool": _together_fleet,
+    "fleet over traffic": _climbed,
     "repair on servers": _fabric_repair,
     "repair on a torus": _torus_repair,
     "stages that decode": _decode_stages,
@@ -411,6 +438,8 @@ MAKERS: dict[str, Callable[[], object]] = {
     "frontier by the reference model": _erdil_curves,
     "comparison of layouts": _layout_comparison,
     "comparison of engines": _engine_comparison,
+    "comparison with a model denied": _denied_comparison,
+    "comparison of roles": _roles_comparison,
     "audit of layouts": _layout_audit,
     "audit of an engine": _engine_audit,
     "prediction with exchanges": _exchanging_prediction,

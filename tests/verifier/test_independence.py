@@ -80,6 +80,15 @@ def test_an_answer_found_with_half_of_a_coefficient_is_refused(
     assert not verify(found, prove=True).is_true
 
 
+@pytest.mark.parametrize("name", ["tpot", "devices"])
+def test_a_limit_that_the_finder_takes_for_half_is_seen_by_its_own_proof(name, monkeypatch):
+    """The same search again says the same; one within what the plan uses has no such plan."""
+    row = QUANTITIES[name]
+    monkeypatch.setitem(quantities.QUANTITIES, name, replace(row, scale=row.scale / 2))
+    found = verify(_asked(name, is_objective=False), prove=True)
+    assert {one.pointer for one in found.falsehoods} == {"/certificate/objective"}
+
+
 def test_both_know_the_same_quantities():
     assert HBM == MEMORY
     assert MEASURES.keys() == QUANTITIES.keys()

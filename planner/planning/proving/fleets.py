@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from planner.specs.certificates import OPTIMAL
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.findings import Finding
 
 if TYPE_CHECKING:  # pools are heavy
@@ -41,20 +44,21 @@ def fleet_again(says: FleetPlan) -> Again:
         *_queues(says),
     ]
     is_whole = limit_s is None or says.certificate.status == found.certificate.status == OPTIMAL
-    if is_whole and [one.name for one in says.pools] == [one.name for one in found.pools]:
-        for name in ("alternatives", "rounds"):
-            findings += same(len(getattr(says, name)), len(getattr(found, name)), (name,))
+    if is_whole and _pool_names(says) == _pool_names(found):
+        findings += same(len(says.rounds), len(found.rounds), ("rounds",))
         findings += proved_fields(says, found)
     names = []
     for name, asked in _subsets(says) if is_whole else ():
-        try:
+        with suppress(NoPlanError):
             best = fleet(asked).certificate.objective
-        except NoPlanError:
-            continue
-        findings += subset_findings(says.certificate, best, None, name)
-        names.append(name)
+            findings += subset_findings(says.certificate, best, None, name)
+            names.append(name)
     parts = [f"and by parts: {'; '.join(names)}"] if names else []
     return again(findings, found.certificate, *parts)
+
+
+def _pool_names(plan: FleetPlan) -> list[str]:
+    return [one.name for one in plan.pools]
 
 
 def _subsets(says: FleetPlan) -> Iterator[tuple[str, FleetRequest]]:
@@ -83,28 +87,36 @@ class _Queue:
 
 def _queues(says: FleetPlan) -> Iterator[Finding]:
     """What formulas say of the times of each class, of the pools that the answer has."""
-    from planner.placing.fleets.refuting import times_of
     from planner.placing.fleets.streams import streams_of
 
     asked, served = says.request, {one.name: one.served_fraction for one in says.classes}
-    kept = [
-        replace(one, rate_per_s=one.rate_per_s * served[one.name])
+    classes = {
+        one.name: replace(one, rate_per_s=one.rate_per_s * served[one.name])
         for one in asked.classes
         if served.get(one.name)
-    ]
-    streams = streams_of(tuple(kept), sharing=asked.sharing)
-    classes = {one.name: one for one in kept}
+    }
+    streams = streams_of(tuple(classes.values()), sharing=asked.sharing)
     for i, one in enumerate(says.classes):
-        if one.name not in classes:
-            continue
-        pools = [pool for pool in says.pools if one.name in pool.classes]
-        is_whole = all(says.recipes[pool.recipe].role == TOGETHER for pool in pools)
-        queues = [_queue(says, pool, streams) for pool in pools] if is_whole else []
-        laws = [times_of(queue, classes[one.name]) for queue in queues]
-        for k, it in enumerate(one.percentiles):
-            times = (float(law[it.quantity](it.share)) for law in laws)
+        predicted = _predicted(says, streams, classes[one.name]) if one.percentiles else ()
+        for k, (it, seconds) in enumerate(zip(one.percentiles, predicted, strict=True)):
             here = ("classes", str(i), "percentiles", str(k), "predicted_s")
-            yield from same(it.predicted_s, max(times, default=float("nan")), here)
+            yield from same(it.predicted_s, seconds, here)
+
+
+def _predicted(says: FleetPlan, streams: Sequence[Stream], one: TrafficClass) -> list[float]:
+    """Of each percentile of a class what formulas say, of the pool where it is worst [s].
+
+    NaN where caches are handed over, of which they say nothing.
+    """
+    from planner.placing.fleets.refuting import times_of
+
+    pools = [pool for pool in says.pools if one.name in pool.classes]
+    is_whole = all(says.recipes[pool.recipe].role == TOGETHER for pool in pools)
+    laws = [times_of(_queue(says, pool, streams), one) for pool in pools] if is_whole else []
+    (told,) = (it.percentiles for it in says.classes if it.name == one.name)
+    return [
+        max((float(law[it.quantity](it.share)) for law in laws), default=math.nan) for it in told
+    ]
 
 
 def _queue(says: FleetPlan, pool: FleetPool, streams: Sequence[Stream]) -> _Queue:

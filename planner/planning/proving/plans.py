@@ -71,7 +71,7 @@ def _subsets(says: AnyPlan) -> Iterator[Subset]:
     for one in (says.deployment, *(it.deployment for it in says.alternatives)):
         if isinstance(one, EngineDeployment):
             degrees = Degrees(tensor=one.n_tensor, pipeline=one.n_stages, data=one.n_data)
-            yield f"only {one.label}", replace(targets, degrees=degrees), one
+            yield f"only {one.label or 'one device'}", replace(targets, degrees=degrees), one
 
 
 def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
@@ -80,7 +80,7 @@ def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
     further = dict(targets.further)
     for name in limits_of(targets):
         one = MEASURES[name]
-        if name in ("demand", "replicas"):
+        if not one.is_relieved:
             continue
         used = one.of(best)
         if not one.target:
