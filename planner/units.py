@@ -48,6 +48,7 @@ _RATES: dict[str, str] = {
 }
 # Spelled out they are not read, but understood well enough to name the right word.
 _SPELLED = {
+    **dict.fromkeys(("rp", "qp"), "req/s"),
     **dict.fromkeys(("second", "sec"), "s"),
     **dict.fromkeys(("millisecond", "msec"), "ms"),
     **dict.fromkeys(("microsecond", "usec"), "us"),
@@ -323,6 +324,7 @@ def _nearest(text: str, word: str, dimension: str) -> str:
     known = [name for name, (_, _, found) in _WORDS.items() if found in wanted]
     known += [rate for rate, meaning in _RATES.items() if meaning.endswith(dimension)]
     by_case = [name for name in known if name.lower() == word.lower()]
+    known += ["req/s"] if dimension == "request/s" else []
     spelled = _SPELLED.get(word.lower().removesuffix("s"))
     close = get_close_matches(word, known, n=1, cutoff=0.5) if word else []
     found = [*by_case, *([spelled] if spelled in known else []), *close]

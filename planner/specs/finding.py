@@ -7,9 +7,12 @@ in `./models` or `./topologies` of the working folder, then in the folders of
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
@@ -218,11 +221,39 @@ def _closest(kind: Kind, name: str) -> str:
     known = _names(kind)
     if name.lower() in known:
         return name.lower()
-    longer = [one for one in known if name and one.startswith(f"{name.lower()}-")]
-    if longer:
-        return longer[-1]
+    pool = _pool_of(name.lower()) if kind is Kind.CLUSTER else ""
+    if pool:
+        return pool
     others = _names(Kind.FABRIC) if kind is Kind.CLUSTER else []
     return next(iter(get_close_matches(name, [*known, *others], n=1, cutoff=0.5)), "")
+
+
+_COUNTED = re.compile(r"(?:(\d+) ?x ?)?(.+?)(?:[-x ](\d+))?")
+
+
+def _pool_of(name: str) -> str:
+    """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean; empty where they mean none.
+
+    Of several kinds of servers those with NVLink, which most are.
+    """
+    match = _COUNTED.fullmatch(name)
+    before, kind, after = match.groups() if match else (None, "", None)
+    n_devices = int(before or after or 1)
+    meant = [
+        (f"{kind}-nvl" not in pattern.name, pattern.name, path, pattern)
+        for path, pattern in patterns(Kind.CLUSTER)
+        if kind and pattern.name.startswith((f"{kind}-", f"tpu-{kind}-"))
+    ]
+    if not meant:
+        return ""
+    _, _, path, pattern = min(meant, key=lambda one: one[:2])
+    nodes = read_table(path, path.name)[0].get("nodes", {}).get("n_devices_per_node", {})
+    each = nodes.get("value", 1) if isinstance(nodes, dict) else nodes
+    sizes = islice(pattern.instances(), 10_000)
+    n_of = {tuple(one.values()): each * math.prod(one.values()) for one in sizes}
+    enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
+    best = min(enough, key=lambda one: (n_of[one], max(one)))
+    return pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
 
 
 def _names(kind: Kind) -> list[str]:

@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import places
 from planner.specs.engine_files import load_engine
@@ -93,6 +95,21 @@ def test_a_value_that_its_pattern_does_not_allow_is_named_with_those_it_does(ref
         )
     ]
     assert error.hint == "did you mean `tpu-v4-4x8x8`?"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("h100", "h100-nvl8-x1"),
+        ("2xH100", "h100-nvl8-x1"),
+        ("16xh100", "h100-nvl8-x2"),
+        ("v6e-8", "tpu-v6e-2x4"),
+        ("tpu-v5e-16", "tpu-v5e-4x4"),
+        ("gb200", "gb200-nvl72-x1"),
+    ],
+)
+def test_devices_by_their_number_mean_the_smallest_pool_that_has_them(refused, name, meant):
+    assert refused(load_cluster, name).hint.startswith(f"did you mean `{meant}`?")
 
 
 def test_a_name_with_a_dot_is_no_file_name(folder):
