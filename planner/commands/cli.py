@@ -15,6 +15,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -205,9 +206,25 @@ def _run(words: list[str], kept: Kept) -> Answer:
     extra = dict.fromkeys(injected, said)
     said.problems += unwritable(_outputs(bound.args))
     path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with unlogged(), kept.listening(path):
+    with unlogged(), kept.listening(path), _memory(bound.args, said):
         answer: Answer = function(*bound.args, **bound.kwargs, **extra)
     return answer
+
+
+def _memory(written: Iterable[object], said: Arguments) -> AbstractContextManager[None]:
+    """What engines may take of a device, where options say so."""
+    names = ("memory_fraction", "workspace")
+    texts = [getattr(one, name, None) for one in written for name in names]
+    if not any(texts):
+        return nullcontext()
+    from planner.commands.options.reading import Faults, share_of, size_of
+    from planner.specs.engine_files import engine_memory
+
+    faults = Faults()
+    fraction = faults.read("--memory-fraction", texts[0], share_of)
+    workspace = faults.read("--workspace", texts[1], size_of)
+    said.problems += faults.problems
+    return engine_memory(fraction=fraction, workspace_bytes=workspace)
 
 
 def _outputs(written: Iterable[object]) -> dict[str, str | None]:

@@ -8,8 +8,11 @@ from planner.report.lines import percent
 from planner.report.words import amount, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
+from planner.specs.engine_files import memory_options
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
+from planner.specs.kernels import EngineSpec
 from planner.specs.spans import span_text
+from planner.units import show
 
 
 def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> list[tuple[str, str]]:
@@ -44,12 +47,21 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("formats", " or ".join(formats)),
         ("experts", f"by {backend}" if backend else ""),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("memory", _memory_text(request.records.engine)),
         ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
         ("drafts", drafts),
         ("objective", request.objective),
         ("times", planned),
     ]
     return [row for row in rows if row[1]]
+
+
+def _memory_text(engine: EngineSpec) -> str:
+    """What the engine may take of a device, where that is not what its file says."""
+    if not memory_options(engine):
+        return ""
+    own = show(engine.workspace_bytes, "B")
+    return f"{percent(engine.memory_fraction)} of each device, {own} of it the engine's own"
 
 
 def _variant_text(one: AskedModel) -> str:

@@ -32,7 +32,7 @@ from planner.specs.defaults import (
     batches_text,
     default_batches,
 )
-from planner.specs.engine_files import load_engine
+from planner.specs.engine_files import load_engine, memory_options
 from planner.specs.engine_request import (
     CHUNKS,
     OVERLAPS,
@@ -380,6 +380,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
         "--expert-loads": (model.expert_loads, ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),
+        **{name: (value, None) for name, value in memory_options(request.records.engine).items()},
         "--weights": (",".join(weights), ",".join(usual)),
         "--variants": (",".join(one.name for one in request.variants), ""),
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),

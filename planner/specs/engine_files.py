@@ -5,8 +5,11 @@ What holds under every engine is in one file, and stands where an engine's own d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
+from types import MappingProxyType
 from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
@@ -103,6 +106,62 @@ class EngineFile(Strict):
     steps: EngineSteps
 
 
+Memory = tuple[float | None, float | None]
+"""Share of a device's memory that an engine may take, and bytes of it that are the engine's own."""
+
+_MEMORY: ContextVar[Mapping[str, Memory]] = ContextVar("memory", default=MappingProxyType({}))
+
+
+@contextmanager
+def engine_memory(
+    *, fraction: float | None = None, workspace_bytes: float | None = None
+) -> Iterator[None]:
+    """What engines take of a device within the block; of what is None their files decide.
+
+    Args:
+        fraction: share of a device's memory that weights, cache and buffers may take.
+        workspace_bytes: buffers, graphs and the runtime inside that share, besides activations.
+    """
+    token = _MEMORY.set({"": (fraction, workspace_bytes)})
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+@contextmanager
+def memory_as_in(engines: Iterable[EngineSpec]) -> Iterator[None]:
+    """Engines take what these do, as an answer has them; what was said for the block wins."""
+    said = _MEMORY.get()
+    fraction, workspace = said.get("", (None, None))
+    taken: dict[str, Memory] = {}
+    for one in engines:
+        share = one.memory_fraction if fraction is None else fraction
+        taken[one.name] = share, one.workspace_bytes if workspace is None else workspace
+    token = _MEMORY.set({**taken, **said})
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+def memory_options(engine: EngineSpec) -> dict[str, str]:
+    """Options that say what an engine takes of a device, where its file says something else."""
+    token = _MEMORY.set({})
+    try:
+        usual = load_engine(engine.name)
+    except SpecError:
+        return {}
+    finally:
+        _MEMORY.reset(token)
+    options = {}
+    if engine.memory_fraction != usual.memory_fraction:
+        options["--memory-fraction"] = f"{engine.memory_fraction:.12g}"
+    if engine.workspace_bytes != usual.workspace_bytes:
+        options["--workspace"] = f"{engine.workspace_bytes / 2**30!r}GiB"
+    return options
+
+
 @arguments_checked()
 def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     """Load a serving engine, by a name such as `vllm` or the path of a file.
@@ -119,12 +178,14 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     if file is None or problems:
         raise SpecError(problems)
     memory, steps = file.memory, _completed(file.steps)
+    asked = _MEMORY.get()
+    fraction, workspace = asked.get(file.engine.name, asked.get("", (None, None)))
     return EngineSpec(
         name=file.engine.name,
         title=file.engine.title,
         version=file.engine.version,
-        memory_fraction=memory.fraction.value,
-        workspace_bytes=memory.workspace.value,
+        memory_fraction=memory.fraction.value if fraction is None else fraction,
+        workspace_bytes=memory.workspace.value if workspace is None else workspace,
         n_block_tokens=memory.block.value,
         n_chunk_tokens=steps.chunk.value,
         prefill_host_s=steps.prefill_host.value,

@@ -26,6 +26,8 @@ OPTIONS_OF_ENGINES = (
     "--expert-loads",
     "--experts-backend",
     "--prefer",
+    "--memory-fraction",
+    "--workspace",
 )
 CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")

@@ -71,6 +71,9 @@ MOVES: dict[str, tuple[str, Words]] = {
 ELSEWHERE = {"--staircase", "--workers", "--html", "--csv", "--json", "--quiet"}
 """Options that say how to answer: `test_fleet` of the commands."""
 
+OF_ENGINES = {"--memory-fraction", "--workspace"}
+"""What engines take of a device: of their tables in the answer."""
+
 
 class AskedError(PlannerError):
     """Raised in place of an answer."""
@@ -100,7 +103,7 @@ def asked(monkeypatch, tmp_path, capsys):
 
 
 def test_every_option_moves_the_request(asked):
-    assert parsed("fleet").keys() == MOVES.keys() | ELSEWHERE | USUAL_TARGETS.keys()
+    assert parsed("fleet").keys() == MOVES.keys() | ELSEWHERE | OF_ENGINES | USUAL_TARGETS.keys()
     before: dict[str, object] = {}
     still = []
     for option, (value, beside) in MOVES.items():

@@ -89,6 +89,8 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--hit-rate": ("90%", {}),
     "--expert-loads": ("0", {"--model": MIXTURE}),
     "--experts-backend": ("triton", {"--model": MIXTURE, "--weights": "fp8_block"}),
+    "--memory-fraction": ("0.5", {}),
+    "--workspace": ("20GiB", {}),
     "--confidence": ("90%", {}),
     "--by": ("formats", {"--weights": "bf16,fp8"}),
     "--x": ("ttft", {}),

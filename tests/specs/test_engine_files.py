@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.engine_files import load_engine
+from planner.specs.engine_files import (
+    engine_memory,
+    load_engine,
+    memory_as_in,
+    memory_options,
+)
 
 ROOT = Path(__file__).parents[2]
 ENGINES = sorted(path.stem for path in (ROOT / "engines").glob("*.toml"))
@@ -53,3 +58,26 @@ def test_an_engine_of_the_user_has_what_every_engine_has_but_for_what_it_says(tm
     assert engine.request_s == 0.009
     assert "our log" in {one.source for one in engine.provenance}
     assert engine.layer_gap_s == shipped.layer_gap_s > 0
+
+
+def test_what_an_engine_may_take_is_said_for_a_block_and_no_longer():
+    usual = load_engine("vllm")
+    with engine_memory(fraction=0.75):
+        asked = load_engine("vllm")
+    assert (asked.memory_fraction, asked.workspace_bytes) == (0.75, usual.workspace_bytes)
+    assert load_engine("vllm") == usual
+    assert memory_options(usual) == {}
+    assert memory_options(asked) == {"--memory-fraction": "0.75"}
+    with engine_memory(workspace_bytes=2.5 * 2**30):
+        assert memory_options(load_engine("vllm")) == {"--workspace": "2.5GiB"}
+
+
+def test_engines_take_what_an_answer_has_unless_something_else_is_said():
+    with engine_memory(fraction=0.75, workspace_bytes=0.0):
+        old = load_engine("vllm")
+    with memory_as_in([old]):
+        assert load_engine("vllm") == old
+        assert load_engine("sglang").memory_fraction != 0.75
+    with engine_memory(fraction=0.5), memory_as_in([old]):
+        again = load_engine("vllm")
+    assert (again.memory_fraction, again.workspace_bytes) == (0.5, 0.0)

@@ -30,6 +30,12 @@ EXPERT_LOADS = text(
 EXPERTS_BACKEND = text(
     SERVE, "NAME", "Program for routed experts, as the engine names it; default: the engine's own."
 )
+MEMORY_FRACTION = text(
+    SERVE, "FRACTION", "Share of a device's memory that an engine may take; default: its file."
+)
+WORKSPACE = text(
+    SERVE, "SIZE", "Of that share what is the engine's own, like 2GiB; default: its file."
+)
 PRICE = text(
     SERVE, "PRICE", "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file."
 )

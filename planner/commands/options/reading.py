@@ -288,6 +288,16 @@ def below_one(example: str) -> Callable[[str], float]:
     return reader
 
 
+def share_of(text: str) -> float:
+    """A share of a device's memory: more than nothing, and not all of it."""
+    parse(text, "1", example="92%")  # refuses zero
+    return below_one("92%")(text)
+
+
+def size_of(text: str) -> float:
+    return parse(text, "B", example="2GiB", allow_zero=True)
+
+
 def read_confidence(text: str | None, faults: Faults) -> float:
     """Share of cases that an interval holds; 0 where none is asked for."""
     return faults.read("--confidence", text, below_one("90%")) or 0.0

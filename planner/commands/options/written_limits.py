@@ -1,4 +1,4 @@
-"""Options that limit a quantity, as text: made of the table of quantities."""
+"""Options that limit a quantity, made of the table of quantities, and an engine's memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field, make_dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from planner.commands.options.groups import TARGETS, text
+from planner.commands.options.groups import MEMORY_FRACTION, TARGETS, WORKSPACE, text
 from planner.quantities import Quantity, limited, placed
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def _record(name: str, quantities: Sequence[Quantity]) -> type:
-        """A record with an option for each quantity."""
+        """A record with an option for each quantity, and for what an engine may take."""
         fields = [
             (
                 one.argument,
@@ -31,6 +31,11 @@ else:
                 field(default=None),
             )
             for one in quantities
+        ]
+        memory = {"memory_fraction": MEMORY_FRACTION, "workspace": WORKSPACE}
+        fields += [
+            (one, Annotated[str | None, words], field(default=None))
+            for one, words in memory.items()
         ]
         return make_dataclass(name, fields, frozen=True, slots=True, kw_only=True)
 

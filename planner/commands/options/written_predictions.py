@@ -9,8 +9,10 @@ from planner.commands.options.groups import (
     DEPLOYED,
     EXPERT_LOADS,
     EXPERTS_BACKEND,
+    MEMORY_FRACTION,
     OUTPUT,
     SERVE,
+    WORKSPACE,
     flag,
     text,
 )
@@ -42,6 +44,8 @@ class WrittenPrediction:
     ] = "0"
     expert_loads: Annotated[str | None, EXPERT_LOADS] = None
     experts_backend: Annotated[str | None, EXPERTS_BACKEND] = None
+    memory_fraction: Annotated[str | None, MEMORY_FRACTION] = None
+    workspace: Annotated[str | None, WORKSPACE] = None
     shared: Annotated[
         str, text(SERVE, "TOKENS", "First tokens that all requests share in memory.")
     ] = "0"

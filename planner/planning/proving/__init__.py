@@ -9,6 +9,7 @@ none of which may beat the bound.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from planner.planning.proving.comparing import Again
@@ -28,6 +29,9 @@ from planner.planning.proving.surveys import (
     engine_audit_again,
 )
 from planner.results.predictions import Prediction
+from planner.results.repairs import Repair
+from planner.specs.engine_files import memory_as_in
+from planner.specs.kernels import EngineSpec
 
 
 def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
@@ -36,7 +40,27 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
     Raises:
         OutOfTimeError: the time limit of the request ended before a first answer.
     """
-    return _PROVERS[type(answer).__name__](answer)
+    asked = answer.request.wanted if isinstance(answer, Repair) else answer
+    with memory_as_in(_engines(asked)):
+        return _PROVERS[type(answer).__name__](answer)
+
+
+def _engines(answer: object) -> list[EngineSpec]:
+    """Engines in an answer, as its requests have them."""
+    found: list[EngineSpec] = []
+    seen: set[int] = set()
+    waiting = [answer]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            if isinstance(one, EngineSpec):
+                found.append(one)
+            elif isinstance(one, tuple | list):
+                waiting += one
+            elif is_dataclass(one):
+                waiting += [getattr(one, field.name) for field in fields(one)]
+    return found
 
 
 def _prediction_again(says: Prediction) -> Again:

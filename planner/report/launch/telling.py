@@ -17,6 +17,7 @@ from planner.results.surveys import Comparison, Curves, Frontier
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.correspondence import architecture_of
+from planner.specs.engine_files import memory_options
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.placement_request import SiteSpec
@@ -261,6 +262,7 @@ def _of_experts(records: ServingRecords, model: str) -> dict[str, object]:
     """What was said of a model's experts."""
     loads = next((one.expert_loads for one in records.models if one.name == model), "")
     said = {"--expert-loads": loads, "--experts-backend": records.kernels.experts_backend}
+    said |= memory_options(records.engine)
     return {option: value for option, value in said.items() if value}
 
 
