@@ -5,6 +5,7 @@ Nothing here says more than `specs.judged` has of the same runtime, device and k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.kernels import EngineTables
 from planner.specs.placement_request import AnyModel
+from planner.specs.pools import PoolSpec
+from planner.specs.records import ClusterSpec
 from planner.specs.request import Request
 from planner.specs.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
@@ -67,7 +70,30 @@ def times_lines(answer: object, width: int) -> list[str]:
     texts += dict.fromkeys(filter(None, (one.why for one in found)))
     lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
     schedules = _schedules(answer, found)
-    return [*lines, *(line for one in schedules for line in wrapped(f"schedule: {one}", width))]
+    lines += [line for one in schedules for line in wrapped(f"schedule: {one}", width)]
+    prices = dict.fromkeys(_prices(answer))
+    if len({(date, source) for _, date, source in prices}) < 2:
+        return lines
+    dated = (f"{name} {date} ({source})" for name, date, source in prices)
+    text = f"prices: not of one date and kind: {', '.join(dated)}; `--price` says others"
+    return [*lines, *wrapped(text, width)]
+
+
+def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
+    """Device, date and who says it, of each rent of a file that an answer is chosen by."""
+    answer = answer.placement if isinstance(answer, Repair) else answer
+    inner = [row.answer for row in answer.rows] if isinstance(answer, Comparison) else []
+    for one in (*inner, *(curve.frontier for curve in _curves(answer))):
+        yield from _prices(one)
+    request = getattr(answer, "request", None)
+    records = getattr(request, "records", request)
+    site = getattr(request, "site", getattr(records, "cluster", None))
+    groups = [one.cluster for one in site.groups] if isinstance(site, PoolSpec) else [site]
+    for cluster in groups:
+        if isinstance(cluster, ClusterSpec) and cluster.usd_per_hour == cluster.device.usd_per_hour:
+            said = (one for one in cluster.device.provenance if one.key == "price.on_demand")
+            source = re.split("[,;]", next((one.source for one in said), "its file"))[0]
+            yield cluster.device.name, cluster.device.price_date or "undated", source
 
 
 def _schedules(answer: object, found: Iterable[Times]) -> Iterable[str]:

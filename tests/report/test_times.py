@@ -20,6 +20,9 @@ from planner.report.repair import repair_text
 from planner.report.terminal import plan_text
 from planner.report.times import times_lines, times_of
 from planner.specs.judged import judged_on
+from planner.specs.pools import GroupSpec, PoolSpec
+from planner.specs.reading import load_cluster
+from planner.specs.request import repriced
 from tests.report import (
     economics_examples,
     engines,
@@ -135,3 +138,26 @@ def test_answers_carry_them():
     assert found["judged"][0]["n_rows"] == judged_on("vllm", "h100-sxm", "dense")[0].n_rows
     assert answer_json(placements.PLACEMENT)["times"]
     assert answer_json(examples.PLAN)["times"][0]["runtime"] == "roofline"
+
+
+@pytest.mark.parametrize(
+    ("pools", "says"),
+    [
+        (("h100-nvl8-x1", "b200-nvl8-x1"), ["h100-sxm 2026-05", "b200 2026-08"]),
+        (("h100-nvl8-x1", "h200-nvl8-x1"), []),
+        (("h100-nvl8-x1",), []),
+    ],
+)
+def test_prices_of_several_dates_are_said_beside_what_is_chosen_by_them(pools, says):
+    placed = placements.PLACEMENT
+    groups = tuple(
+        GroupSpec(name=name, cluster=load_cluster(name), n_nodes_per_leaf=1) for name in pools
+    )
+    site = PoolSpec(name="several", title="several", groups=groups)
+    lines = times_lines(replace(placed, request=replace(placed.request, site=site)), 1000)
+    (*_, last) = lines
+    assert last.startswith("prices: not of one date and kind") is bool(says)
+    assert all(one in last for one in says)
+    cheap = tuple(replace(one, cluster=repriced(one.cluster, 2.0)) for one in groups)
+    request = replace(placed.request, site=replace(site, groups=cheap))
+    assert not any("prices:" in one for one in times_lines(replace(placed, request=request), 1000))
