@@ -247,13 +247,18 @@ def _pool_of(name: str) -> str:
     if not meant:
         return ""
     _, _, path, pattern = min(meant, key=lambda one: one[:2])
-    nodes = read_table(path, path.name)[0].get("nodes", {}).get("n_devices_per_node", {})
-    each = nodes.get("value", 1) if isinstance(nodes, dict) else nodes
-    sizes = islice(pattern.instances(), 10_000)
-    n_of = {tuple(one.values()): each * math.prod(one.values()) for one in sizes}
+    n_of = _sizes(path, pattern)
     enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
     best = min(enough, key=lambda one: (n_of[one], max(one)))
     return pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
+
+
+def _sizes(path: Path, pattern: Pattern) -> dict[tuple[int, ...], int]:
+    """Devices of each pool of a file: of nodes so many each, of a torus one a place."""
+    nodes = read_table(path, path.name)[0].get("nodes", {}).get("n_devices_per_node", 1)
+    each = nodes["value"] if isinstance(nodes, dict) else nodes
+    sizes = islice(pattern.instances(), 10_000)
+    return {tuple(one.values()): each * math.prod(one.values()) for one in sizes}
 
 
 def _names(kind: Kind) -> list[str]:
