@@ -19,7 +19,7 @@ from planner.results.surveys import (
     Curve,
     Row,
 )
-from planner.running.deadlines import check, timed
+from planner.running.deadlines import check, share, timed
 from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
@@ -295,26 +295,40 @@ def answers_of(
 ) -> list[tuple[_T | None, str, tuple[Any, ...]]]:
     """The answer of each case, or why there is none and of what; one that stands alone raises.
 
+    Each case may take as much of the time that is left as those after it.
+
     Args:
         of_case: options whose faults are of a case, and not of the request.
+
+    Raises:
+        OutOfTimeError: no case has an answer, and of one of them for want of time alone.
     """
     found: list[tuple[_T | None, str, tuple[Any, ...]]] = []
-    unread: list[RequestError] = []
+    errors: list[Exception] = []
     for case in cases:
         on_case(case[0])
         try:
             if found:
                 check()
-            found.append((answer(case), "", ()))
+            with share(1.0 / (len(cases) - len(found))):
+                found.append((answer(case), "", ()))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
             if len(cases) == 1 or not _is_of_case(error, of_case):
                 raise
-            unread += [error] if isinstance(error, RequestError) else []
+            errors.append(error)
             asked = error.requests if isinstance(error, NoPlanError) else ()
             found.append((None, reason_of(error), asked))
-    if unread and len(unread) == len(cases):
-        raise unread[0]
+    if len(errors) == len(cases):
+        _raise_of_all(errors)
     return found
+
+
+def _raise_of_all(errors: Sequence[Exception]) -> None:
+    """Where no case has an answer: a fault of all; or time, since more of it may find one."""
+    for kind in (RequestError, OutOfTimeError):
+        mine = [one for one in errors if isinstance(one, kind)]
+        if mine and (kind is OutOfTimeError or len(mine) == len(errors)):
+            raise mine[0]
 
 
 def _is_of_case(error: Exception, of_case: Collection[str]) -> bool:

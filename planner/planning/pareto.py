@@ -27,7 +27,7 @@ from planner.results.surveys import (
     FrontierPoint,
     FrontierProof,
 )
-from planner.running.deadlines import out_of_time, timed
+from planner.running.deadlines import is_over, out_of_time, share, timed
 from planner.runtimes.candidates import Aim, Among
 from planner.runtimes.registry import candidates_of, named_runtimes
 from planner.solvers.certify import in_si, screens_of
@@ -46,6 +46,8 @@ from planner.verifier.frontiers import judged_frontier
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 TOLERANCE = 1e-9
+POINTS_SHARE = 0.7
+"""Of the time that is left, that describing points may take: the rest is to recount them."""
 
 
 @arguments_checked(ranges="later")
@@ -185,14 +187,19 @@ class _Search:
         )
 
     def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
-        """Every point, described."""
-        found = []
-        for step in self.traced.steps:
-            posed, assignment = self._settled(step)
-            deployment = self.among.deployment(posed, assignment)
-            found.append(self._point(step, deployment))
-            on_points(len(found), len(self.traced.steps))
-        return tuple(found)
+        """Every point, described; out of time, some of them, the ends first, and nothing proved."""
+        found: dict[int, FrontierPoint] = {}
+        steps = self.traced.steps
+        with share(POINTS_SHARE):
+            for number in _spread(len(steps)):
+                if found and is_over():
+                    self.traced = replace(self.traced, status=Status.FEASIBLE)
+                    break
+                posed, assignment = self._settled(steps[number])
+                deployment = self.among.deployment(posed, assignment)
+                found[number] = self._point(steps[number], deployment)
+                on_points(len(found), len(steps))
+        return tuple(found[number] for number in sorted(found))
 
     def _settled(self, step: Step) -> tuple[PosedProgram, Assignment]:
         """Where contexts alone have a price, the least cost per token decides what is free.
@@ -251,6 +258,21 @@ class _Search:
             wall_s=time.perf_counter() - self.began_s,
             solve_s=traced.solve_s,
         )
+
+
+def _spread(n: int) -> list[int]:
+    """All numbers below n, both ends first, then what is in the middle of what was before.
+
+    >>> _spread(6)
+    [0, 5, 2, 1, 3, 4]
+    """
+    found, spans = dict.fromkeys([0, n - 1]), [(0, n - 1)]
+    for low, high in spans:
+        if high - low > 1:
+            middle = (low + high) // 2
+            found[middle] = None
+            spans += [(low, middle), (middle, high)]
+    return list(found)
 
 
 def _worth(point: FrontierPoint, y: str, alpha: float) -> float:

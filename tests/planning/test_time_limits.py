@@ -280,3 +280,22 @@ def test_a_fleet_is_not_impossible_because_time_ran_out(clock, rate):
     assert ends[-1] == "optimal"
     order = [ends.index(one) for one in ("nothing", "feasible", "optimal")]
     assert order == sorted(order)
+
+
+def test_a_frontier_that_time_ends_has_some_of_its_points_and_claims_no_proof():
+    whole = frontier(*ASKED, "roofline", **SMALL)
+    seen = set()
+    for n_looks in range(4, 60, 4):
+        try:
+            cut = frontier(*ASKED, "roofline", **SMALL, options=limited(n_looks))
+        except OutOfTimeError:
+            continue
+        seen.add(len(cut.points))
+        assert cut.proof.status == ("optimal" if len(cut.points) == len(whole.points) else "feasible")
+    assert len(whole.points) > min(seen)
+
+
+def test_no_case_of_a_comparison_in_time_is_a_matter_of_time_and_not_of_plans():
+    models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
+    with pytest.raises(OutOfTimeError):
+        compare(models, [ASKED[1]], ["roofline"], **SMALL, options=limited(2))

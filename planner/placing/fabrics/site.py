@@ -27,7 +27,7 @@ from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
 from planner.placing.standing import Standing
 from planner.results.placements import KindUse, Rank
-from planner.running.deadlines import is_over
+from planner.running.deadlines import is_over, share
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.provenance import Provenance
@@ -130,22 +130,30 @@ class Fabric:
     ) -> OfferedOnNodes:
         """The configurations of all models on all kinds, that fit what is free, in time."""
         wires = {kind: wire_of(self.ground, kind) for kind in self.inventory.kinds}
-        made = [
-            (one, wires[kind], served.n_output_tokens)
+        asked = [
+            (model, served, runtime, kind)
             for model, served in enumerate(models)
             for runtime in served.runtimes
             for kind in self.inventory.kinds
-            for one in configurations_of(
-                runtime, model, kind, self.ground, several=served.several, whole=whole
-            )
         ]
-        found = [one for it in made if (one := handed(it[0], roles, *it[1:])) is not None]
+        found: list[NodeConfiguration] = []
+        is_cut = False
+        for n_left, (model, served, runtime, kind) in zip(
+            range(len(asked), 0, -1), asked, strict=True
+        ):
+            with share(1.0 / n_left):  # each has some in time, or nothing is placed of a model
+                made = configurations_of(
+                    runtime, model, kind, self.ground, several=served.several, whole=whole
+                )
+                ends = wires[kind], served.n_output_tokens
+                found += [one for it in made if (one := handed(it, roles, *ends)) is not None]
+                is_cut |= is_over()
         return OfferedOnNodes(
             ground=self.ground,
             configurations=tuple(found),
             several=np.array([served.several for served in models]),
             by_latency=by_latency,
-            is_cut=is_over(),
+            is_cut=is_cut,
             uplinks=uplinks_of(self.graph, self.ground),
         )
 
