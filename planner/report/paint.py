@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EAGAIN
 from typing import IO, TYPE_CHECKING
 
 from planner.specs.visible import visible
@@ -54,7 +55,7 @@ def write(text: str, stream: IO[str]) -> None:
 
         Console(file=stream, highlight=False, soft_wrap=True).print(painted(text))
     else:
-        stream.write(_encodable(text, getattr(stream, "encoding", None)) + "\n")
+        _put(_encodable(text, getattr(stream, "encoding", None)) + "\n", stream)
     stream.flush()
 
 
@@ -83,19 +84,44 @@ def picture(text: str, *, title: str, columns: int) -> str:
 
 def write_data(text: str, stream: IO[str]) -> None:
     """Write what another program reads, unchanged, and a line end."""
-    if text.isascii() or _encodable(text, getattr(stream, "encoding", None)) == text:
-        stream.write(text + "\n")
-        stream.flush()
+    encoding = getattr(stream, "encoding", None)
+    if text.isascii() or _encodable(text, encoding) == text:
+        _put(text + "\n", stream)
     else:  # a stream of fewer characters than the data has: they are UTF-8, as in a file
-        stream.buffer.write(f"{text}\n".encode())  # type: ignore[attr-defined]
-        stream.buffer.flush()  # type: ignore[attr-defined]
+        _put(text + "\n", stream, "utf-8")
+
+
+def _put(text: str, stream: IO[str], encoding: str | None = None) -> None:
+    """Write all of a text: a stream without a buffer may take a part of it without a word.
+
+    Raises:
+        OSError: it did not take all.
+    """
+    raw = getattr(stream, "buffer", None)
+    if raw is None:
+        stream.write(text)
+        stream.flush()
+        return
+    stream.flush()
+    errors = getattr(stream, "errors", None) or "strict"
+    left = memoryview(text.encode(encoding or getattr(stream, "encoding", None) or "utf-8", errors))
+    while left:
+        taken = raw.write(left)
+        if not taken:
+            raise BlockingIOError(EAGAIN, "the stream takes no more")
+        left = left[taken:]
+    raw.flush()
 
 
 def open_closed_streams() -> None:
-    """Let streams that the caller closed go nowhere: libraries write to them unasked."""
+    """Let streams that the caller closed go nowhere: libraries write to them unasked.
+
+    But an answer that goes nowhere is none: a closed stdout refuses what is written to it.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+            takes = os.O_RDONLY if name == "stdout" else os.O_RDWR
+            setattr(sys, name, os.fdopen(os.open(os.devnull, takes), mode))
 
 
 @contextmanager

@@ -205,7 +205,7 @@ def test_a_terminal_gets_colour():
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("models >&-", 0),
+        ("models >&-", 3),
         ("--batch 0 >&-", 2),
         ("--batch 0 2>&-", 2),
         ("--batch 0 --json >&- 2>&-", 2),
@@ -225,6 +225,27 @@ def test_a_stream_that_the_caller_closed_is_no_defect(line, code):
     assert ran.returncode == code
     assert "Traceback" not in ran.stderr
     assert "defect" not in ran.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_half_an_answer_is_no_success(tmp_path, unbuffered):
+    """A file that takes 1 or 2 kB of an answer of 5 (blocks are the shell's), then no more."""
+    shell = f'ulimit -f 2; "{sys.executable}" -c "{_MAIN}" models > "{tmp_path / "half"}"'
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+    ran = subprocess.run(
+        ["sh", "-c", shell],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **environment, "PYTHONDONTWRITEBYTECODE": "1"},
+        timeout=60,
+        check=False,
+    )
+    assert 0 < (tmp_path / "half").stat().st_size <= 2048
+    assert (ran.returncode, ran.stderr) == (
+        3,
+        "error: the answer was not written: file too large\n",
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")

@@ -291,11 +291,20 @@ def test_a_frontier_that_time_ends_has_some_of_its_points_and_claims_no_proof():
         except OutOfTimeError:
             continue
         seen.add(len(cut.points))
-        assert cut.proof.status == ("optimal" if len(cut.points) == len(whole.points) else "feasible")
+        assert cut.proof.status == (
+            "optimal" if len(cut.points) == len(whole.points) else "feasible"
+        )
     assert len(whole.points) > min(seen)
 
 
 def test_no_case_of_a_comparison_in_time_is_a_matter_of_time_and_not_of_plans():
     models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
-    with pytest.raises(OutOfTimeError):
-        compare(models, [ASKED[1]], ["roofline"], **SMALL, options=limited(2))
+    asked, ends = {**SMALL, "targets": Targets(tpot_s=0.0035)}, set()
+    for n_looks in range(1, 42, 8):
+        try:
+            found = compare(models, [ASKED[1]], ["roofline"], **asked, options=limited(n_looks))
+        except OutOfTimeError:
+            ends.add("time")
+        else:
+            ends.add("a plan" if found.best is not None else "none")
+    assert ends == {"time", "a plan"}

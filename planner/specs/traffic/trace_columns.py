@@ -49,6 +49,14 @@ def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
     """The columns of a header, or None and what is wrong with it."""
     bare = {_bare(name): name for name in reversed(names)}
     found = {what: _first(known, bare) for what, known in _NAMES.items()}
+    doubled = [
+        each
+        for known in _NAMES.values()
+        if len(each := [name for name in names if _bare(name) in map(_bare, known)]) > 1
+    ]
+    if doubled:
+        said = "; ".join(" and ".join(f"`{name}`" for name in each) for each in doubled)
+        return None, f"has several columns of the same: {said}: leave one"
     missing = [what for what, name in found.items() if name is None]
     if missing:
         shown = literal(", ".join(names))

@@ -166,3 +166,10 @@ def test_a_hundred_thousand_rows_take_half_a_second(tmp_path: Path) -> None:
     assert len(load_trace(path)) == 100_000
     (spent_s,) = least_s(lambda: load_trace(path), until=lambda spent: spent < 0.5)
     assert spent_s < 0.5
+
+
+@pytest.mark.parametrize("more", ["ContextTokens", "contexttokens", "input_length"])
+def test_two_columns_of_the_same_are_not_chosen_between(tmp_path: Path, more: str) -> None:
+    path = _written(tmp_path, AZURE.replace("ContextTokens", f"ContextTokens,{more}") + "0,7,9,2\n")
+    (fault,) = _faults(path)
+    assert f"has several columns of the same: `ContextTokens` and `{more}`: leave one" in fault
