@@ -49,11 +49,7 @@ def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
     """The columns of a header, or None and what is wrong with it."""
     bare = {_bare(name): name for name in reversed(names)}
     found = {what: _first(known, bare) for what, known in _NAMES.items()}
-    doubled = [
-        each
-        for known in _NAMES.values()
-        if len(each := [name for name in names if _bare(name) in map(_bare, known)]) > 1
-    ]
+    doubled = [each for known in _NAMES.values() if len(each := _all(known, names)) > 1]
     if doubled:
         said = "; ".join(" and ".join(f"`{name}`" for name in each) for each in doubled)
         return None, f"has several columns of the same: {said}: leave one"
@@ -79,6 +75,10 @@ def understood() -> str:
     """All names that are known, for a remedy."""
     said = (f"{what}: {', '.join(f'`{name}`' for name in names)}" for what, names in _NAMES.items())
     return f"capitals and `_` do not count; {'; '.join(said)}"
+
+
+def _all(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [name for name in names if _bare(name) in map(_bare, known)]
 
 
 def _first(known: Sequence[str], bare: dict[str, str]) -> str | None:
