@@ -208,7 +208,7 @@ def test_a_terminal_gets_colour():
         ("models >&-", 3),
         ("--batch 0 >&-", 2),
         ("--batch 0 2>&-", 2),
-        ("--batch 0 --json >&- 2>&-", 2),
+        ("--batch 0 --json >&- 2>&-", 3),
     ],
 )
 def test_a_stream_that_the_caller_closed_is_no_defect(line, code):

@@ -47,19 +47,17 @@ class Columns:
 
 def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
     """The columns of a header, or None and what is wrong with it."""
-    bare = {_bare(name): name for name in reversed(names)}
-    found = {what: _first(known, bare) for what, known in _NAMES.items()}
-    doubled = [each for known in _NAMES.values() if len(each := _all(known, names)) > 1]
-    if doubled:
-        said = "; ".join(" and ".join(f"`{name}`" for name in each) for each in doubled)
-        return None, f"has several columns of the same: {said}: leave one"
-    missing = [what for what, name in found.items() if name is None]
+    found = {what: _all(known, names) for what, known in _NAMES.items()}
+    missing = [what for what, each in found.items() if not each]
     if missing:
         shown = literal(", ".join(names))
-        fact = f"has no column of {' and '.join(missing)}: the header is {shown}"
-        return None, fact
-    arrival, n_input, n_output = (str(found[what]) for what in _NAMES)
-    is_ms = _bare(arrival).endswith("ms") or bare.keys() >= _MOONCAKE
+        return None, f"has no column of {' and '.join(missing)}: the header is {shown}"
+    doubled = [" and ".join(f"`{name}`" for name in each) for each in found.values() if each[1:]]
+    if doubled:
+        return None, f"has several columns of the same: {'; '.join(doubled)}: leave one"
+    arrival, n_input, n_output = (found[what][0] for what in _NAMES)
+    bare = {_bare(name) for name in names}
+    is_ms = _bare(arrival).endswith("ms") or bare >= _MOONCAKE
     return (
         Columns(
             arrival=arrival,
@@ -79,10 +77,6 @@ def understood() -> str:
 
 def _all(known: Sequence[str], names: Sequence[str]) -> list[str]:
     return [name for name in names if _bare(name) in map(_bare, known)]
-
-
-def _first(known: Sequence[str], bare: dict[str, str]) -> str | None:
-    return next((bare[_bare(name)] for name in known if _bare(name) in bare), None)
 
 
 def _bare(name: str) -> str:
