@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.specs.tables import literal
 
@@ -56,17 +56,14 @@ def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
     if doubled:
         return None, f"has several columns of the same: {'; '.join(doubled)}: leave one"
     arrival, n_input, n_output = (found[what][0] for what in _NAMES)
-    bare = {_bare(name) for name in names}
-    is_ms = _bare(arrival).endswith("ms") or bare >= _MOONCAKE
-    return (
-        Columns(
-            arrival=arrival,
-            n_input=n_input,
-            n_output=n_output,
-            seconds=1e-3 if is_ms else 1.0,
-        ),
-        "",
-    )
+    columns = Columns(arrival=arrival, n_input=n_input, n_output=n_output)
+    return replace(columns, seconds=_unit_s(arrival, names)), ""
+
+
+def _unit_s(arrival: str, names: Sequence[str]) -> float:
+    """Seconds of one unit of a column of times."""
+    is_ms = _bare(arrival).endswith("ms") or {_bare(name) for name in names} >= _MOONCAKE
+    return 1e-3 if is_ms else 1.0
 
 
 def understood() -> str:
