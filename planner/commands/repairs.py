@@ -152,7 +152,7 @@ def _changes(
         "batches": keywords["batches"],
         "most_devices": keywords["most_devices"],
         "aligned": written.align or None,
-        "confidence": keywords["confidence"] if written.confidence is not None else None,
+        "confidence": keywords["confidence"],
     }
     return {name: value for name, value in changes.items() if value is not None}
 

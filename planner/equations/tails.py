@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray
+from planner.specs.measured_region import CONFIDENCE
+
 WITHIN_ONE_SIGMA = 0.6826894921370859
 """Share of normal errors that are within one standard deviation."""
 
@@ -20,6 +25,20 @@ def sigmas(confidence: float) -> float:
     [1.0, 2.21, 3.26]
     """
     return _quantile_of_t(confidence) / _quantile_of_t(WITHIN_ONE_SIGMA)
+
+
+def planned_sigmas(confidence: float | None, outside: BoolArray | bool) -> FloatArray | float:
+    """Standard deviations beyond what is predicted that hold in a share of cases, one-sided.
+
+    Half of all cases are no longer than predicted. Without a share, what was measured is planned
+    as predicted, and what is outside for `CONFIDENCE`.
+
+    >>> planned_sigmas(0.0, True), round(float(planned_sigmas(0.9, False)), 2)
+    (0.0, 1.43)
+    """
+    if confidence is None:
+        return np.where(outside, planned_sigmas(CONFIDENCE, True), 0.0)
+    return sigmas(max(0.0, 2.0 * confidence - 1.0))
 
 
 def _quantile_of_t(share: float) -> float:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.equations.tails import sigmas
+from planner.equations.tails import planned_sigmas
+from planner.specs.judged import quickness
 from planner.specs.model_errors import Quantity, roofline_error
 from planner.specs.request import Request
 
@@ -28,13 +29,16 @@ NONE = Margins()
 
 
 def margins_of(request: Request) -> Margins:
-    """The upper end of the interval that holds such a share of all cases; 1 where none is asked."""
-    if not request.confidence:
-        return NONE
+    """What holds in the share of cases that is asked for.
+
+    Without one, what decode passes take on average, where rooflines are known to be quick.
+    """
+    device, kind = request.cluster.device, request.model.kind
+    if request.confidence is None:
+        return Margins(decode=quickness(device.name, kind))
+    beyond = float(planned_sigmas(request.confidence, True))
 
     def upper(quantity: Quantity) -> float:
-        error = roofline_error(request.cluster.device, request.model.kind, quantity)
-        assert error is not None  # else the request is refused
-        return 1.0 + sigmas(request.confidence) * error
+        return 1.0 + beyond * (roofline_error(device, kind, quantity) or 0.0)
 
     return Margins(prefill=upper("TTFT"), decode=upper("TPOT"))

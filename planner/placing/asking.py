@@ -70,7 +70,7 @@ def placement_request(
     deployments: Sequence[DeploymentTable] = (),
     devices: Mapping[str, DeviceSpec] | None = None,
     costs: GroupCosts | CostTable | None = None,
-    confidence: float = 0.0,
+    confidence: float | None = None,
     roles: AskedRoles = ALL_TOGETHER,
     options: SolverOptions,
 ) -> PlacementRequest:

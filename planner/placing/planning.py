@@ -69,7 +69,7 @@ def place(
     group_costs: GroupCosts | CostTable | None = None,
     layout_first: bool = False,
     deployments: Sequence[DeploymentTable] = (),
-    confidence: float = 0.0,
+    confidence: float | None = None,
     roles: str | None = None,
     connector: Connector | None = None,
     prefill_devices: int | None = None,

@@ -118,6 +118,7 @@ def audit(
             objective="cost",
             options=options,
             speculation=speculation,
+            confidence=0.0,
         )
     except RequestError as error:
         problems += error.problems

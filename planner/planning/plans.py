@@ -10,7 +10,7 @@ from planner.errors import NoPlanError
 from planner.planning.certify import certificate, limit_uses
 from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of
-from planner.planning.ties import rivals_of, ties_of
+from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.results import AnyPlan, Plan
 from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import Aim, Among, variants_of
@@ -50,7 +50,7 @@ def plan(
     hit_fraction: float = 0.0,
     experts_backend: str = "",
     objective: str = "cost",
-    confidence: float = 0.0,
+    confidence: float | None = None,
     prefer: str = PREFERENCES[0],
     memory: str = MEMORY_RULES[0],
     speculation: Speculation | None = None,
@@ -87,8 +87,9 @@ def plan(
             words; its own choice where empty.
         objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
             `device-throughput` too.
-        confidence: plan an engine against the upper end of the interval that holds this share of
-            all cases; 0 plans against what is predicted.
+        confidence: share of cases in which what is planned holds; 0 plans what is predicted. Where
+            it is left out, what was measured is planned as predicted, and what was not so that it
+            holds in 90 % of cases, see `specs.measured_region`.
         prefer: `simplest`, or `objective`: of all plans that lose less of the objective than its
             error, the one with fewest devices, then stages, ranks and groups of experts.
         memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.
@@ -204,6 +205,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         wall_s=time.perf_counter() - began_s,
     )
     request = among.under(served.runtime).request
+    inside, anywhere = beliefs_of(among, aim, found, best)
     answer = Plan(
         request=request,
         deployment=deployment,
@@ -215,7 +217,9 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         error_fraction=error,
         n_ties=ties.n_ties,
         given_up_fraction=ties.given_up_fraction,
-        rivals=rivals_of(among, aim, found),
+        rivals=rivals_of(among, aim, found, best),
+        inside=inside,
+        anywhere=anywhere,
         other_requests=among.other_requests(request),
     )
     refuse(judge_plan(answer)[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,10 +12,12 @@ from planner.programs.posed import PosedProgram
 from planner.programs.rows import least_by_group
 from planner.programs.simplicity import SIMPLICITY
 from planner.results import Alternative, AnyDeployment, Rival
+from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import Aim, Among
+from planner.runtimes.candidates import INSIDE, MEDIAN, Aim, Among
 from planner.solvers.certify import in_si
 from planner.solvers.search import N_ALTERNATIVES, Found, search
+from planner.specs.engine_request import EngineRequest
 
 SIMPLEST = "simplest"
 
@@ -75,13 +78,19 @@ def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) 
     )
 
 
-def rivals_of(among: Among, aim: Aim, found: Found) -> tuple[Rival[AnyDeployment], ...]:
+def rivals_of(
+    among: Among, aim: Aim, found: Found, best: AnyDeployment
+) -> tuple[Rival[AnyDeployment], ...]:
     """The best of each runtime, where there are several and time to see; see `Rival`."""
     names = among.runtimes()
-    return tuple(_rival(among, aim, found, name) for name in names) if len(names) > 1 else ()
+    if len(names) == 1:
+        return ()
+    return tuple(_rival(among, aim, found, name, best) for name in names)
 
 
-def _rival(among: Among, aim: Aim, found: Found, runtime: str) -> Rival[AnyDeployment]:
+def _rival(
+    among: Among, aim: Aim, found: Found, runtime: str, leader: AnyDeployment
+) -> Rival[AnyDeployment]:
     unknown: Rival[AnyDeployment] = Rival(
         runtime=runtime, deployment=None, objective=None, loss_fraction=None
     )
@@ -92,9 +101,64 @@ def _rival(among: Among, aim: Aim, found: Found, runtime: str) -> Rival[AnyDeplo
     if best.assignment is None or not best.solution.status.is_final:
         return unknown
     value, least = best.solution.objective, found.solution.objective
+    deployment = alone.deployment(best.posed, best.assignment)
     return Rival(
         runtime=runtime,
-        deployment=alone.deployment(best.posed, best.assignment),
+        deployment=deployment,
+        objective=in_si(aim.objective, value),
+        loss_fraction=(value - least) / abs(least) if least else 0.0,
+        error_fraction=_apart_error(aim.objective, leader, deployment),
+    )
+
+
+def _apart_error(objective: str, one: AnyDeployment, other: AnyDeployment) -> float:
+    """Relative standard deviation of what one loses of another under another engine [1].
+
+    Predictions of one engine err together, so that its own deployments are compared without.
+    """
+    if not isinstance(one, EngineDeployment) or not isinstance(other, EngineDeployment):
+        return 0.0
+    is_rent = objective == "cost" and one.demand_tokens_per_s is not None
+    if one.engine == other.engine or is_rent or objective in ("rent", "devices"):
+        return 0.0
+    times = ((it.ttft_s if objective == "ttft" else it.tpot_s) for it in (one, other))
+    return math.hypot(*(it.high / it.value - 1.0 for it in times))
+
+
+def beliefs_of(
+    among: Among, aim: Aim, found: Found, best: AnyDeployment
+) -> tuple[Alternative[AnyDeployment] | None, ...]:
+    """The best inside the measured region, and at what is predicted anywhere.
+
+    None of either where a share of cases is asked for, or a runtime has no such region. Nothing
+    is timed for them: the one leaves choices out, the other counts them otherwise.
+    """
+    for one in among.parts:
+        if not isinstance(one.request, EngineRequest) or one.request.confidence is not None:
+            return None, None
+    return tuple(_believed(among, aim, found, best, belief) for belief in (INSIDE, MEDIAN))
+
+
+def _is_inside(one: AnyDeployment) -> bool:
+    return isinstance(one, EngineDeployment) and not one.outside
+
+
+def _believed(
+    among: Among, aim: Aim, found: Found, best: AnyDeployment, belief: str
+) -> Alternative[AnyDeployment] | None:
+    value, deployment = found.solution.objective, best
+    if is_over() or not found.solution.status.is_final:
+        return None
+    if belief == MEDIAN or not _is_inside(best):  # else nothing inside is better
+        source = among.source(replace(aim, belief=belief))
+        other = search(source, among.request.options, n_alternatives=0)
+        if other.assignment is None or not other.solution.status.is_final:
+            return None
+        value = other.solution.objective
+        deployment = among.deployment(other.posed, other.assignment)
+    least = found.solution.objective
+    return Alternative(
+        deployment=deployment,
         objective=in_si(aim.objective, value),
         loss_fraction=(value - least) / abs(least) if least else 0.0,
     )

@@ -9,9 +9,10 @@ from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.mixes import mix_head, mix_lines
 from planner.report.prediction import between
 from planner.report.proof import certificate_lines
+from planner.report.region import region_lines
 from planner.report.times import times_lines
 from planner.report.words import limit_label, limit_text, plural
-from planner.results import Alternative, EnginePlan, LimitUse
+from planner.results import Alternative, EnginePlan, LimitUse, Rival
 from planner.results.engines import EngineDeployment
 from planner.specs.runtimes import runtime_of
 from planner.units import show
@@ -44,6 +45,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         section("for users", labelled(_user_rows(plan), width)),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
+        section("measured region", region_lines(plan, width)),
         section("engines side by side", _rival_lines(plan, width)),
         section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan, width)),
@@ -127,7 +129,27 @@ def _rival_lines(plan: EnginePlan, width: int) -> list[str]:
         rows.append((rival.runtime, percent(lost), tpot, cost, label))
     if not rows:
         return []
-    return columns([("", "loses", "TPOT", "output token", ""), *rows], "<>>><")
+    table = columns([("", "loses", "TPOT", "output token", ""), *rows], "<>>><")
+    ties = filter(None, (_tie_text(plan, one) for one in plan.rivals))
+    return [*table, *(line for text in ties for line in wrapped(text, width))]
+
+
+def _tie_text(plan: EnginePlan, rival: Rival[EngineDeployment]) -> str:
+    """What measurement would decide between the best engine and one that it cannot be told from."""
+    leader = next((it for it in plan.rivals if it.loss_fraction == 0.0), None)
+    if not rival.is_tie or leader is None or leader.deployment is None or rival.deployment is None:
+        return ""
+    work, cluster = plan.request.workload, plan.request.cluster
+    runs = " and ".join(
+        f"{it.engine} at {it.label or 'one device'}, batch {it.batch}"
+        for it in (leader.deployment, rival.deployment)
+    )
+    return (
+        f"{rival.runtime} and {leader.runtime} are a tie, {percent(rival.loss_fraction or 0.0)} "
+        f"apart where predictions of the two err by {percent(rival.error_fraction)}: a run of "
+        f"{rival.deployment.model} on {cluster.device} with {work.n_input_tokens:,} tokens in and "
+        f"{work.n_output_tokens:,} out would decide, {runs}"
+    )
 
 
 def _alternative_lines(plan: EnginePlan, width: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.report.lines import percent
+from planner.report.region import planned_words
 from planner.report.words import amount, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
@@ -24,9 +25,6 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
     engines = [one.engine for one in (request, *others) if isinstance(one, EngineRequest)]
     hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
     work = request.workload
-    planned = "what is predicted"
-    if request.confidence:
-        planned = f"the upper end of what holds in {percent(request.confidence)} of cases"
     formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
     drafting = request.drafting
     drafts = ""
@@ -51,7 +49,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
         ("drafts", drafts),
         ("objective", request.objective),
-        ("times", planned),
+        ("times", planned_words(request.confidence)),
     ]
     return [row for row in rows if row[1]]
 

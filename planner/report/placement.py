@@ -8,9 +8,11 @@ from planner.quantities import QUANTITIES
 from planner.report.floorplan_map import placement_map
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
+from planner.report.region import planned_words
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Obstacle
+from planner.results.engines import EngineDeployment
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import (
     Channel,
@@ -76,9 +78,9 @@ def placement_text(
 
 def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
     rows = [("pool", placement.title), *kind_rows(placement)]
-    if placement.request.confidence:
-        share = percent(placement.request.confidence)
-        rows.append(("times", f"the upper end of what holds in {share} of cases"))
+    has_region = any(isinstance(one.deployment, EngineDeployment) for one in placement.recipes)
+    if has_region or placement.request.confidence:
+        rows.append(("times", planned_words(placement.request.confidence)))
     return rows
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from planner.quantities import QUANTITIES
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.placement import placement_text
+from planner.report.region import planned_words
 from planner.report.times import times_lines
 from planner.report.words import plural, target_texts
 from planner.results.floorplans import FloorPlan
@@ -86,7 +87,7 @@ def _request_texts(asked: PlacementRequest) -> list[str]:
         ),
         *([f"replicas of at most {asked.most_devices} devices"] if asked.most_devices else []),
         *(["slices at cubes only"] if asked.aligned else []),
-        *([f"times that hold in {percent(asked.confidence)} of cases"] if asked.confidence else []),
+        *([f"times: {planned_words(share)}"] if (share := asked.confidence) is not None else []),
         f"batches {span_text(asked.batches)}",
         f"by {asked.objective}",
     ]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from math import prod
 
-from planner.estimates.margins import margins_of
+from planner.estimates.margins import NONE, margins_of
 from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.mixes import mix_head, mix_lines
@@ -153,11 +153,13 @@ def _request_values(request: Request) -> dict[str, object]:
 
 def _planned_text(request: Request) -> str:
     """What passes are planned to take, where that is not what is predicted."""
-    if not request.confidence:
+    times, share = margins_of(request), request.confidence
+    if times == NONE:
         return ""
-    times, share = margins_of(request), percent(request.confidence)
+    if share is None:
+        return f"decode {times.decode:.3g} times what is predicted, as it was measured on average"
     return (
-        f"the upper end of what holds in {share} of cases: prefill {times.prefill:.3g} times, "
+        f"what holds in {percent(share)} of cases: prefill {times.prefill:.3g} times, "
         f"decode {times.decode:.3g} times what is predicted"
     )
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.lines import percent, wrapped
+from planner.report.region import outside_words
 from planner.report.words import plural
-from planner.results import AnyRequest, Conflict, Plan, runtime_name
+from planner.results import AnyDeployment, AnyRequest, Conflict, Plan, runtime_name
 from planner.results.audits import Audit
-from planner.results.engines import EngineAudit
+from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.fleets import FleetPlan
 from planner.results.placements import Placed, Placement
 from planner.results.predictions import Prediction
@@ -25,6 +26,7 @@ from planner.specs.architecture import Architecture, Experts
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.kernels import EngineTables
+from planner.specs.measured_region import Outside
 from planner.specs.placement_request import AnyModel
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec
@@ -46,6 +48,7 @@ class Times:
         schedule: how its phases share the devices: `turns` or `interleaved`.
         judged: what such times were judged on; empty if nothing was measured there.
         why: no engine's times, where an engine's were to be expected; else empty.
+        outside: settings of the answer that nothing it was judged on has, in words.
     """
 
     runtime: str
@@ -55,6 +58,7 @@ class Times:
     schedule: ScheduleName
     judged: tuple[Judged, ...]
     why: str = ""
+    outside: tuple[str, ...] = ()
 
 
 def times_of(answer: object) -> tuple[Times, ...]:
@@ -68,6 +72,9 @@ def times_lines(answer: object, width: int) -> list[str]:
     texts = [_judged_text(one) for one in found if one.judged]
     texts += _unjudged_texts([one for one in found if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in found)))
+    outside = dict.fromkeys(words.partition(": ") for one in found for words in one.outside)
+    named = ", ".join(f"{what} ({why})" for what, _, why in outside)
+    texts += [f"outside of that, in use here: {named}"] if named else []
     lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
     schedules = _schedules(answer, found)
     lines += [line for one in schedules for line in wrapped(f"schedule: {one}", width)]
@@ -134,8 +141,12 @@ def _found(answer: object) -> Iterator[Times]:
     if isinstance(answer, Repair):
         answer = answer.placement
     if isinstance(answer, Prediction):
-        yield _of_engine(answer.engine, answer.device, answer.model_kind, answer.measured_by)
-    elif isinstance(answer, (Plan, Audit, EngineAudit, Conflict)):
+        yield _of_engine(
+            answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
+        )
+    elif isinstance(answer, Plan):
+        yield from _of_request(answer.request, answer.deployment)
+    elif isinstance(answer, (Audit, EngineAudit, Conflict)):
         yield from _of_request(answer.request)
     elif isinstance(answer, Placement):
         yield from _of_placement(answer)
@@ -166,7 +177,7 @@ def _of_frontier(answer: Frontier) -> Iterator[Times]:
         yield from (one for one in _of_request(request) if one.runtime in names)
 
 
-def _of_request(request: AnyRequest) -> Iterator[Times]:
+def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Iterator[Times]:
     if isinstance(request, EconomicsRequest):
         yield _of_erdil("mixture" if request.served[0].target.model.n_experts > 1 else "dense")
         return
@@ -177,8 +188,10 @@ def _of_request(request: AnyRequest) -> Iterator[Times]:
             why=why_no_engine(request.model, request.cluster),
         )
         return
+    outside = used.outside if isinstance(used, EngineDeployment) else ()
     for kind in dict.fromkeys(one.kind for one in request.models):
-        yield _of_engine(request.engine, request.cluster.device, kind, request.measured_by)
+        device, measured_by = request.cluster.device, request.measured_by
+        yield _of_engine(request.engine, device, kind, measured_by, outside)
 
 
 def _of_placement(answer: Placement) -> Iterator[Times]:
@@ -210,7 +223,10 @@ def _of_recipes(
         elif one.engine == ROOFLINE.name:
             yield _of_roofline(device, kind)
         else:
-            yield _of_engine(one.engine, device, kind, measured.get((one.engine, device), ()))
+            used = one.deployment
+            outside = used.outside if isinstance(used, EngineDeployment) else ()
+            measured_by = measured.get((one.engine, device), ())
+            yield _of_engine(one.engine, device, kind, measured_by, outside)
 
 
 def _kind(model: AnyModel) -> ModelKind:
@@ -232,7 +248,13 @@ def _of_roofline(device: str, kind: ModelKind, *, why: str = "") -> Times:
     )
 
 
-def _of_engine(engine: str, device: str, kind: ModelKind, measured_by: tuple[str, ...]) -> Times:
+def _of_engine(
+    engine: str,
+    device: str,
+    kind: ModelKind,
+    measured_by: tuple[str, ...],
+    outside: tuple[Outside, ...] = (),
+) -> Times:
     runtime = runtime_of(engine)
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
     return Times(
@@ -242,6 +264,7 @@ def _of_engine(engine: str, device: str, kind: ModelKind, measured_by: tuple[str
         whose=f"{runtime.title}'s schedule, {kernels or 'kernels assumed'}",
         schedule=runtime.schedule.name,
         judged=judged_on(engine, device, kind),
+        outside=tuple(outside_words(outside, engine, device, kind)),
     )
 
 

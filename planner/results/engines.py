@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.results.predictions import Interval, Launch
 from planner.specs.engine_request import EngineRequest
+from planner.specs.measured_region import Outside
 from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
 from planner.units import show
@@ -52,6 +53,7 @@ class EngineDeployment:
         further: quantities that are limited and have no field of their own, by name, SI.
         role: what it does of a request. Of one that reads prompts `output_tokens_per_s` are those
             that are written after them, and TPOT is 0; of one that decodes TTFT is.
+        outside: what of it no measurement of the engine, the device and the kind of model has.
     """
 
     engine: str
@@ -86,6 +88,7 @@ class EngineDeployment:
     demand_tokens_per_s: float | None = None
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
     role: str = TOGETHER
+    outside: tuple[Outside, ...] = ()
 
     @property
     def n_devices(self) -> int:

@@ -112,12 +112,20 @@ class Rival(Generic[_D]):
         deployment: its best; `None` where nothing of it satisfies the request, or time ended.
         objective: SI; `None` likewise.
         loss_fraction: what it loses of the best objective of all.
+        error_fraction: relative standard deviation of what it loses: of both predictions, which
+            err apart; 0 of what is not predicted, and of the best itself.
     """
 
     runtime: str
     deployment: _D | None
     objective: float | None
     loss_fraction: float | None
+    error_fraction: float = 0.0
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether it loses less than predictions of the two err, and is not the best itself."""
+        return self.loss_fraction is not None and self.loss_fraction < self.error_fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +148,9 @@ class Plan(Generic[_R, _D]):
         other_requests: what the other runtimes were asked, each in its own words.
         mix: of a demand, the best replicas of several sorts that were found; its certificate
             bounds what any of them serve it for. None where nobody asked, or time ended before.
+        inside: the best whose settings were all measured, at what is predicted; None where there
+            is none, where nothing was left to the planner to believe, or time ended before.
+        anywhere: the best if all that is predicted held, measured or not; None likewise.
     """
 
     request: _R
@@ -155,6 +166,8 @@ class Plan(Generic[_R, _D]):
     rivals: tuple[Rival[_D], ...] = ()
     other_requests: tuple[_R, ...] = ()
     mix: Placement | None = None
+    inside: Alternative[_D] | None = None
+    anywhere: Alternative[_D] | None = None
 
     @property
     def cheaper_mix(self) -> Placement | None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from planner.results.arrivals import Load, Waves
 from planner.specs.judged import ModelKind
+from planner.specs.measured_region import Outside
 from planner.specs.provenance import Provenance
 from planner.specs.roles import PREFILL
 from planner.specs.serving_records import PredictionRequest
@@ -204,6 +205,7 @@ class Prediction:
         measured_by: engines and versions whose measured kernels times are made of.
         load: what it does at the rate that arrives; None where none is said.
         waves: first tokens by wave; None where the loop is without end.
+        outside: what of it no measurement of the engine, the device and the kind of model has.
     """
 
     request: PredictionRequest
@@ -245,6 +247,7 @@ class Prediction:
     measured_by: tuple[str, ...]
     load: Load | None = None
     waves: Waves | None = None
+    outside: tuple[Outside, ...] = ()
 
     @property
     def role(self) -> str:

@@ -19,6 +19,10 @@ from planner.results.surveys import CostModel
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
 
+INSIDE, MEDIAN = "inside", "median"
+"""Beliefs beside which an answer stands: no deployment but those that were measured; all of them as
+they are predicted, measured or not."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
@@ -30,6 +34,8 @@ class Aim:
         at_most: further limits, a quantity and how much of it there may be, in program's units.
         tie_breaker: quantity that decides between optima.
         memory_scale: factor on the memory of a device; infinite is no limit.
+        belief: what is believed of times: what the request says where empty, `INSIDE` the measured
+            region only, or `MEDIAN` anywhere.
     """
 
     objective: str
@@ -37,6 +43,7 @@ class Aim:
     at_most: tuple[tuple[str, float], ...] = ()
     tie_breaker: str = TIE_BREAKER
     memory_scale: float = 1.0
+    belief: str = ""
 
     @property
     def memory(self) -> float:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.equations.tails import sigmas
 from planner.errors import SolverError
 from planner.estimates.serving.choices import EngineChoices, traffic_of
 from planner.quantities import further_of
@@ -52,7 +51,7 @@ def describe_choice(
         model, machines, table, traffic_of(request, choices.role), speculating=speculating
     )
     _agree(choices, column, answer)
-    beyond = sigmas(request.confidence)
+    beyond = float(choices.beyond[column])
     tpot, ttft = (_at(times, beyond) for times in (answer.tpot_s, answer.ttft_s))
     in_flight, n_output = answer.batch * int(table.n_data[0]), request.workload.n_output_tokens
     each_s = _place_s(answer, tpot, ttft) / n_output  # for a token
@@ -88,6 +87,7 @@ def describe_choice(
         command="",
         launch=None,
         role=choices.role,
+        outside=answer.outside,
     )
     return with_commands(request, found)
 

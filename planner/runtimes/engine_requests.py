@@ -22,8 +22,8 @@ from planner.runtimes.predicting import Machines
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
-from planner.specs.checking import demand_problems
-from planner.specs.commands import limit_options
+from planner.specs.checking import confidence_problems, demand_problems
+from planner.specs.commands import confidence_text, limit_options
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import (
     DEFAULT_MODEL,
@@ -127,7 +127,7 @@ def engine_request(
     batches: Sequence[int] | None,
     chunks: Sequence[int] | None,
     objective: str,
-    confidence: float,
+    confidence: float | None,
     prefer: str,
     options: SolverOptions,
     variants: Sequence[Architecture] = (),
@@ -297,13 +297,11 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         if value not in known:
             remedy = f"it is {', '.join(known[:-1])} or {known[-1]}"
             yield Problem(where=where, value=value, fact="is none that is known", remedy=remedy)
-    for where, share in (
-        ("--confidence", request.confidence),
-        ("--hit-rate", request.hit_fraction),
-    ):
-        if not 0.0 <= share < 1.0:
-            fact, remedy = "is not a share below 1", "write `90%` or `0.9`"
-            yield Problem(where=where, value=f"{share:g}", fact=fact, remedy=remedy)
+    yield from confidence_problems(request.confidence)
+    if not 0.0 <= request.hit_fraction < 1.0:
+        fact, remedy = "is not a share below 1", "write `90%` or `0.9`"
+        value = f"{request.hit_fraction:g}"
+        yield Problem(where="--hit-rate", value=value, fact=fact, remedy=remedy)
     for where, counts in (("--batch", request.batches), ("--chunk", request.chunks)):
         if min(counts) < 1:
             yield Problem(where=where, value=str(min(counts)), fact="is below one")
@@ -393,7 +391,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
         **limit_options(targets),
         "--objective": (request.objective, "cost"),
-        "--confidence": (f"{request.confidence:.12g}", "0"),
+        "--confidence": (confidence_text(request.confidence), ""),
         "--prefer": (request.prefer, PREFERENCES[0]),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
     }

@@ -16,7 +16,7 @@ from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
 from planner.results.surveys import CostModel
 from planner.running.deadlines import out_of_time
-from planner.runtimes.candidates import Aim
+from planner.runtimes.candidates import INSIDE, MEDIAN, Aim
 from planner.runtimes.engine_describing import as_fleet, describe_choice
 from planner.runtimes.engine_requests import (
     asked_pool,
@@ -64,6 +64,13 @@ def engine_candidates(
         )
         for one in served
     )
+
+
+def _believed(found: EngineChoices, belief: str) -> EngineChoices:
+    """Choices as a belief has them, timed as they are."""
+    if belief == MEDIAN:
+        return replace(found, confidence=0.0)
+    return found.take(found.outside_error == 0.0) if belief == INSIDE else found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,6 +153,7 @@ class EngineCandidates:
             OutOfTimeError: time ended before any choice was found that fits.
         """
         found = self.choices if aim.memory == 1.0 else self.scaled(aim.memory)
+        found = _believed(found, aim.belief)
         if found.is_cut and not len(found):
             raise out_of_time()
 
@@ -164,7 +172,8 @@ class EngineCandidates:
             )
 
         def roomier(times: float) -> PosedProgram:
-            return posed(self.scaled(aim.memory * times), aim.memory * times)
+            more = _believed(self.scaled(aim.memory * times), aim.belief)
+            return posed(more, aim.memory * times)
 
         return InMemory(replace(posed(found), roomier=roomier), is_cut=found.is_cut)
 
@@ -210,7 +219,8 @@ class EngineCandidates:
         times = deployment.ttft_s if name == "TTFT" else deployment.tpot_s
         kinds = {one.name: one.kind for one in self.request.models}
         kind = kinds[deployment.model]
-        return kernels_share(times.high / times.value - 1.0, deployment.engine, kind, name)
+        error = times.high / times.value - 1.0
+        return kernels_share(error, deployment.engine, kind, name, deployment.outside)
 
     def with_targets(self, targets: Targets) -> EngineCandidates:
         return replace(self, request=replace(self.request, targets=targets))

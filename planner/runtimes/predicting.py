@@ -20,6 +20,7 @@ from planner.estimates.serving.refusals import (
     role_problems,
     size_problems,
 )
+from planner.estimates.serving.region import Settings, outside_of, region
 from planner.estimates.serving.rivals import slow_kernels
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import ServingTimes, place_s
@@ -40,6 +41,7 @@ from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
+from planner.specs.measured_region import further_deviation
 from planner.specs.model_errors import QUANTITIES, model_error
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
@@ -226,7 +228,20 @@ def _prediction(
     read = tpot - float(times.itl_s[0]) / (drafts.yields if drafts else 1.0)
     tpot_off = math.hypot(decode_error * (tpot - read), prefill_error * read)
     kind = kind_of(model)
-    tpot_model, ttft_model = (model_error(engine.name, kind, name) for name in QUANTITIES)
+    outside = outside_of(
+        region(engine.name, machines.device.name, kind, traffic.n_input_tokens, n_out),
+        Settings(
+            table=table,
+            run_formats=serving.run_formats,
+            role=traffic.role,
+            n_drafted=drafts.n_drafted if drafts and drafts.n_passes else 0,
+            n_per_node=machines.network.n_per_node,
+        ),
+    )
+    tpot_model, ttft_model = (
+        math.hypot(model_error(engine.name, kind, name), further_deviation(outside))
+        for name in QUANTITIES
+    )
     ridge = clock.peak_flop_per_s(weights) / machines.device.hbm_bytes_per_s
     provenance = _provenance(lines, machines)
     return Prediction(
@@ -268,6 +283,7 @@ def _prediction(
         launch=launched(request),
         measured_by=machines.kernels.measured_by,
         waves=_waves(times),
+        outside=outside,
     )
 
 

@@ -41,7 +41,7 @@ USUAL: dict[str, Any] = {
     "overlaps": OVERLAPS[:1],
     "hit_fraction": 0.0,
     "experts_backend": "",
-    "confidence": 0.0,
+    "confidence": None,
     "prefer": PREFERENCES[0],
     "drafting": None,
 }

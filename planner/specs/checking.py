@@ -99,8 +99,19 @@ def _format_problems(request: Request) -> Iterator[Problem]:
         yield Problem(where="--topology", value=request.cluster.name, fact=fact)
 
 
+def confidence_problems(share: float | None) -> Iterator[Problem]:
+    """A share of cases that is none, or of which predictions hold by themselves."""
+    fact = "" if share is None or 0.0 <= share < 1.0 else "is not a share below 1"
+    if share is not None and 0.0 < share < 0.5:
+        fact = "is less than the half of all cases in which predictions hold"
+    if fact:
+        remedy = "write `90%`, or `0` for what is predicted"
+        yield Problem(where="--confidence", value=f"{share:g}", fact=fact, remedy=remedy)
+
+
 def _confidence_problems(request: Request) -> Iterator[Problem]:
     """An interval of times of which nobody measured how far off they are."""
+    yield from confidence_problems(request.confidence)
     fact = why_unmeasured(request.cluster.device)
     if request.confidence and fact:
         value, remedy = f"{request.confidence:g}", "leave it out, or name an engine"

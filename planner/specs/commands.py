@@ -53,12 +53,17 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--objective": (request.objective, "cost"),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
         "--layout": (targets.layouts.text, ""),
-        "--confidence": (f"{request.confidence:.12g}", "0"),
+        "--confidence": (confidence_text(request.confidence), ""),
         **_speculation_options(request.speculation),
     }
     said = {name: str(value) for name, (value, default) in options.items() if value != default}
     said.update(changes)
     return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def confidence_text(share: float | None) -> str:
+    """As it would be written; nothing where it is not asked for."""
+    return "" if share is None else f"{share:.12g}"
 
 
 def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:

@@ -92,8 +92,8 @@ class EngineRequest:
         batches: sequences on one attention rank to choose from.
         chunks: most tokens of one pass to choose from.
         objective: one of `OBJECTIVES`.
-        confidence: share of cases that the interval holds whose upper end is planned against;
-            0 plans against what is predicted.
+        confidence: share of cases in which what is planned holds; 0 plans what is predicted, and
+            so does None inside the measured region, outside of which it holds in `CONFIDENCE`.
         prefer: one of `PREFERENCES`: the best objective, or the simplest of all that are no
             worse than it by more than the error.
         variants: models that may be served in the model's place.
@@ -113,7 +113,7 @@ class EngineRequest:
     batches: tuple[int, ...]
     chunks: tuple[int, ...]
     objective: str
-    confidence: float
+    confidence: float | None
     prefer: str
     options: SolverOptions
     records: ServingRecords

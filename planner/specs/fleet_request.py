@@ -39,6 +39,7 @@ class FleetRequest:
         quality_loss_fraction: that formats may lose at most; None for what is usual.
         n_simulated: requests that the fleet is tried on.
         options: how to solve; its seed is also that of the simulation.
+        confidence: share of cases in which planned passes are no longer, as `EngineRequest` has it.
         tables: of the engines, on the kinds of devices that they have kernels of.
     """
 
@@ -60,6 +61,7 @@ class FleetRequest:
     quality_loss_fraction: float | None = None
     n_simulated: int = N_SIMULATED
     options: SolverOptions = field(default_factory=SolverOptions)
+    confidence: float | None = None
     tables: tuple[EngineTables, ...] = ()
 
     @property

@@ -46,6 +46,15 @@ def judgements() -> tuple[Judged, ...]:
     return packaged_rows("judged.csv", Judged)
 
 
+def quickness(device: str, kind: ModelKind) -> float:
+    """Measured over predicted time of decode passes of rooflines on a device, on average [1].
+
+    1 where none were measured, and where they are predicted too slow.
+    """
+    found = (it for it in judged_on("roofline", device, kind) if it.quantity == "TPOT")
+    return max([1.0, *(1.0 / (1.0 + it.bias_fraction) for it in found)])
+
+
 def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[Judged, ...]:
     """What a runtime was judged on; empty where nothing was measured on the device."""
     wanted = (runtime, device, kind)

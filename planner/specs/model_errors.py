@@ -7,11 +7,13 @@ of measurements that constants may be fitted to; how often intervals hold is cou
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from planner.specs.judged import ModelKind
+from planner.specs.measured_region import Outside, further_deviation
 from planner.specs.packaged_rows import packaged_rows
 from planner.specs.records import DeviceSpec
 from planner.specs.runtimes import ROOFLINE
@@ -90,6 +92,16 @@ def _of(kind: ModelKind, quantity: Quantity) -> dict[tuple[str, str], ModelError
     return {(one.runtime, one.device): one for one in some}
 
 
-def kernels_share(error: float, runtime: str, kind: ModelKind, quantity: Quantity) -> float:
-    """What is left of a time's error without its model's, which deployments have in common [1]."""
-    return math.sqrt(max(0.0, error**2 - model_error(runtime, kind, quantity) ** 2))
+def kernels_share(
+    error: float,
+    runtime: str,
+    kind: ModelKind,
+    quantity: Quantity,
+    outside: Iterable[Outside] = (),
+) -> float:
+    """What is left of a time's error without its model's, which deployments have in common [1].
+
+    Nor with what it errs more by outside the measured region, which is planned for.
+    """
+    common = math.hypot(model_error(runtime, kind, quantity), further_deviation(outside))
+    return math.sqrt(max(0.0, error**2 - common**2))

@@ -107,7 +107,7 @@ class PlacementRequest:
     layout_first: bool = False
     costs: tuple[GroupCost, ...] = ()
     options: SolverOptions = field(default_factory=SolverOptions)
-    confidence: float = 0.0
+    confidence: float | None = None
     tables: tuple[EngineTables, ...] = ()
     deployments: tuple[DeploymentTable, ...] = ()
     roles: AskedRoles = field(default_factory=AskedRoles)

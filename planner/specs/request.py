@@ -81,8 +81,8 @@ class Request:
         kv_formats: formats that the KV cache may take; the published one where left out.
         speculation: a draft model that decode may use.
         variants: models that may be served in the model's place.
-        confidence: share of cases that the interval holds whose upper end is planned against;
-            0 plans against what is predicted.
+        confidence: share of cases in which what is planned holds; 0 plans what is predicted, None
+            what passes take on average where they were measured to be slower.
     """
 
     model: ModelSpec
@@ -98,7 +98,7 @@ class Request:
     kv_formats: tuple[str, ...] = ()
     speculation: Speculation | None = None
     variants: tuple[ModelSpec, ...] = ()
-    confidence: float = 0.0
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         if not self.kv_formats:
@@ -149,7 +149,7 @@ def make_request(
     objective: str,
     options: SolverOptions,
     speculation: Speculation | None = None,
-    confidence: float = 0.0,
+    confidence: float | None = None,
 ) -> Request:
     """A request with its defaults filled in.
 

@@ -13,7 +13,7 @@ Both are tables, between whose points they are linear.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.specs.roles import TOGETHER
 
@@ -96,6 +96,23 @@ class Station:
     reserved_fraction: float = 0.0
     decode: DecodeTimes | None
     reading: ReadingTimes | None
+
+    def slowed(self, *, decode: float, reading: float) -> Station:
+        """With passes so many times as long: what decodes, and what reading adds."""
+        if decode == reading == 1.0:
+            return self
+        slow = self.decode and replace(
+            self.decode,
+            seconds=tuple(tuple(decode * s for s in row) for row in self.decode.seconds),
+        )
+        read = self.reading and replace(
+            self.reading,
+            seconds=tuple(
+                tuple(tuple(reading * s for s in row) for row in plane)
+                for plane in self.reading.seconds
+            ),
+        )
+        return replace(self, decode=slow, reading=read)
 
     def held_bytes(self, n_tokens: float) -> float:
         """Of the cache of a sequence that is so long."""

@@ -25,7 +25,7 @@ from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, deviations, felt, held_by, stay_s
+from planner.verifier.serving.rounds import Served, deviations_planned, felt, held_by, stay_s
 
 CHECKS = (
     "every constraint of the unscreened program holds",
@@ -77,7 +77,7 @@ def _recounted(
     if used > held.limit_bytes * (1 + TOLERANCE):
         fact = f"is less than the {used!r} that are held"
         wrong.append(Finding(path=("capacity_bytes",), says=says.capacity_bytes, fact=fact))
-    beyond = deviations(request.confidence)
+    beyond = deviations_planned(request.confidence, times)
     tpot = times.tpot_s * (1 + beyond * times.tpot_error)
     n_devices = rank.n_group * rank.n_stages
     demand = request.targets.demand_tokens_per_s
@@ -107,6 +107,7 @@ def _recounted(
         weights_bytes=weights,
         used_bytes=used,
         capacity_bytes=held.limit_bytes,
+        outside=times.outside,
         role=TOGETHER,  # a plan is one deployment that does it all
     )
     device = request.records.cluster.device

@@ -27,7 +27,13 @@ from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.models import layers_of
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served, deviations, felt, held_by, planned_place_s
+from planner.verifier.serving.rounds import (
+    Served,
+    deviations_planned,
+    felt,
+    held_by,
+    planned_place_s,
+)
 
 
 def counted_engine(
@@ -60,7 +66,7 @@ def counted_engine(
     )
     held = held_by(rank, served)
     times = felt(rank, served, held.largest_batch)
-    beyond = deviations(request.confidence)
+    beyond = deviations_planned(request.confidence, times)
     tpot, ttft = (
         value * (1 + beyond * error)
         for value, error in (
@@ -87,6 +93,7 @@ def counted_engine(
         weights_bytes=held.weights_bytes + held.drafter_bytes,
         used_bytes=held.limit_bytes - held.room_bytes - held.shared_bytes + cached,
         capacity_bytes=held.limit_bytes,
+        outside=times.outside,
     )
     return found, [*_broken(request, one, found)]
 

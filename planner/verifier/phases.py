@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from math import ceil
 
 from planner.results import Division, PhasePlan, StepTime
+from planner.specs.judged import ModelKind, judged_on
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.request import Request
 from planner.specs.roles import PREFILL
@@ -199,19 +200,23 @@ def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> C
 
 
 def planned_over_predicted(request: Request, phase: str) -> float:
-    """Of a pass: 1, or the end of the interval that holds the share that is asked for.
+    """Of a pass: 1 where what is predicted is planned, else what holds in a share of cases.
 
     Raises:
-        Refused: an interval is asked for, and none is known.
+        Refused: a share is asked for, and no interval is known.
     """
-    if not request.confidence:
-        return 1.0
     quantity = "TTFT" if phase == PREFILL else "TPOT"
-    kind = "dense" if request.model.moe is None else "mixture"
-    error = roofline_deviation(request.cluster.device, kind, quantity)
+    kind: ModelKind = "dense" if request.model.moe is None else "mixture"
+    device, share = request.cluster.device, request.confidence
+    error = roofline_deviation(device, kind, quantity)
+    if share is None:
+        found = [it for it in judged_on("roofline", device.name, kind) if it.quantity == quantity]
+        return max([1.0, *(1 / (1 + it.bias_fraction) for it in found)])
+    if share <= 0.5:
+        return 1.0
     if error is None:
-        raise Refused("has no interval, as nothing was measured", says=request.confidence)
-    return 1.0 + deviations(request.confidence) * error
+        raise Refused("has no interval, as nothing was measured", says=share)
+    return 1.0 + deviations(2 * share - 1) * error
 
 
 def _lengthened(time: ScalarTime, factor: float) -> ScalarTime:

@@ -19,7 +19,7 @@ from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
 from planner.verifier.mixes import judged_mix
 from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
-from planner.verifier.rivals import judged_rivals
+from planner.verifier.rivals import judged_beliefs, judged_rivals
 from planner.verifier.runtimes.counting import (
     Countings,
     counting_of,
@@ -78,7 +78,9 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     others = tuple(
         _alternative(scale, says, one) for says, one in zip(plan.alternatives, found, strict=True)
     )
-    rivals, more = judged_rivals(plan.rivals, among, listed, scale)
+    rivals, more = judged_rivals(plan.rivals, among, listed, scale, leader)
+    believed, of_beliefs = judged_beliefs(plan, leader, scale)
+    wrong += of_beliefs
     wrong += [*more, *_out_of_order(plan, others, among), *_ties_wrong(plan, others, scale)]
     certificate, more = certified(
         plan.certificate,
@@ -103,6 +105,8 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         given_up_fraction=_near(plan.given_up_fraction, scale.lost(best)),
         rivals=rivals,
         mix=mix,
+        inside=believed.inside,
+        anywhere=believed.anywhere,
     )
     return truth, with_differences(wrong, plan, truth)
 

@@ -127,6 +127,7 @@ def _truth(
         hit_fraction=asked.hit_fraction,
         overlap="two-batch" if asked.overlaps else "none",
         tokens_per_step=served.n_yielded,
+        outside=times.outside,
         ttft_s=interval(times.ttft_s, times.ttft_error),
         tpot_s=interval(times.tpot_s, times.tpot_error),
         itl_s=interval(times.itl_s, times.decode_error),

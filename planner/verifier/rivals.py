@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from planner.results import AnyDeployment, Rival, runtime_name
+from planner.results import Alternative, AnyDeployment, AnyPlan, Rival, runtime_name
+from planner.results.engines import EngineDeployment
+from planner.specs.engine_request import EngineRequest
 from planner.verifier.findings import Finding, Path
 from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
@@ -29,13 +31,18 @@ class Scale(Protocol):
 
 
 def judged_rivals(
-    says: Rivals, among: Countings, listed: Sequence[AnyDeployment], scale: Scale
+    says: Rivals,
+    among: Countings,
+    listed: Sequence[AnyDeployment],
+    scale: Scale,
+    leader: AnyDeployment,
 ) -> tuple[Rivals, list[Finding]]:
     """The rivals that are true of their deployments, and what cannot be of them.
 
     Args:
         listed: the plan and the next best ones, counted: none may be better than the best of
             its own runtime.
+        leader: the best of them.
     """
     wrong = list(_unasked(says, among))
     found: list[Rival[AnyDeployment]] = []
@@ -54,9 +61,79 @@ def judged_rivals(
                 deployment=best,
                 objective=one.objective if is_so else value,
                 loss_fraction=scale.lost(best),
+                error_fraction=_error_between(scale.measure, leader, best),
             )
         )
     return tuple(found), wrong
+
+
+def _error_between(measure: Measure, leader: AnyDeployment, other: AnyDeployment) -> float:
+    """Deviation of the ratio of two engines' predictions: of what is rent there is none."""
+    if not isinstance(leader, EngineDeployment) or not isinstance(other, EngineDeployment):
+        return 0.0
+    is_rent = measure.name == "cost" and leader.demand_tokens_per_s is not None
+    if leader.engine == other.engine or is_rent or measure.name in ("rent", "devices"):
+        return 0.0
+    name = "ttft_s" if measure.name == "ttft" else "tpot_s"
+    first, second = getattr(leader, name), getattr(other, name)
+    return math.sqrt((first.high / first.value - 1) ** 2 + (second.high / second.value - 1) ** 2)
+
+
+def judged_beliefs(
+    plan: AnyPlan, leader: AnyDeployment, scale: Scale
+) -> tuple[AnyPlan, list[Finding]]:
+    """What stands beside a plan: the best inside the region, and if predictions held anywhere.
+
+    Each by a recount at what it believes. The plan may be either; neither may be beaten by it.
+    """
+    requests = (plan.request, *plan.other_requests)
+    median = [replace(one, confidence=0.0) for one in requests if isinstance(one, EngineRequest)]
+    found: dict[str, Alternative[AnyDeployment] | None] = {"inside": None, "anywhere": None}
+    wrong: list[Finding] = []
+    asked = [getattr(one, "confidence", None) for one in requests]
+    if len(median) < len(requests) or asked != [None] * len(asked):
+        return replace(plan, inside=None, anywhere=None), wrong  # it is said what to believe
+    among = Countings.of(median)
+    as_predicted, _ = among.counted(leader, ("deployment",))
+    lost = scale.lost(as_predicted)
+    ends = {"inside": (0.0, 0.0 if _is_inside(leader) else math.inf), "anywhere": (-math.inf, lost)}
+    for name, (least, most) in ends.items():
+        says = getattr(plan, name)
+        if says is not None:
+            best, more = among.counted(says.deployment, (name, "deployment"))
+            found[name] = _believed(says, best, scale)
+            wrong += [*more, *_disbelieved(name, says, best, (least, scale.lost(best), most))]
+    return replace(plan, **found), wrong  # type: ignore[arg-type] # no other fields
+
+
+def _believed(
+    says: Alternative[AnyDeployment], best: AnyDeployment, scale: Scale
+) -> Alternative[AnyDeployment]:
+    """What stands beside a plan, true of its deployment."""
+    value = scale.measure.of(best)
+    is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
+    objective = says.objective if is_so else value
+    return Alternative(deployment=best, objective=objective, loss_fraction=scale.lost(best))
+
+
+def _disbelieved(
+    name: str,
+    says: Alternative[AnyDeployment],
+    best: AnyDeployment,
+    lost: tuple[float, float, float],
+) -> Iterator[Finding]:
+    """What is not inside, or loses less or more than what is known to be there."""
+    if name == "inside" and not _is_inside(best):
+        fact = "is outside of what was measured"
+        yield Finding(path=(name, "deployment"), says=best.summary, fact=fact)
+    least, mine, most = lost
+    if not least - CLOSE <= mine <= most + CLOSE:
+        fact = f"is not between {least!r} and {most!r} of the plan"
+        yield Finding(path=(name, "loss_fraction"), says=says.loss_fraction, fact=fact)
+
+
+def _is_inside(one: AnyDeployment) -> bool:
+    return isinstance(one, EngineDeployment) and not one.outside
 
 
 def _unasked(says: Rivals, among: Countings) -> Iterator[Finding]:

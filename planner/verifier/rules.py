@@ -112,12 +112,13 @@ FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request other_requests",
         counted="deployment limits certificate provenance error_fraction given_up_fraction rivals "
-        "mix",
+        "mix inside anywhere",
         chosen="alternatives variants",
         proved="n_ties",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed; other runtimes are "
-        "asked the same, and each has a rival; a mix is asked the same",
+        "asked the same, and each has a rival; a mix is asked the same; what stands beside it is "
+        "counted at what it believes, and that it is the best is proved",
     ),
     Deployment: Judged(
         asked="n_output_tokens demand_tokens_per_s",
@@ -170,7 +171,7 @@ FIELDS: Mapping[type, Judged] = {
         "is proved",
     ),
     Rival: Judged(
-        counted="runtime objective loss_fraction",
+        counted="runtime objective loss_fraction error_fraction",
         chosen="deployment",
         how="of each runtime that was asked a deployment by its own request, no better than the "
         "plan and no worse than any of its runtime that is listed; that it is the best is proved",
@@ -449,7 +450,7 @@ FIELDS: Mapping[type, Judged] = {
         asked="engine demand_tokens_per_s",
         counted="variant quality_loss_fraction quality tpot_s ttft_s planned_tpot_s "
         "planned_ttft_s usd_per_hour usd_per_token output_tokens_per_s weights_bytes used_bytes "
-        "capacity_bytes further",
+        "capacity_bytes further outside",
         how="choices that the request offers, degrees that divide the model and fit the pool; "
         "passes kernel by kernel and message by message, what they hold, and rent; of plans and "
         "audits the commands are written again",
@@ -519,7 +520,7 @@ FIELDS: Mapping[type, Judged] = {
         "formats quality overlap tokens_per_step ttft_s tpot_s itl_s ttft_parts queue_s "
         "user_tokens_per_s device_tokens_per_s total_tokens_per_s peak_flop_per_s "
         "hbm_bytes_per_s ridge_flop_per_byte memory passes n_assumed provenance launch "
-        "measured_by load waves",
+        "measured_by load waves outside",
         unverified="balance",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
     ),

@@ -99,6 +99,7 @@ def test_the_plan_is_the_best_of_all_by_loops(name, engine, tpot_s):
         targets=Targets(tpot_s=tpot_s),
         drafting=EAGLE,
         overlaps=BOTH,
+        confidence=0.0,
         **SMALL,
     )
     best = by_loops(model(name), "h100-nvl8-x1", engine, tpot_s)
@@ -235,7 +236,8 @@ def test_no_plan_of_any_model_is_a_conflict():
     "words",
     [
         "--engine sglang --model qwen3-30b-a3b --topology h100-nvl8-x1 --latency-target 12ms "
-        "--draft eagle --lookahead 1:3 --overlap two-batch --batch 8,64 --chunk 4096",
+        "--draft eagle --lookahead 1:3 --overlap two-batch --batch 8,64 --chunk 4096 "
+        "--confidence 0",
         "--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --variants all --batch 8",
     ],
 )

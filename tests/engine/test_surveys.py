@@ -108,7 +108,7 @@ def test_engines_are_compared_by_their_own_plans():
         **SMALL,
         hit_fraction=0.0,
         targets=Targets(tpot_s=0.02),
-        confidence=0.0,
+        confidence=None,
         prefer="objective",
         options=SolverOptions(),
     )
@@ -158,7 +158,12 @@ def test_what_runs_as_predicted_is_as_predicted():
 def test_the_best_of_an_audit_are_plans_of_the_pool():
     found = audited(50.0)
     best = plan(
-        model("qwen3-8b"), cluster(POOL), "vllm", workload=WORK, targets=Targets(tpot_s=1 / 50.0)
+        model("qwen3-8b"),
+        cluster(POOL),
+        "vllm",
+        workload=WORK,
+        targets=Targets(tpot_s=1 / 50.0),
+        confidence=0.0,
     )
     assert found.equal_speed is not None
     assert found.equal_speed.usd_per_token == pytest.approx(best.deployment.usd_per_token)

@@ -31,7 +31,9 @@ DATA = Path(__file__).parents[1] / "data" / "fleet"
 
 
 def asked(topology: str, one: TrafficClass, roles: AskedRoles = ALL_TOGETHER) -> FleetRequest:
-    return FleetRequest(site=load_site(topology), classes=(one,), engines=("vllm",), roles=roles)
+    return FleetRequest(
+        site=load_site(topology), classes=(one,), engines=("vllm",), roles=roles, confidence=0.0
+    )
 
 
 def start_up(rate: float) -> FleetRequest:

@@ -38,7 +38,7 @@ def chat(model="llama-3.1-8b", rate=20.0, name="chat", targets=CHAT, **others):
 
 
 def request(*classes, topology="h100-nvl8-x1", **others):
-    given = {"most_devices": 1, "chunks": (2048,), "n_simulated": 3000, **others}
+    given = {"most_devices": 1, "chunks": (2048,), "n_simulated": 3000, "confidence": 0.0, **others}
     return FleetRequest(site=load_site(topology), classes=classes, engines=("vllm",), **given)
 
 

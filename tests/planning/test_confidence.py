@@ -9,6 +9,7 @@ from planner.equations.tails import sigmas
 from planner.errors import RequestError
 from planner.report.as_json import answer_json, digest_of
 from planner.report.terminal import plan_text
+from planner.specs.judged import judged_on
 from planner.specs.model_errors import roofline_error
 from planner.specs.targets import Degrees, Speculation
 
@@ -23,10 +24,11 @@ def planned(confidence, **asked):
 
 
 def upper(quantity, confidence, device=POOL.device):
-    return 1 + sigmas(confidence) * roofline_error(device, "dense", quantity)
+    """Over which are as few cases as are left: as many are under what is predicted as over it."""
+    return 1 + sigmas(2 * confidence - 1) * roofline_error(device, "dense", quantity)
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.9])
+@pytest.mark.parametrize("confidence", [0.6, 0.9])
 def test_every_pass_takes_what_such_a_share_of_cases_is_within(confidence):
     plain, sure = (planned(one).deployment for one in (0.0, confidence))
     assert sure.tpot_s == pytest.approx(plain.tpot_s * upper("TPOT", confidence))
@@ -52,9 +54,10 @@ def test_passes_of_a_draft_take_longer_too():
 
 def test_more_confidence_is_never_cheaper_and_keeps_its_target():
     asked = {"batches": None, "prefill_batches": None, "targets": Targets(tpot_s=0.02)}
-    found = [planned(share, **asked).deployment for share in (0.0, 0.5, 0.9, 0.95)]
+    found = [planned(share, **asked).deployment for share in (0.0, 0.5, 0.6, 0.9, 0.95)]
     costs = [one.usd_per_token for one in found]
     assert costs == sorted(costs)
+    assert costs[0] == costs[1]
     assert costs[0] < costs[-1]
     assert all(one.planned_tpot_s <= 0.02 for one in found)
 
@@ -70,7 +73,7 @@ def test_who_verifies_counts_what_was_planned_by_itself():
 
 def test_a_report_says_how_much_longer_passes_are_planned_to_take():
     text = " ".join(plan_text(planned(0.9), 100).split())
-    assert "the upper end of what holds in 90 % of cases" in text
+    assert "what holds in 90 % of cases" in text
     assert f"decode {upper('TPOT', 0.9):.3g} times what is predicted" in text
     assert "planned" not in plan_text(planned(0.0), 100)
 
@@ -97,3 +100,27 @@ def test_no_interval_is_said_where_nothing_was_measured(pool, engine, fact):
         plan(MODEL, load_topology(pool), engine=engine, confidence=0.9)
     assert [one.where for one in refused.value.problems] == ["--confidence"]
     assert fact in refused.value.problems[0].fact
+
+
+def test_decode_passes_that_are_known_to_be_quick_are_planned_as_they_were_measured():
+    (judged,) = judged_on("roofline", POOL.device.name, "dense")
+    found, plain = planned(None), planned(0.0).deployment
+    assert judged.bias_fraction < -0.05
+    expected = plain.tpot_s / (1 + judged.bias_fraction)
+    assert found.deployment.tpot_s == pytest.approx(expected)
+    assert found.deployment.ttft_s == plain.ttft_s
+    assert "as it was measured on average" in plan_text(found, 100)
+    assert verify(answer_json(found)).is_true
+
+
+def test_rooflines_that_were_held_against_whole_batches_are_planned_as_predicted():
+    tpu = load_topology("tpu-v4-4x4x4")
+    asked = {**ASKED, "batches": (16,), "prefill_batches": (1,), "objective": "latency"}
+    found = [plan(MODEL, tpu, confidence=one, **asked).deployment for one in (None, 0.0)]
+    assert found[0] == found[1]
+
+
+def test_a_share_below_the_half_is_refused():
+    with pytest.raises(RequestError) as refused:
+        planned(0.3)
+    assert "half of all cases" in refused.value.problems[0].fact

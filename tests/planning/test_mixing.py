@@ -40,7 +40,8 @@ LOWERED = {"weights_formats": ("bf16", "fp8", "int4"), "kv_formats": ("bf16", "f
 
 def planned(demand, **asked):
     targets = Targets(tpot_s=0.040, demand_tokens_per_s=demand)
-    keywords = {"workload": WORKLOAD, "targets": targets, "engine": "roofline", **asked}
+    usual = {"workload": WORKLOAD, "engine": "roofline", "confidence": 0.0}
+    keywords = {"targets": targets, **usual, **asked}
     return plan(MODEL, POOL, **keywords)
 
 
@@ -64,6 +65,7 @@ def test_a_plan_is_never_dearer_than_a_placement(demand, formats):
         engine="roofline",
         workload=WORKLOAD,
         targets=Targets(tpot_s=0.040),
+        confidence=0.0,
     )
     answer = usual(demand, is_lowered=bool(formats))
     assert rent(answer) <= found.certificate.objective * (1 + 1e-9)
@@ -202,6 +204,7 @@ def compared():
         roles=("together", "apart", "free"),
         workload=Workload(n_input_tokens=1500, n_output_tokens=300),
         targets=Targets(tpot_s=0.040, ttft_s=1.0, demand_tokens_per_s=2400.0),
+        confidence=0.0,
     )
 
 
@@ -215,6 +218,7 @@ def test_roles_are_compared_by_what_place_answers_for_each(compared):
             roles=roles,
             workload=Workload(n_input_tokens=1500, n_output_tokens=300),
             targets=Targets(tpot_s=0.040, ttft_s=1.0),
+            confidence=0.0,
         )
         assert found.used("rent") == pytest.approx(again.used("rent"))
     best = compared.rows[compared.best]

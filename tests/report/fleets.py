@@ -79,6 +79,7 @@ def asked(*classes: TrafficClass, **others: object) -> FleetRequest:
         "batches": (4,),
         "chunks": (256,),
         "n_simulated": 300,
+        "confidence": 0.0,
         "state": State(busy=("node0/gpu0",)),
     }
     return FleetRequest(classes=classes, **{**given, **others})  # type: ignore[arg-type]

@@ -289,7 +289,7 @@ def _engine_variant_plan() -> object:
 
 def _several_engines_plan() -> object:
     """The simplest of the ties of the best, which gives up some of it; the others are rivals."""
-    asked: dict[str, Any] = {**SOME, "prefer": "simplest", "batches": (16, 32)}
+    asked: dict[str, Any] = {**SOME, "prefer": "simplest", "batches": (16, 32), "confidence": 0.0}
     asked["engine"] = ("vllm", "sglang", "trtllm")
     model, cluster = load_architecture("qwen3-32b"), load_cluster("a100-nvl8-x1")
     return plan(model, cluster, targets=Targets(tpot_s=0.03), **asked)
@@ -346,6 +346,7 @@ def _engine_curves() -> object:
     model, cluster = load_architecture("qwen3-30b-a3b"), load_cluster("a100-nvl8-x1")
     targets = Targets(min_batch=4, ttft_s=0.07)
     asked: dict[str, Any] = {**SOME, "targets": targets, "x": "ttft", "y": "throughput"}
+    asked["confidence"] = 0.0
     found = frontier(model, cluster, ("vllm", "trtllm"), alpha=1.0, **asked)
     case = Case(model=model.name, topology=cluster.name, weights="")
     return Curves(curves=(Curve(case=case, frontier=found, reason=""),))
@@ -360,7 +361,7 @@ def _erdil_curves() -> object:
 def _layout_comparison() -> object:
     models = [load_model(name) for name in ("llama-3-8b", "llama-3-70b")]
     asked: dict[str, Any] = {**FEW, "targets": Targets(tpot_s=0.008), "by": "weights"}
-    asked["weights_formats"] = ("bf16", "int4")
+    asked |= {"weights_formats": ("bf16", "int4"), "confidence": 0.0}
     pools = [load_cluster("h100-nvl8-x1")]
     return compare(models, pools, ("roofline",), objective="throughput", **asked)
 

@@ -15,6 +15,7 @@ from planner.commands.options.reading import (
     Faults,
     loss_of,
     one_of,
+    read_confidence,
     read_limit,
     solver_options,
 )
@@ -124,6 +125,7 @@ def _read_search(written: WrittenFleet, found: Arguments) -> dict[str, Any]:
         "n_simulated": faults.read("--simulated", written.simulated, count),
         "router": router,
         "options": solver_options(written, faults),
+        "confidence": read_confidence(written.confidence, faults),
     }
     found.problems += faults.problems
     usual = ("router", "n_simulated")  # where they cannot be read

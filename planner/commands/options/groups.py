@@ -20,7 +20,10 @@ def text(group: Group, value: str, words: str) -> Parameter:
 
 
 CONFIDENCE = text(
-    TARGETS, "P", "Plan against the upper end of an interval that holds so many cases, like 90%."
+    TARGETS,
+    "P",
+    "Plan times that hold in so many cases, like 90%; 0: as predicted; default: as "
+    "predicted inside the measured region, 90% outside.",
 )
 EXPERT_LOADS = text(
     SERVE,

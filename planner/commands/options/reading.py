@@ -298,9 +298,9 @@ def size_of(text: str) -> float:
     return parse(text, "B", example="2GiB", allow_zero=True)
 
 
-def read_confidence(text: str | None, faults: Faults) -> float:
-    """Share of cases that an interval holds; 0 where none is asked for."""
-    return faults.read("--confidence", text, below_one("90%")) or 0.0
+def read_confidence(text: str | None, faults: Faults) -> float | None:
+    """Share of cases in which what is planned holds; None where nobody asks for one."""
+    return faults.read("--confidence", text, below_one("90%"))
 
 
 loss_of = _gap = below_one("1%")

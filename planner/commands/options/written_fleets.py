@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 
 from planner.commands.options.groups import (
+    CONFIDENCE,
     CONNECTOR,
     DECODE_DEVICES,
     OUTPUT,
@@ -162,6 +163,7 @@ class WrittenFleet(Percentiles):
     replica_devices: Annotated[
         str | None, text(SEARCH, "N", "Most devices of one replica. [64]")
     ] = None
+    confidence: Annotated[str | None, CONFIDENCE] = None
 
     simulated: Annotated[
         str, text(SOLVER, "N", "Requests that the fleet is tried on, one by one.")

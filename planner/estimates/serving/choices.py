@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.tails import sigmas
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.tails import planned_sigmas
 from planner.estimates.serving.deployments import (
     DeploymentTable,
     deployments,
@@ -22,6 +22,7 @@ from planner.estimates.serving.grids import blocks, joined
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.reading import has_room
+from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
@@ -42,54 +43,86 @@ class EngineChoices:
     Args:
         table: the deployments.
         tpot_s, ttft_s: as predicted.
+        prompt_s: from a free engine to a prompt's first token.
         tpot_error, ttft_error: relative standard deviations.
-        tpot_high_s, ttft_high_s: what is planned against, by the confidence asked for.
-        place_s: what a place takes for a token that is written, its part of the prompt too, as
-            planned.
+        outside_error: the part of them for what was not measured; 0 inside the measured region.
         fixed_bytes: weights and workspace of the fullest device.
         moving_bytes: activations and caches beside them, with the whole batch; the drafter.
         n_drafted: tokens drafted at once; 0 without drafts.
         model_index: which of the request's models each serves.
         limit_bytes: what the engine may take of a device.
         n_considered: deployments that break no rule of the engine, whether they fit or not.
-        role: what they do of a request.
+        traffic: the requests, and what they do of them.
+        confidence: share of cases in which what is planned holds; 0 plans what is predicted, and
+            without one so does what was measured, while what was not is planned for `CONFIDENCE`.
         is_cut: whether time ended before all of them were timed.
     """
 
     table: DeploymentTable
     tpot_s: FloatArray
     ttft_s: FloatArray
+    prompt_s: FloatArray
     tpot_error: FloatArray
     ttft_error: FloatArray
-    tpot_high_s: FloatArray
-    ttft_high_s: FloatArray
-    place_s: FloatArray
+    outside_error: FloatArray
     fixed_bytes: FloatArray
     moving_bytes: FloatArray
     n_drafted: IntArray
     model_index: IntArray
     limit_bytes: float
     n_considered: int
-    role: str = TOGETHER
+    traffic: Traffic
+    confidence: float | None
     is_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.table)
 
+    @property
+    def role(self) -> str:
+        return self.traffic.role
+
+    @property
+    def beyond(self) -> FloatArray:
+        """Standard deviations beyond what is predicted that are planned."""
+        outside = self.outside_error > 0.0
+        return np.broadcast_to(planned_sigmas(self.confidence, outside), outside.shape)
+
+    @property
+    def tpot_high_s(self) -> FloatArray:
+        """What is planned against."""
+        return np.asarray(self.tpot_s * (1.0 + self.beyond * self.tpot_error))
+
+    @property
+    def ttft_high_s(self) -> FloatArray:
+        """What is planned against."""
+        return np.asarray(self.ttft_s * (1.0 + self.beyond * self.ttft_error))
+
+    @property
+    def place_s(self) -> FloatArray:
+        """What a place takes for a token that is written and its part of the prompt, as planned."""
+        prompt_s = self.prompt_s * (1.0 + self.beyond * self.ttft_error)
+        ttft_s, tpot_s = self.ttft_high_s, self.tpot_high_s
+        stay_s = place_s(self.traffic, ttft_s=ttft_s, tpot_s=tpot_s, prompt_s=prompt_s)
+        return np.asarray(stay_s / self.traffic.n_output_tokens)
+
     def within(self, memory_scale: float) -> EngineChoices:
         """Those that fit so many times what the engine may take of a device."""
-        fits = np.flatnonzero(
-            self.fixed_bytes + self.moving_bytes <= self.limit_bytes * memory_scale
-        )
+        held = self.fixed_bytes + self.moving_bytes
+        return self.take(held <= self.limit_bytes * memory_scale)
+
+    def take(self, kept: BoolArray) -> EngineChoices:
+        """Some of them."""
+        rows = np.flatnonzero(kept)
         arrays = {
-            field.name: getattr(self, field.name)[fits]
+            field.name: getattr(self, field.name)[rows]
             for field in fields(EngineChoices)
             if field.name not in _OF_ALL
         }
-        return replace(self, table=self.table.take(fits), **arrays)
+        return replace(self, table=self.table.take(rows), **arrays)
 
 
-_OF_ALL = ("table", "limit_bytes", "n_considered", "role", "is_cut")
+_OF_ALL = ("table", "limit_bytes", "n_considered", "traffic", "confidence", "is_cut")
 """Fields of choices that are not one number each."""
 
 
@@ -192,27 +225,23 @@ def choices(
     if not parts:
         parts = [_timed(model, clock, traffic, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
-    tpot, ttft, prompt, tpot_error, ttft_error, fixed, moving, n_drafted = columns
-    beyond = sigmas(request.confidence)
-    slower, later = 1.0 + beyond * tpot_error, 1.0 + beyond * ttft_error
-    tpot_high, ttft_high = tpot * slower, ttft * later
-    stay = place_s(traffic, ttft_s=ttft_high, tpot_s=tpot_high, prompt_s=prompt * later)
+    tpot, ttft, prompt, tpot_error, ttft_error, outside, fixed, moving, n_drafted = columns
     return EngineChoices(
         table=joined([p[0] for p in parts]),
         tpot_s=tpot,
         ttft_s=ttft,
+        prompt_s=prompt,
         tpot_error=tpot_error,
         ttft_error=ttft_error,
-        tpot_high_s=tpot_high,
-        ttft_high_s=ttft_high,
-        place_s=stay / traffic.n_output_tokens,
+        outside_error=outside,
         fixed_bytes=fixed,
         moving_bytes=moving,
         n_drafted=n_drafted.astype(np.int64),
         model_index=np.full(len(tpot), which),
         limit_bytes=clock.device.hbm_bytes * clock.engine.memory_fraction,
         n_considered=n_considered,
-        role=role,
+        traffic=traffic,
+        confidence=request.confidence,
         is_cut=is_cut,
     )
 
@@ -237,7 +266,8 @@ def choices_of(
         table=joined([each.table for each in found]),
         limit_bytes=found[0].limit_bytes,
         n_considered=sum(each.n_considered for each in found),
-        role=found[0].role,
+        traffic=found[0].traffic,
+        confidence=request.confidence,
         is_cut=any(each.is_cut for each in found),
         **arrays,
     )
@@ -288,11 +318,19 @@ def _timed(
     table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
     n_drafted = np.full(len(table), drafts.n_drafted if drafts and drafts.n_passes else 0)
     if not len(table):
-        return table, (*(np.zeros(0) for _ in range(5)), fixed, moving, n_drafted)
+        return table, (*(np.zeros(0) for _ in range(6)), fixed, moving, n_drafted)
     recording = RecordingClock(clock=clock)
     serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
     times = serving_times(serving, table, traffic, drafts=drafts)
     yields = drafts.yields if drafts else 1.0
+    some = Settings(
+        table=table,
+        run_formats=serving.run_formats,
+        role=traffic.role,
+        n_drafted=int(n_drafted[0]),
+        n_per_node=clock.network.n_per_node,
+    )
+    outside = outside_error(engine.name, clock.device.name, kind_of(model), traffic, some)
     errors = serving_errors(
         times,
         recording,
@@ -300,6 +338,7 @@ def _timed(
         kind=kind_of(model),
         prefill_host_s=serving.prefill_host_s,
         yields=yields,
+        outside=outside,
     )
     first = (times.tpot_s, times.ttft_s, times.prompt_s)
-    return table, (*first, *errors, fixed, moving, n_drafted)
+    return table, (*first, *errors, outside, fixed, moving, n_drafted)

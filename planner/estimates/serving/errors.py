@@ -82,6 +82,7 @@ def serving_errors(
     kind: ModelKind,
     prefill_host_s: float,
     yields: float = 1.0,
+    outside: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Relative standard deviations of TPOT and of TTFT (N,); 0 of times that are not.
 
@@ -89,10 +90,15 @@ def serving_errors(
         kind: of the model.
         prefill_host_s: of a pass that reads prompts, beside its kernels.
         yields: tokens that a decode pass gives, more than one with drafts.
+        outside: further deviations of what was not measured (N,).
     """
     tpot, ttft = kernel_errors(times, clock, prefill_host_s, yields=yields)
     whole = (
-        np.where(seconds > 0.0, np.hypot(error, model_error(engine.name, kind, name)), 0.0)
+        np.where(
+            seconds > 0.0,
+            np.hypot(error, np.hypot(model_error(engine.name, kind, name), outside)),
+            0.0,
+        )
         for name, seconds, error in zip(
             QUANTITIES, (times.tpot_s, times.ttft_s), (tpot, ttft), strict=True
         )

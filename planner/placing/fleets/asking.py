@@ -64,6 +64,7 @@ def fleet_request(
     quality_loss_fraction: float | None = None,
     n_simulated: int = N_SIMULATED,
     options: SolverOptions = _DEFAULT_OPTIONS,
+    confidence: float | None = None,
 ) -> FleetRequest:
     """A request for a fleet, whole.
 
@@ -86,6 +87,7 @@ def fleet_request(
         quality_loss_fraction: that formats may lose at most.
         n_simulated: requests that the fleet is tried on.
         options: how to solve; its seed is also that of the simulation.
+        confidence: share of cases in which planned passes are no longer.
 
     Raises:
         RequestError: it cannot be asked; every problem is listed.
@@ -126,6 +128,7 @@ def fleet_request(
         quality_loss_fraction=quality_loss_fraction,
         n_simulated=n_simulated,
         options=options,
+        confidence=confidence,
     )
     return _served(request, traffic.shown)
 

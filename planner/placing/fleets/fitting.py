@@ -177,7 +177,7 @@ class Fitting:
             batches=asked.batches,
             chunks=asked.chunks,
             objective="throughput",
-            confidence=0.0,
+            confidence=asked.confidence,
             prefer="objective",
             options=asked.options,
         )

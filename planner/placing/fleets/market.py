@@ -118,6 +118,7 @@ def _offers(
         batches=request.batches or BATCHES,
         roles=request.roles,
         options=request.options,
+        confidence=request.confidence,
     )
     serving = serving_engine(name, placement, wish, site)
     chunks = request.chunks or CHUNKS

@@ -130,7 +130,15 @@ class Stationed:
                 n_longest_tokens=float(self.n_longest_tokens),
                 role=source.choices.role,
             )
-            self._made |= dict(zip(mine.tolist(), made, strict=True))
+            beyond = source.choices.beyond
+            slower, later = (
+                1.0 + (beyond * errors)[mine]
+                for errors in (source.choices.tpot_error, source.choices.ttft_error)
+            )
+            self._made |= {
+                int(row): one.slowed(decode=decode, reading=reading)
+                for row, one, decode, reading in zip(mine, made, slower, later, strict=True)
+            }
         return [self._made[row] for row in rows.tolist()]
 
 

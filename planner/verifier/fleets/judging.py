@@ -142,6 +142,7 @@ def _asked(says: FleetPlan) -> PlacementRequest:
         batches=offered,
         most_devices=request.most_devices,
         options=request.options,
+        confidence=request.confidence,
         tables=request.tables,
         roles=request.roles,
         targets=Targets(quality_loss_fraction=request.quality_loss_fraction),

@@ -71,8 +71,8 @@ def counted_station(
         sequence_bytes=fixed,
         token_bytes=each,
         reserved_fraction=engine.reserved_fraction,
-        decode=None if says.decode is None else _decode(says.decode, ground),
-        reading=None if says.reading is None else _reading(says.reading, ground),
+        decode=None if says.decode is None else _decode(says.decode, ground, deployment),
+        reading=None if says.reading is None else _reading(says.reading, ground, deployment),
     )
     return found, wrong
 
@@ -126,23 +126,28 @@ def _cached(ground: Ground) -> tuple[float, float]:
     return first - each * (low - block / 2.0), each
 
 
-def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:
+def _decode(says: DecodeTimes, ground: Ground, one: EngineDeployment) -> DecodeTimes:
     beside_s = decode_beside_s(ground.rank.model, ground.engine)
+    slower = one.planned_tpot_s / one.tpot_s.value
     return replace(
         says,
         seconds=tuple(
-            tuple(_pass_s(ground, _decoding(ground, n, c)) + beside_s for c in says.context_tokens)
+            tuple(
+                slower * (_pass_s(ground, _decoding(ground, n, c)) + beside_s)
+                for c in says.context_tokens
+            )
             for n in says.n_sequences
         ),
     )
 
 
-def _reading(says: ReadingTimes, ground: Ground) -> ReadingTimes:
+def _reading(says: ReadingTimes, ground: Ground, one: EngineDeployment) -> ReadingTimes:
+    later = one.planned_ttft_s / one.ttft_s.value
     return replace(
         says,
         seconds=tuple(
             tuple(
-                tuple(_read_s(ground, beside, tokens, span) for span in says.span_tokens)
+                tuple(later * _read_s(ground, beside, tokens, span) for span in says.span_tokens)
                 for tokens in says.prompt_tokens
             )
             for beside in (_beside(ground, n) for n in says.n_sequences)

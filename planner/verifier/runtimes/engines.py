@@ -54,7 +54,9 @@ class EngineCounting:
         times = best.ttft_s if name == "TTFT" else best.tpot_s
         kind = next(one.kind for one in self._request.models if one.name == best.model)
         of_all = times.high / times.value - 1
-        return math.sqrt(max(0.0, of_all**2 - deviation(best.engine, kind, name) ** 2))
+        common = (one.deviation_fraction for one in best.outside)
+        common_error = math.hypot(deviation(best.engine, kind, name), *common)
+        return math.sqrt(max(0.0, of_all**2 - common_error**2))
 
     def provenance(self, best: EngineDeployment | None = None) -> tuple[Provenance, ...]:
         records = self._request.records

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.specs.kernels import EngineSpec
+from planner.specs.measured_region import Outside
 from planner.verifier.model_errors import deviation
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
@@ -20,6 +21,7 @@ from planner.verifier.serving.held import (
     weights_bytes,
 )
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
+from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
 from planner.verifier.serving.passes import Pass, pass_of
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.tokens import Tokens
@@ -124,6 +126,7 @@ class Felt:
         place_s: that a request has its place at these times.
         found_s: TTFT where requests come at random times, but for waits.
         blocked_s: that each prompt keeps the next one waiting then.
+        outside: what of the deployment was never measured.
     """
 
     tpot_s: float
@@ -140,6 +143,7 @@ class Felt:
     place_s: float
     found_s: float = 0.0
     blocked_s: float = 0.0
+    outside: tuple[Outside, ...] = ()
 
 
 def held_by(rank: Rank, served: Served) -> Held:
@@ -169,9 +173,23 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     found = of_role.get(served.role, _felt_together)(rank, served, running)
     kind = "mixture" if _has_experts(rank) else "dense"
     name, tpot, ttft = served.engine.name, found.tpot_error, found.ttft_error
-    of_tpot, of_ttft = (deviation(name, kind, which) for which in ("TPOT", "TTFT"))
+    draft = served.draft
+    outside = outside_of(
+        rank,
+        engine=name,
+        role=served.role,
+        n_drafted=draft.n_checked if draft and draft.n_passes else 0,
+        overlaps=served.overlaps,
+        batch=served.batch,
+        lengths=(served.n_input_tokens, served.n_output_tokens),
+    )
+    further = [one.deviation_fraction for one in outside]
+    of_tpot, of_ttft = (
+        math.hypot(deviation(name, kind, which), *further) for which in ("TPOT", "TTFT")
+    )
     return replace(
         found,
+        outside=outside,
         tpot_error=math.hypot(tpot, of_tpot) if found.tpot_s else 0.0,
         ttft_error=math.hypot(ttft, of_ttft) if found.ttft_s else 0.0,
         decode_error=math.hypot(found.decode_error, of_tpot) if found.itl_s else 0.0,
@@ -322,6 +340,13 @@ def deviations(share: float) -> float:
     """
     one = math.erf(math.sqrt(0.5))
     return share / one * math.sqrt((1 - one * one) / (1 - share * share))
+
+
+def deviations_planned(confidence: float | None, times: Felt) -> float:
+    """Standard deviations beyond what is predicted that are planned, of one side of all cases."""
+    if confidence is None:
+        confidence = OUTSIDE_CONFIDENCE if times.outside else 0.0
+    return deviations(2 * confidence - 1) if confidence > 0.5 else 0.0
 
 
 def planned_place_s(times: Felt, served: Served, beyond: float) -> float:

@@ -1,0 +1,223 @@
+"""Which deployments have settings that were compared with measurements, as arrays.
+
+Of each property a small table says, by its value and by requests in flight, how near measurements
+come: `UNKNOWN`, the value was never measured; `FAR`, not with such lengths; `OFF`, not with about
+as many in flight; `INSIDE`. Deployments look theirs up. See `specs.measured_region`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.traffic import Traffic
+from planner.specs.judged import ModelKind
+from planner.specs.measured_region import (
+    FACTOR,
+    LEAST_ROWS,
+    LEAST_RUNS,
+    PAIRS,
+    PROPERTIES,
+    Outside,
+    Setting,
+    measured,
+    region_errors,
+)
+from planner.specs.served_formats import STATIC, ServedFormats
+
+UNKNOWN, FAR, OFF, INSIDE = range(4)
+
+Levels = Mapping[str, NDArray[np.int8]]
+"""How near measurements come, by property or pair (N,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Region:
+    """What was measured of an engine, a device and a kind of model.
+
+    Args:
+        lacking: `device`, or `engine`, of which too little was measured: others stand for it.
+        lengths: of the requests, in and out.
+        breaks: requests in flight from which on other settings are near, ascending, (B,).
+        values: of each property and pair, by its value, the row of its table.
+        levels: of each a table of as many rows and one of unknown values, (V + 1, B + 1).
+    """
+
+    engine: str
+    device: str
+    kind: ModelKind
+    lacking: str
+    lengths: tuple[float, float]
+    breaks: IntArray
+    values: Mapping[str, Mapping[str, int]]
+    levels: Levels
+
+    def deviation(self, levels: Levels) -> FloatArray:
+        """How much further off times are outside, 0 inside: relative standard deviations (N,)."""
+        errors = region_errors()
+        squares = np.full((), errors[self.lacking] ** 2 if self.lacking else 0.0)
+        least = np.full((), INSIDE)
+        for name, found in levels.items():
+            squares = squares + errors[name] ** 2 * _is_unknown(name, levels)
+            least = np.minimum(least, np.where(found == UNKNOWN, INSIDE, found))
+        squares = squares + errors["lengths"] ** 2 * (least == FAR)
+        return np.asarray(np.sqrt(squares + errors["batch"] ** 2 * (least == OFF)))
+
+
+def outside_error(
+    engine: str, device: str, kind: ModelKind, traffic: Traffic, some: Settings
+) -> FloatArray:
+    """How much further off times of deployments are for what was not measured (N,)."""
+    where = region(engine, device, kind, traffic.n_input_tokens, traffic.n_output_tokens)
+    return np.broadcast_to(where.deviation(levels_of(where, some)), len(some.table))
+
+
+@cache
+def region(engine: str, device: str, kind: ModelKind, n_input: float, n_output: float) -> Region:
+    """Of measurements on the device, or where these are too few on all devices, or of all engines.
+
+    Args:
+        n_input, n_output: lengths of the requests.
+    """
+    lacking, rows = measured(engine, device, kind)
+    loads = np.array([one.in_flight for one in rows], dtype=float)[:, None]
+    breaks = np.unique([np.ceil(loads / FACTOR), np.floor(loads * FACTOR) + 1.0]).astype(np.int64)
+    first = np.append(1, breaks)  # the least of each interval stands for it
+    near = (first * FACTOR >= loads) & (first <= loads * FACTOR)
+    long = np.array([_is_near(one, n_input, n_output) for one in rows])[:, None] & (first > 0)
+    names = [*PROPERTIES, *(" × ".join(pair) for pair in PAIRS)]
+    tables = {name: _table(rows, name, (first > 0) | near, long, long & near) for name in names}
+    return Region(
+        engine=engine,
+        device=device,
+        kind=kind,
+        lacking=lacking,
+        lengths=(n_input, n_output),
+        breaks=breaks,
+        values={name: values for name, (values, _) in tables.items()},
+        levels={name: found for name, (_, found) in tables.items()},
+    )
+
+
+def _table(
+    rows: tuple[Setting, ...], name: str, *masks: BoolArray
+) -> tuple[dict[str, int], NDArray[np.int8]]:
+    """Values of a property, and how near measurements come to each: masks that narrow (S, B)."""
+    words = [one.value(name) for one in rows]
+    values = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    has = np.array(words) == np.array(list(values))[:, None]
+    found = np.zeros((len(values) + 1, masks[0].shape[1]), dtype=np.int8)
+    for mask in masks:
+        found[:-1] += _are_enough(rows, has, mask)
+    return values, found
+
+
+def _is_near(one: Setting, n_input: float, n_output: float) -> bool:
+    pairs = ((one.n_input, n_input), (one.n_output, n_output))
+    return all(max(a, b) <= FACTOR * min(a, b) for a, b in pairs)
+
+
+def _are_enough(rows: tuple[Setting, ...], has: BoolArray, mask: BoolArray) -> BoolArray:
+    """Whether rows that have each value, of each column of a mask, are enough (V, B)."""
+    n_rows = (has * np.array([one.n_rows for one in rows])) @ mask
+    numbers = sorted(frozenset().union(*(one.run_numbers for one in rows)))
+    of_run = np.array([[n in one.run_numbers for one in rows] for n in numbers])
+    n_runs = np.sum([(has & mine).astype(np.int64) @ mask > 0 for mine in of_run], axis=0)
+    return np.asarray((n_rows >= LEAST_ROWS) & (n_runs >= LEAST_RUNS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Settings:
+    """What deployments are, of one choice of formats and drafts.
+
+    Args:
+        run_formats: as kernels run them.
+        n_per_node: devices of a node.
+    """
+
+    table: DeploymentTable
+    run_formats: ServedFormats
+    role: str
+    n_drafted: int
+    n_per_node: int
+
+    def properties(self, kind: ModelKind) -> dict[str, IntArray | str]:
+        """Numbers of each deployment (N,), and words of all."""
+        table, formats = self.table, self.run_formats
+        held = formats.weights if kind == "dense" else formats.experts
+        return {
+            "tp": table.n_tensor,
+            "dp": table.n_data,
+            "ep": table.n_expert_parallel,
+            "pp": table.n_stages,
+            "nodes": -(-table.n_devices // self.n_per_node),
+            "role": self.role,
+            "weights": held.removesuffix(STATIC),
+            "cache": self.run_formats.cache,
+            "drafts": str(self.n_drafted),
+            "micro_batches": 1 + table.overlaps.astype(np.int64),
+        }
+
+    @property
+    def in_flight(self) -> IntArray:
+        """Requests, of each deployment (N,)."""
+        return np.asarray(self.table.batch * self.table.n_data).astype(np.int64)
+
+
+def levels_of(where: Region, some: Settings) -> Levels:
+    """How near measurements come to deployments."""
+    column = np.searchsorted(where.breaks, some.in_flight, side="right")
+    index = {
+        name: _rows_of(where.values[name], found)
+        for name, found in some.properties(where.kind).items()
+    }
+    for one, other in PAIRS:
+        known = where.values[f"{one} × {other}"]
+        words = [
+            [f"{a} × {b}" for b in (*where.values[other], "")] for a in (*where.values[one], "")
+        ]
+        rows = np.array([[known.get(word, len(known)) for word in line] for line in words])
+        index[f"{one} × {other}"] = rows[index[one], index[other]]
+    return {name: found[index[name], column] for name, found in where.levels.items()}
+
+
+def _rows_of(values: Mapping[str, int], found: IntArray | str) -> IntArray:
+    """Rows of a table; the last one where a number or a word is none of its values."""
+    if isinstance(found, str):
+        return np.asarray(values.get(found, len(values)))
+    looked_up = np.full(int(found.max(initial=0)) + 1, len(values))
+    for word, row in values.items():
+        if int(word) < len(looked_up):
+            looked_up[int(word)] = row
+    return np.asarray(looked_up[found])
+
+
+def _is_unknown(name: str, levels: Levels) -> BoolArray:
+    """Of a pair only where each of the two is known by itself."""
+    unknown = levels[name] == UNKNOWN
+    for part in name.split(" × ") if " × " in name else ():
+        unknown = unknown & (levels[part] != UNKNOWN)
+    return np.asarray(unknown)
+
+
+def outside_of(where: Region, some: Settings) -> tuple[Outside, ...]:
+    """What of one deployment was not measured."""
+    levels, errors = levels_of(where, some), region_errors()
+    values = {name: str(np.ravel(it)[0]) for name, it in some.properties(where.kind).items()}
+    values |= {f"{one} × {other}": f"{values[one]} × {values[other]}" for one, other in PAIRS}
+    least = min((int(one.min()) for one in levels.values() if one.min() > UNKNOWN), default=INSIDE)
+    values["lengths"] = "/".join(f"{length:.12g}" for length in where.lengths)
+    values |= {"batch": str(some.in_flight[0]), "device": where.device, "engine": where.engine}
+    names = [*filter(None, (where.lacking,))]
+    names += [name for name in levels if _is_unknown(name, levels).all()]
+    names += [name for name, level in (("lengths", FAR), ("batch", OFF)) if least == level]
+    return tuple(
+        Outside(property=name, value=values[name], deviation_fraction=errors[name])
+        for name in names
+    )

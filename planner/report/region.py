@@ -1,0 +1,141 @@
+"""What of an answer was never compared with measurements, in words, and what stands beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from planner.report.lines import labelled, percent
+from planner.report.words import amount
+from planner.results import EnginePlan
+from planner.results.engines import EngineDeployment
+from planner.specs.judged import ModelKind
+from planner.specs.measured_region import (
+    CONFIDENCE,
+    LEAST_ROWS,
+    LEAST_RUNS,
+    Outside,
+    Setting,
+    are_enough,
+    measured,
+    settings,
+)
+from planner.units import show
+
+_WORDS = {
+    "tp": "TP {}",
+    "dp": "DP {}",
+    "ep": "EP {}",
+    "pp": "PP {}",
+    "nodes": "replicas over {} nodes",
+    "role": "{} by itself",
+    "weights": "{} weights",
+    "cache": "{} KV cache",
+    "drafts": "{} drafted",
+    "micro_batches": "{} micro-batches",
+    "batch": "{} requests in flight",
+    "device": "{}",
+    "engine": "{}",
+}
+"""A property with its value."""
+
+
+def planned_words(confidence: float | None) -> str:
+    """What times are planned against."""
+    usual = percent(CONFIDENCE)
+    if confidence is None:
+        return f"as predicted inside the measured region, in {usual} of cases outside of it"
+    return f"what holds in {percent(confidence)} of cases" if confidence else "what is predicted"
+
+
+def outside_words(found: Iterable[Outside], engine: str, device: str, kind: ModelKind) -> list[str]:
+    """Of each property that nothing measured has: what it is, and what was judged instead."""
+    by_name = {one.property: one for one in found}
+    roles, stages = by_name.get("role"), by_name.get("pp")
+    words = []
+    for name, one in by_name.items():
+        if name == "role" and stages:
+            continue
+        value = _value(one)
+        if name == "pp" and roles:
+            value = f"{value} in {roles.value}"
+        words.append(f"{value}: {_judged(one, engine, device, kind)}")
+    return words
+
+
+def deployment_words(one: EngineDeployment, device: str, kind: ModelKind) -> str:
+    """What of a deployment was not measured, in one line; empty where all of it was."""
+    return "; ".join(outside_words(one.outside, one.engine, device, kind))
+
+
+def region_lines(plan: EnginePlan, width: int) -> list[str]:
+    """Whether a plan is inside, and what the best is there, and if all that is predicted held."""
+    kinds = {it.name: it.kind for it in plan.request.models}
+    device = plan.request.cluster.device
+
+    def words(one: EngineDeployment) -> str:
+        return deployment_words(one, device, kinds[one.model])
+
+    best = plan.deployment
+    said = [("this plan", f"outside: {words(best)}" if best.outside else "inside")]
+    if plan.request.confidence is None:
+        said += _beside(plan, words)
+    return labelled(said, width)
+
+
+def _beside(
+    plan: EnginePlan, words: Callable[[EngineDeployment], str]
+) -> Iterator[tuple[str, str]]:
+    """The best of what was measured, and the best if all that is predicted held."""
+    dimension = plan.certificate.dimension
+    for label, found in (("inside", plan.inside), ("as predicted", plan.anywhere)):
+        if found is None:
+            yield label, "none is known to hold all limits"
+            continue
+        one, lost = found.deployment, found.loss_fraction
+        change = f"{percent(abs(lost))} {'worse' if lost > 0 else 'better'}" if lost else "as good"
+        engine = f"{one.engine}: " if plan.rivals else ""
+        beyond = f"; {words(one)}" if one.outside and one != plan.deployment else ""
+        value = show(found.objective, dimension)
+        yield label, f"{value}, {change}, by {engine}{one.summary}{beyond}"
+
+
+def _value(one: Outside) -> str:
+    if one.property == "lengths":
+        return _lengths(*map(float, one.value.split("/")))
+    if " × " in one.property:
+        pairs = zip(one.property.split(" × "), one.value.split(" × "), strict=True)
+        return " with ".join(_WORDS[name].format(value) for name, value in pairs)
+    return _WORDS[one.property].format(one.value)
+
+
+def _lengths(n_input: float, n_output: float) -> str:
+    return f"{amount(round(n_input))} tokens in, {amount(round(n_output))} out"
+
+
+def _judged(one: Outside, engine: str, device: str, kind: ModelKind) -> str:
+    """Where something like it was judged."""
+    if one.property in ("device", "engine"):
+        return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
+    if one.property in ("lengths", "batch"):
+        return f"nearest judged {_nearest(one, measured(engine, device, kind)[1])}"
+    alike: dict[str, list[Setting]] = {}
+    for it in settings():
+        if it.kind == kind and it.value(one.property) == one.value:
+            alike.setdefault(it.device, []).append(it)
+    enough = sorted(name for name, rows in alike.items() if are_enough(rows))
+    if enough in ([], [device]):
+        return "judged under other engines" if enough else "judged on no device"
+    return f"judged on {', '.join(it for it in enough if it != device)}, not there"
+
+
+def _nearest(one: Outside, here: Iterable[Setting]) -> str:
+    if one.property == "batch":
+        known = {it.in_flight for it in here}
+        return str(min(known, key=lambda n: abs(math.log(n / int(one.value)))))
+    n_input, n_output = map(float, one.value.split("/"))
+
+    def distance(lengths: tuple[int, int]) -> float:
+        return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
+
+    return _lengths(*min(sorted({(it.n_input, it.n_output) for it in here}), key=distance))

@@ -1,0 +1,133 @@
+"""What of a deployment was never compared with measurements, counted row by row.
+
+Nothing of `planner.estimates` is used: the rows of the region are gone through once a property.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from planner.specs.measured_region import Outside
+from planner.verifier.serving.kernels import STATIC
+from planner.verifier.serving.ranks import Rank
+
+OUTSIDE_CONFIDENCE = 0.9
+"""Share of cases in which what is planned outside holds, where nobody asks for another."""
+
+_SINGLE = ("tp", "dp", "ep", "pp", "nodes", "role", "weights", "cache", "drafts", "micro_batches")
+_TOGETHER = (("tp", "ep"), ("pp", "role"))
+
+Row = Mapping[str, str]
+
+
+@cache
+def _rows(name: str) -> Sequence[Row]:
+    text = (files("planner.specs") / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def outside_of(
+    rank: Rank,
+    *,
+    engine: str,
+    role: str,
+    n_drafted: int,
+    overlaps: bool,
+    batch: int,
+    lengths: tuple[float, float],
+) -> tuple[Outside, ...]:
+    """Of a deployment whose ranks serve so many requests at once, of these lengths in and out."""
+    mixes = any(hasattr(layer.ffn, "n_experts") for layer in rank.model.layers)
+    kind = "mixture" if mixes else "dense"
+    n_devices = rank.n_group * rank.n_stages
+    held = rank.formats.weights if kind == "dense" else rank.formats.experts
+    values = {
+        "tp": rank.n_tensor,
+        "dp": rank.n_data,
+        "ep": rank.n_expert_parallel,
+        "pp": rank.n_stages,
+        "nodes": (n_devices + rank.links.n_per_node - 1) // rank.links.n_per_node,
+        "role": role,
+        "weights": held.removesuffix(STATIC),
+        "cache": rank.formats.cache,
+        "drafts": n_drafted,
+        "micro_batches": 2 if overlaps else 1,
+    }
+    said = tuple((name, str(value)) for name, value in values.items())
+    device = rank.kernels.device.name
+    return _outside(engine, device, kind, said, batch * rank.n_data, lengths)
+
+
+@cache
+def _pool(engine: str, device: str, kind: str) -> tuple[str, Sequence[Row]]:
+    """What there is too little of, and the rows that stand for it."""
+    of_kind = [it for it in _rows("measured_region.csv") if it["kind"] == kind]
+    of_engine = [it for it in of_kind if it["engine"] == engine]
+    of_device = [it for it in of_engine if it["device"] == device]
+    if _enough(of_device):
+        return "", of_device
+    return ("device", of_engine) if _enough(of_engine) else ("engine", of_kind)
+
+
+@cache
+def _outside(
+    engine: str,
+    device: str,
+    kind: str,
+    said: tuple[tuple[str, str], ...],
+    in_flight: int,
+    lengths: tuple[float, float],
+) -> tuple[Outside, ...]:
+    values, (lacking, rows) = dict(said), _pool(engine, device, kind)
+    values |= {"device": device, "engine": engine, "batch": str(in_flight)}
+    values["lengths"] = "/".join(f"{length:.12g}" for length in lengths)
+    unknown = [it for it in _SINGLE if not _enough(_having(rows, values, (it,)))]
+    single = [(it,) for it in _SINGLE if it not in unknown]
+    pairs = [it for it in _TOGETHER if not set(it) & set(unknown)]
+    apart = [it for it in pairs if not _enough(_having(rows, values, it))]
+    for pair in pairs:
+        values[" × ".join(pair)] = " × ".join(values[name] for name in pair)
+    known = [*single, *(it for it in pairs if it not in apart)]
+    load = _load(rows, [_alike(values, names) for names in known], in_flight, lengths)
+    names = [*filter(None, (lacking,)), *unknown, *map(" × ".join, apart), *filter(None, (load,))]
+    errors = {it["property"]: float(it["deviation_fraction"]) for it in _rows("region_errors.csv")}
+    return tuple(
+        Outside(property=it, value=values[it], deviation_fraction=errors[it]) for it in names
+    )
+
+
+def _load(
+    rows: Sequence[Row], known: Sequence[Row], in_flight: int, lengths: tuple[float, float]
+) -> str:
+    """What of the load is too far from measurements that are alike; empty where nothing is."""
+    for name, asked in (("n_input", lengths[0]), ("n_output", lengths[1])):
+        rows = [it for it in rows if _close(float(it[name]), asked)]
+    near = [it for it in rows if _close(float(it["in_flight"]), in_flight)]
+    if not all(_enough(_having(rows, one, one)) for one in known):
+        return "lengths"
+    return "" if all(_enough(_having(near, one, one)) for one in known) else "batch"
+
+
+def _alike(values: Row, names: Iterable[str]) -> Row:
+    return {name: values[name] for name in names}
+
+
+def _having(rows: Iterable[Row], values: Row, names: Iterable[str]) -> Iterable[Row]:
+    return (it for it in rows if all(it[name] == values[name] for name in names))
+
+
+def _close(measured: float, asked: float) -> bool:
+    """Within a factor of two."""
+    return measured <= 2 * asked and asked <= 2 * measured
+
+
+def _enough(rows: Iterable[Row]) -> bool:
+    """Whether these are ten measurements or more, of two runs or more."""
+    n_rows, runs = 0, set()
+    for one in rows:
+        n_rows += int(one["n_rows"])
+        runs.update(one["runs"].split())
+    return n_rows >= 10 and len(runs) >= 2
