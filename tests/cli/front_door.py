@@ -102,7 +102,7 @@ def _inline(path: Path, text: str, start: int, end: int) -> Iterator[CommandLine
             continue
         is_row = path.name == "README.md" and line[0].startswith("|")
         code = re.search(r"\(exit (\d)\)", line[0])
-        takes = re.search(r"takes ([^:;,|)]+)", line[0])
+        takes = re.search(r"takes ([^:;,|()]+?)(?: *[:;,|()]|$)", line[0])
         for match in _INLINE.finditer(line[0]):
             if _NAMES.fullmatch(match[1]) or (not is_row and _STANDS_FOR_MANY.search(match[1])):
                 continue
