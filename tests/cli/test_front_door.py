@@ -55,7 +55,9 @@ def test_a_quick_command_line_ends_as_it_says(one, cloned, monkeypatch, capsys):
     monkeypatch.chdir(cloned)
     code = main(shlex.split(one.text)[1:])
     err = capsys.readouterr().err
-    assert faults(one, Ended(code=code, err=err, cpu_s=0.0)) == []
+    assert faults(one, Ended(code=code, err=err, cpu_s=0.0)) == [], (
+        f"{err}\nexamples that are answers: `python -m tests.cli.front_door --write`"
+    )
 
 
 def test_what_a_command_line_does_and_does_not_say_is_a_fault():
