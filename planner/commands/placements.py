@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -114,7 +115,14 @@ def read_placement(
     from planner.commands.options.by_name import by_name
     from planner.commands.options.counts import count
     from planner.commands.options.engines import known_formats
-    from planner.commands.options.reading import Faults, one_of, read, read_confidence, read_limit
+    from planner.commands.options.reading import (
+        Faults,
+        one_of,
+        read,
+        read_confidence,
+        read_limit,
+        sorts_of,
+    )
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
 
@@ -161,7 +169,7 @@ def read_placement(
         "most_devices": faults.read("--replica-devices", written.replica_devices, count),
         "aligned": written.align,
         "confidence": read_confidence(written.confidence, faults),
-        "options": asked.options,
+        "options": replace(asked.options, **sorts_of(written, faults)),
     }
     found.problems += [*problems, *faults.problems]
     return keywords, wishes

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.roles import read_roles
 from planner.commands.options.written import WrittenOne
-from planner.errors import NoPlanError, RequestError
+from planner.errors import NoPlanError, Problem, RequestError
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -40,6 +40,7 @@ def plan(
 
     roles = read_roles(written, said)
     asked = wanted(written, said)
+    _refuse_sorts(written, asked)
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, asked.runtimes)):
         return _replicas(written, asked, roles)
@@ -57,6 +58,20 @@ def plan(
         lambda: line_of(best) if written.quiet else text_of(best, width()),
         is_json=written.json,
     )
+
+
+def _refuse_sorts(written: WrittenOne, asked: Wanted) -> None:
+    """What is said of sorts means nothing of one replica.
+
+    Raises:
+        RequestError: it is said, and nothing of how much is served.
+    """
+    said = {"--sorts": written.sorts, "--sort-price": written.sort_price}
+    if asked.keywords["targets"].demand_tokens_per_s is None and any(said.values()):
+        fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
+        raise RequestError(
+            [Problem(where=one, fact=fact, remedy=remedy) for one, value in said.items() if value]
+        )
 
 
 def _replicas(written: WrittenOne, asked: Wanted, roles: dict[str, Any]) -> Answer:

@@ -2,8 +2,8 @@
 
 Many placements cost the least, since replicas are whole devices. Of these a placement takes what
 `plan` takes of its deployments (`planner.programs.amounts.Fleet`): all replicas of one sort, the
-smallest, then the one cut into fewest stages and rows, then the one that could serve most. Only
-where no sort by itself is as good are they mixed.
+smallest, then the one cut into fewest stages and rows, then the one that could serve most, over no
+more nodes. Only where no sort by itself is as good are they mixed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from planner.placing.configurations import AnyConfiguration
+from planner.placing.configurations import AnyConfiguration, Sort, sort_of
 from planner.placing.program import KTOKEN
 from planner.placing.searching import Asked, Choice, Search, solved
-from planner.placing.sites import Sort, sort_of
 from planner.programs.layout import RELATIVE_TOLERANCE, exceeds
+from planner.programs.placement import Counts, PlacementProgram, total
 from planner.running.deadlines import is_over
+from planner.solvers.placement import PlacementSolution
 from planner.specs.roles import TOGETHER
 
 OBJECTIVES = ("rent", "devices")
@@ -42,9 +43,23 @@ def alike(asked: Asked, search: Search) -> Search:
         if not posed.program.n_columns:
             continue
         found = solved(posed.program, once)
-        if found.answer is not None and not exceeds(found.objective, solution.objective):
+        if _is_as_good(posed.program, found, search):
+            assert found.answer is not None
             return replace(search, choice=Choice(posed=posed, counts=found.answer))
     return search
+
+
+def _is_as_good(program: PlacementProgram, found: PlacementSolution, search: Search) -> bool:
+    """Whether it costs no more than what was found, over no more nodes."""
+    counts, other = found.answer, search.solution.answer
+    if counts is None or other is None or exceeds(found.objective, search.solution.objective):
+        return False
+    return _spread(program, counts) <= _spread(search.posed.program, other)
+
+
+def _spread(program: PlacementProgram, counts: Counts) -> float:
+    """Nodes beyond one a replica; none where the program does not tell."""
+    return total(program.ties[0], counts) if program.ties else 0.0
 
 
 def _sorts(asked: Asked, configurations: Sequence[AnyConfiguration], most: float) -> Iterator[Sort]:

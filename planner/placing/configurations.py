@@ -126,3 +126,11 @@ class Configuration(Generic[P]):
 
 
 AnyConfiguration = Configuration[Pattern]
+
+Sort = tuple[int, str, str, str, Hashable]
+"""Model, engine, role, kind and shape of configurations that are alike to who does not know what
+is free."""
+
+
+def sort_of(one: AnyConfiguration) -> Sort:
+    return one.model, one.engine, one.role, one.pattern.kind_name, one.pattern.shape

@@ -5,20 +5,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from planner.placing.flows import Handed, handed_over
 from planner.placing.program import comes_to
 from planner.placing.searching import Asked, Choice, Search
 from planner.placing.sites import Considered, Located
+from planner.placing.sorting import Step
 from planner.placing.totals import UNITS, in_si
 from planner.quantities import QUANTITIES
-from planner.results.placements import AnyDeployment, Handover, Placement, Recipe, Replica, Served
+from planner.results.placements import (
+    AnyDeployment,
+    Handover,
+    Placement,
+    Recipe,
+    Replica,
+    Served,
+)
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
-from planner.specs.certificates import Certificate
+from planner.specs.certificates import FEWER_NODES, OPTIMAL, Certificate, SortStep
+from planner.specs.defaults import NEAR_SHARE
 from planner.specs.roles import TOGETHER
+from planner.specs.targets import SolverOptions
 from planner.verifier.placements import checks_of
 
 
@@ -29,6 +39,7 @@ class Chosen:
     Args:
         n_solved: columns that a solver saw.
         handed: what replicas hand over to each other.
+        steps: the best of each number of sorts that was looked at.
     """
 
     located: Sequence[Located]
@@ -36,6 +47,7 @@ class Chosen:
     considered: Considered
     n_solved: int
     handed: Sequence[Handed] = ()
+    steps: Sequence[Step] = ()
 
 
 def chosen_of(search: Search) -> Chosen:
@@ -51,6 +63,7 @@ def chosen_of(search: Search) -> Chosen:
         considered=search.offered.considered(n_columns),
         n_solved=n_columns,
         handed=handed_over(choice),
+        steps=search.steps,
     )
 
 
@@ -93,6 +106,7 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
             asked.request.objective,
             verified=checks_of(asked.site.checks, recipes),
             began_s=began_s,
+            options=asked.options,
         ),
         provenance=tuple(dict.fromkeys(provenance)),
         further={
@@ -190,11 +204,16 @@ def _rates(recipes: Sequence[Recipe]) -> list[float]:
 
 
 def certificate_of(
-    chosen: Chosen, objective: str, *, verified: tuple[str, ...], began_s: float
+    chosen: Chosen,
+    objective: str,
+    *,
+    verified: tuple[str, ...],
+    began_s: float,
+    options: SolverOptions,
 ) -> Certificate:
     """The proof in numbers, in SI units."""
     considered = chosen.considered
-    return certified(
+    found = certified(
         chosen.solution,
         objective_name=objective,
         to_si=partial(in_si, objective),
@@ -205,4 +224,12 @@ def certificate_of(
         n_solved=chosen.n_solved,
         verified=verified,
         wall_s=time.perf_counter() - began_s,
+    )
+    is_near = found.status == OPTIMAL and options.gap < found.gap <= NEAR_SHARE
+    steps = [(n, in_si(objective, value), in_si(objective, at)) for n, value, at in chosen.steps]
+    return replace(
+        found,
+        sorts=tuple(SortStep(n_sorts=n, objective=value, bound=at) for n, value, at in steps),
+        sort_price=options.sort_price if steps else None,
+        given_up_for=FEWER_NODES if is_near else "",
     )

@@ -1,8 +1,8 @@
 """Configurations of a serving engine: deployments timed by its measured kernels, on nodes.
 
-A deployment takes consecutive devices: t that share heads, d such ranks to a stage, p stages. On
-nodes of s devices it has pieces of s and a last one of what is left; groups of t and of t·d lie in
-one piece, or fill several whole ones, so that no group straddles a node that it does not fill.
+A deployment takes consecutive devices: t that share heads, d such ranks to a stage, p stages. It
+lies in one node, or has an equal share on each of several; groups of t and of t·d lie in one share,
+or fill several whole ones, so that no group straddles a node that it does not fill.
 Memory is counted by the engine's own rule, times by its kernels on devices as slow and links as
 narrow as the domain says.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray
+from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, choices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
@@ -231,7 +231,7 @@ class ServingEngine:
 
 
 def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
-    """Cuts that lie on a domain as they are costed, (N,)."""
+    """Cuts that lie on a domain as they are costed, and as engines start them, (N,)."""
     n_devices, s = cuts.n_devices, domain.per_node
     if domain.span == NODE:
         return np.asarray(n_devices <= s)
@@ -239,7 +239,18 @@ def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
     tensor, group = cuts.n_tensor, cuts.n_group
     fits = (s % tensor == 0) | ((tensor % s == 0) & is_whole)
     fits &= (s % group == 0) | (group % s == 0)
-    return np.asarray(fits & (n_devices > s))
+    return np.asarray(fits & has_equal_shares(n_devices, domain))
+
+
+def has_equal_shares(n_devices: IntArray, domain: Domain) -> BoolArray:
+    """Deployments that fill a share of a domain's size on each of several of its nodes, (N,).
+
+    Engines start as many devices on every node: vLLM and SGLang by `--nnodes`, TensorRT-LLM by
+    ranks a node (`planner.report.launch.nodes`).
+    """
+    share = domain.per_node
+    is_spread = (n_devices > share) & (n_devices % share == 0)
+    return np.asarray(is_spread & (n_devices // share <= domain.n_shares))
 
 
 def configuration_of(
@@ -248,7 +259,7 @@ def configuration_of(
     """One choice on a domain, by the averages of its engine: nothing waits."""
     found, table = source.choices, source.choices.table
     t, d, p = (int(n[row]) for n in (table.n_tensor, table.n_data, table.n_stages))
-    whole, rest = divmod(t * d * p, domain.per_node)
+    n_nodes = max(1, t * d * p // domain.per_node)
     pattern = NodePattern(
         kind=domain.kind,
         span=domain.span,
@@ -256,7 +267,8 @@ def configuration_of(
         n_inside=t,
         n_across=d,
         n_stages=p,
-        pieces=(*[domain.per_node] * whole, *([rest] if rest else [])),
+        pieces=(t * d * p // n_nodes,) * n_nodes,
+        own_nodes=n_nodes > 1,
     )
     in_flight, is_apart = float(table.batch[row] * table.n_data[row]), found.role != TOGETHER
     cache = table.formats[int(table.format_index[row])].cache if is_apart else ""

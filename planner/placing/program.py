@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.configurations import AnyConfiguration
+from planner.placing.configurations import AnyConfiguration, sort_of
 from planner.programs.placement import (
     UNLIMITED,
     Counts,
@@ -35,6 +35,7 @@ class Wanted:
     """What is wanted of one model: a demand [token/s], and a number of replicas.
 
     Where caches are handed over, also when the first token is due, and the tokens of an answer.
+    Replicas of one `served` model are of one sort where nothing else tells them apart.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Wanted:
     most: int | None = None
     ttft_s: float | None = None
     n_output_tokens: float = 1.0
+    served: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,17 @@ def placement_program(
         ),
         is_for_share=aim.objective == "share" and any(_demands(columns, wanted)),
         ties=ties,
+        sort=_sorts(columns, wanted),
     )
+
+
+def _sorts(columns: Columns, wanted: Sequence[Wanted]) -> IntArray:
+    """The sort of each column's replicas; parts are of none."""
+    served = [one.served or one.name for one in wanted]
+    of_each = [(served[one.model], *sort_of(one)[1:]) for one in columns.configurations]
+    numbers = {sort: k for k, sort in enumerate(dict.fromkeys(of_each))}
+    each = np.array([numbers[one] for one in of_each], np.int64)[columns.which]
+    return np.concatenate([np.full(columns.n_parts, -1, np.int64), each])
 
 
 def _demands(columns: Columns, wanted: Sequence[Wanted]) -> list[float]:

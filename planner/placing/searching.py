@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.placing.configurations import AnyConfiguration
+from planner.placing.configurations import AnyConfiguration, Sort, sort_of
 from planner.placing.program import Aim, Wanted, is_nothing
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Offered, Posed, Served, Site, Sort, sort_of
+from planner.placing.sites import Offered, Posed, Served, Site
+from planner.placing.sorting import Step, Weighed, with_few_sorts, without_proof
 from planner.placing.totals import in_si
 from planner.programs.handover import Handover
-from planner.programs.placement import Counts, PlacementProgram
+from planner.programs.placement import Counts, PlacementProgram, n_sorts
 from planner.programs.proofs import Vouched
 from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import PlacementSolution, solve_placement
@@ -20,6 +21,7 @@ from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.request import SolverOptions
+from planner.specs.roles import APART
 
 CONFIGURATIONS_SHARE = 0.6
 """Of the time, that making configurations may take: what is left is for placing them."""
@@ -72,6 +74,12 @@ class Asked:
                 wished.append(f"replicas {one.model.name}")
         return [*wished, *self.request.limits]
 
+    @property
+    def n_sorts(self) -> int:
+        """The fewest sorts of replicas: one a model that is asked for, one a phase."""
+        n_asked = sum(bool(one.demand_tokens_per_s or one.replicas) for one in self.wanted)
+        return max(n_asked, 1) * (2 if self.request.roles.name == APART else 1)
+
     def aim(self, *, without: Sequence[str] = (), objective: str | None = None) -> Aim:
         """What is asked of all replicas together, without some of it."""
         return Aim(
@@ -111,6 +119,7 @@ class Search:
         posed, solution: of all there is.
         choice: one as good, of a program of its own; None for what the solution says.
         flows: what pairs of columns hand over in the solution [ktoken/s].
+        steps: the best of each number of sorts that was looked at.
     """
 
     offered: Offered
@@ -118,6 +127,7 @@ class Search:
     solution: PlacementSolution
     choice: Choice | None = None
     flows: tuple[float, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
@@ -145,10 +155,21 @@ def searched(asked: Asked) -> Search:
     """Make the configurations, pose the placement, solve it."""
     found = offered(asked)
     posed = found.posed(asked.aim())
-    solution, flows = mastered(posed.program, posed.network, asked.options)
-    if found.is_cut:
-        solution = unproved(solution, posed.program)
-    return Search(offered=found, posed=posed, solution=solution, flows=flows)
+
+    def solve(most_sorts: int | None) -> Search:
+        program = replace(posed.program, most_sorts=most_sorts)
+        solution, flows = mastered(program, posed.network, asked.options)
+        if found.is_cut:
+            solution = unproved(solution, program)
+        return Search(offered=found, posed=posed, solution=solution, flows=flows)
+
+    def weighed(search: Search) -> Weighed:
+        counts = search.solution.answer
+        return search.solution, n_sorts(posed.program, counts) if counts else 0
+
+    search, steps, is_weighed = with_few_sorts(solve, weighed, asked.n_sorts, asked.options)
+    proved = search.solution if is_weighed else without_proof(search.solution)
+    return replace(search, solution=proved, steps=steps)
 
 
 def mastered(
@@ -171,7 +192,8 @@ def solved(
     program: PlacementProgram, options: SolverOptions, *, most_direct: int = MOST_DIRECT
 ) -> PlacementSolution:
     """Solve; large packings are narrowed whatever the backend."""
-    is_packing = bool((program.uses.amount > 0).all()) and not program.ties
+    is_free = not program.ties and program.most_sorts is None
+    is_packing = is_free and bool((program.uses.amount > 0).all())
     solver = "narrowing" if is_packing and program.n_columns > most_direct else options.solver
     return solve_placement(program, solver=solver, effort=effort_of(options), proof=options.proof)
 

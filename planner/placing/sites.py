@@ -8,12 +8,12 @@ located   replicas of a solution, and which devices they have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.equations.arrays import FloatArray
-from planner.placing.configurations import AnyConfiguration
+from planner.placing.configurations import AnyConfiguration, Sort
 from planner.placing.program import Aim, Columns
 from planner.placing.runtimes import Runtime
 from planner.placing.standing import Standing
@@ -27,14 +27,6 @@ from planner.topology.inventory import Kind
 
 if TYPE_CHECKING:
     import networkx as nx
-
-Sort = tuple[int, str, str, str, Hashable]
-"""Model, engine, role, kind and shape of configurations that are alike to who does not know what
-is free."""
-
-
-def sort_of(one: AnyConfiguration) -> Sort:
-    return one.model, one.engine, one.role, one.pattern.kind_name, one.pattern.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,14 @@ share and copies use up: devices of a leaf, cells of a torus, devices of a kind.
                Σ_j column_j n_j + added ≥ 1 (s)                  ∀ cut    its own name
                least_m ≤ Σ_{j of m} n_j ≤ most_m                 ∀ m      replicas
                Σ_j column_j n_j ≤ at_most                        ∀ limit  its own name
-               n_j ∈ {0, 1, 2, …},  s ≥ 0
+               Σ_{j of k} n_j ≤ most_k y_k,  Σ_k y_k ≤ most      ∀ sort k used, sorts
+               n_j ∈ {0, 1, 2, …},  s ≥ 0,  y_k ∈ {0, 1}
 
-`s` is the served share of the demand of the model that is served worst; it stands in the rows
-only where it is the objective. A model without a demand has no such row. A cut says of all copies
-together what a demand says of those of one model: whoever adds it has proved that what the program
-does not know holds nowhere else (`programs.handover`).
+The rows of sorts stand only where their number is limited. `s` is the served share of the demand
+of the model that is served worst; it stands in the rows only where it is the objective. A model
+without a demand has no such row. A cut says of all copies together what a demand says of those of
+one model: whoever adds it has proved that what the program does not know holds nowhere else
+(`programs.handover`).
 
 Units: resources are whole numbers. The tolerances of solvers are absolute, so the poser scales
 everything else to values between about 1e-3 and 1e4.
@@ -37,7 +39,7 @@ AnyInts = NDArray[np.integer[Any]]
 UNLIMITED = 1 << 40
 """Replicas of a model, or right side of a resource, that nothing reaches."""
 
-ROWS = ("free", "demand", "replicas")
+ROWS = ("free", "demand", "replicas", "used", "sorts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,9 +114,13 @@ class PlacementProgram:
         least, most: replicas that each model may have, (M,).
         limits: the named limits.
         is_for_share: maximise the served share of the demands instead.
-        ties: among optima the least of the first, then of the second, …: each (J,).
+        ties: among optima the least of the first, then of the second, …: each (J,), none negative.
+        ties_within: share of the objective that may be given up for the first of them.
         column_most: copies that each column may have, (J,); None is no such bound.
         cuts: the named lower bounds.
+        sort: number of the sort of replica that a column is of, (J,); -1 is of none. None where
+            nothing is asked of sorts.
+        most_sorts: sorts that may have copies; None is no such bound.
 
     Raises:
         ValueError: arrays of different lengths, entries out of range or not positive, limits or
@@ -134,8 +140,11 @@ class PlacementProgram:
     limits: tuple[PlacementLimit, ...] = ()
     is_for_share: bool = False
     ties: tuple[FloatArray, ...] = ()
+    ties_within: float = 0.0
     column_most: IntArray | None = None
     cuts: tuple[Cut, ...] = ()
+    sort: IntArray | None = None
+    most_sorts: int | None = None
 
     def __post_init__(self) -> None:
         sizes: dict[str, tuple[int, list[AnyInts | FloatArray]]] = {
@@ -150,6 +159,7 @@ class PlacementProgram:
                     *(one.column for one in self.limits),
                     *(one.column for one in self.cuts),
                     *([] if self.column_most is None else [self.column_most]),
+                    *([] if self.sort is None else [self.sort]),
                 ],
             ),
             "uses": (len(self.uses.amount), [self.uses.resource, self.uses.column]),
@@ -193,6 +203,13 @@ class PlacementProgram:
         return len(self.objective)
 
     @property
+    def limited_sorts(self) -> list[IntArray]:
+        """Columns of each sort, where their number is limited."""
+        if self.most_sorts is None or self.sort is None:
+            return []
+        return [np.flatnonzero(self.sort == k) for k in range(int(self.sort.max(initial=-1)) + 1)]
+
+    @property
     def n_resources(self) -> int:
         return len(self.resources)
 
@@ -228,11 +245,23 @@ def worst_share(program: PlacementProgram, counts: Counts) -> float:
     return min(float(shares.min(initial=math.inf)), most)
 
 
+def n_sorts(program: PlacementProgram, counts: Counts) -> int:
+    """Sorts of replicas that have copies."""
+    if program.sort is None:
+        return 0
+    return len({k for j, _ in counts.chosen if (k := int(program.sort[j])) >= 0})
+
+
 def placement_objective(program: PlacementProgram, counts: Counts) -> float:
     """What the choice comes to, always to be minimised: a share counts negative."""
     if program.is_for_share:
         return -worst_share(program, counts)
-    return float(program.objective @ np.array(counts.copies, dtype=float))
+    return total(program.objective, counts)
+
+
+def total(column: FloatArray, counts: Counts) -> float:
+    """What all copies come to, of so much each."""
+    return float(column @ np.array(counts.copies, dtype=float))
 
 
 def violations(program: PlacementProgram, counts: Counts) -> dict[str, float]:
@@ -263,6 +292,8 @@ def violations(program: PlacementProgram, counts: Counts) -> dict[str, float]:
         left = sum(float(limit.column[j]) * n for j, n in counts.chosen)
         if exceeds(left, limit.at_most):
             broken[limit.name] = left - limit.at_most
+    if program.most_sorts is not None and n_sorts(program, counts) > program.most_sorts:
+        broken["sorts"] = float(n_sorts(program, counts) - program.most_sorts)
     return broken | _short_of_cuts(program, counts)
 
 
@@ -359,21 +390,27 @@ def is_hopeless(program: PlacementProgram, most: IntArray) -> bool:
 
 
 def keeping(program: PlacementProgram, counts: Counts) -> PlacementProgram:
-    """The program over choices as good as this one, its first tie the objective.
+    """The program over choices as good within `ties_within`, its first tie the objective.
 
     Raises:
         ValueError: there is no tie left to break.
     """
     if not program.ties:
         raise ValueError("there is no tie to break")
-    value = placement_objective(program, counts)
-    following = replace(program, objective=program.ties[0], ties=program.ties[1:])
+    value, within = placement_objective(program, counts), program.ties_within
+    following = replace(program, objective=program.ties[0], ties=program.ties[1:], ties_within=0.0)
     if program.is_for_share:
-        return serving(following, -value)
+        return serving(following, -value * (1.0 - within))
+    # the rounding of a sum is no reason to lose what was found
+    at_most = ceiling(value) + within * abs(value)
+    return limited(following, program.objective, at_most)
+
+
+def limited(program: PlacementProgram, column: FloatArray, at_most: float) -> PlacementProgram:
+    """The program with one more limit."""
     n_kept = sum(limit.name.startswith("kept") for limit in program.limits)
-    at_most = ceiling(value)  # the rounding of a sum is no reason to lose what was found
-    kept = PlacementLimit(name=f"kept{n_kept}", column=program.objective, at_most=at_most)
-    return replace(following, limits=(*program.limits, kept))
+    kept = PlacementLimit(name=f"kept{n_kept}", column=column, at_most=at_most)
+    return replace(program, limits=(*program.limits, kept))
 
 
 def serving(program: PlacementProgram, share: float) -> PlacementProgram:
@@ -407,4 +444,5 @@ def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram
         cuts=tuple(replace(one, column=one.column[columns]) for one in program.cuts),
         ties=tuple(tie[columns] for tie in program.ties),
         column_most=None if program.column_most is None else program.column_most[columns],
+        sort=None if program.sort is None else program.sort[columns],
     )

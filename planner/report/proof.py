@@ -36,6 +36,7 @@ def certificate_lines(
     head = [
         ("status", status),
         ("objective", objective_text(proof)),
+        *_sort_rows(proof),
         *prover_rows(proof),
         (
             "candidates",
@@ -57,6 +58,18 @@ def objective_text(proof: Certificate) -> str:
     if not math.isfinite(proof.gap):
         return f"{proof.objective_name} {objective}; how much better another may be is not known"
     return f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}"
+
+
+def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
+    """The best of each number of sorts of replicas, and the price of a further one."""
+    if proof.sort_price is None:
+        return []
+    first, *_ = proof.sorts
+    each = [f"{one.n_sorts}: {show(one.objective, proof.dimension)}" for one in proof.sorts]
+    each[-1] += ", of any number the best"
+    price = show(proof.sort_price * abs(first.objective), proof.dimension)
+    counted = f"each beyond {first.n_sorts} counts {price}, {percent(proof.sort_price)}"
+    return [("sorts", f"{proof.objective_name} by sorts of replicas {'; '.join(each)}; {counted}")]
 
 
 class Proven(Protocol):
@@ -152,8 +165,15 @@ def status_text(proof: Certificate, best: str = BEST) -> str:
     if proof.status != "optimal":
         return f"{proof.status}: not proven to be the best"
     if proof.gap > _NO_GAP:
-        return f"within {percent(proof.gap)} of the best, as the gap allows"
-    return f"optimal: {best}"
+        why = f"given up for {proof.given_up_for}" if proof.given_up_for else "as the gap allows"
+        return f"within {percent(proof.gap)} of the best, {why}"
+    return f"optimal: {_of_sorts(proof)}{best}"
+
+
+def _of_sorts(proof: Certificate) -> str:
+    """How many sorts of replicas the status is of, where it is not of any number."""
+    fewer = (one.n_sorts for one in proof.sorts[:-1] if one.objective == proof.objective)
+    return "".join(f"of {plural(n, 'sort')} of replicas " for n in fewer)
 
 
 def alone(found: Proven) -> str:

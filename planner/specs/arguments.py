@@ -63,6 +63,8 @@ _FIELDS = {
     "SolverOptions.gap": "--gap",
     "SolverOptions.threads": "--threads",
     "SolverOptions.seed": "--seed",
+    "SolverOptions.sort_price": "--sort-price",
+    "SolverOptions.most_sorts": "--sorts",
     "Speculation.acceptance": "--acceptance",
     "Speculation.lookaheads": "--lookahead",
     "Speculation.convention": "--speculation",

@@ -13,6 +13,9 @@ Outcome = Literal["optimal", "infeasible", "stopped", "refused"]
 _LINEAGES = ("highs", "cpsat", "scip")
 """Solvers, by the family of their code; any other prover is the project's own arithmetic."""
 
+FEWER_NODES = "replicas over fewer nodes"
+"""What up to `planner.specs.defaults.NEAR_SHARE` of a placement's objective is given up for."""
+
 OPTIMAL, UNCONFIRMED, FEASIBLE, LEAST_MOVED = "optimal", "unconfirmed", "feasible", "least-moved"
 
 
@@ -66,6 +69,20 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SortStep:
+    """The best answer of at most so many sorts of replicas.
+
+    Args:
+        n_sorts: of model, engine, role, kind of devices and degrees.
+        objective, bound: in the unit of the certificate's, SI.
+    """
+
+    n_sorts: int
+    objective: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """Why an answer is the best: its bound and who vouches for it, the screens, the checks.
 
@@ -92,6 +109,12 @@ class Certificate:
         solve_s: part of it spent in provers.
         n_programs: programs that were solved for it.
         n_branches: branches or choices that the first prover looked at; 0 where none was needed.
+        sorts: the best of each number of sorts of replicas that was looked at, the last of any
+            number; status and bound are of the number that was chosen. None where fewer than
+            there are could not be better.
+        sort_price: what each sort beyond the fewest costs, of the best objective with the fewest;
+            None where there are no such numbers.
+        given_up_for: what a gap that nobody asked for was given up for.
     """
 
     status: str
@@ -112,6 +135,9 @@ class Certificate:
     solve_s: float
     n_programs: int = 1
     n_branches: int = 0
+    sorts: tuple[SortStep, ...] = ()
+    sort_price: float | None = None
+    given_up_for: str = ""
 
     @property
     def solver(self) -> str:

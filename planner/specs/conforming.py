@@ -49,7 +49,7 @@ _MAY_BE_ZERO = frozenset(
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
 
 _MUST_TAKE_TIME = frozenset({"tpot_s", "ttft_s", "time_limit_s"})
-_BELOW_ONE = frozenset({"loss", "gap", "acceptance", "confidence", "hit_fraction"})
+_BELOW_ONE = frozenset({"loss", "gap", "sort_price", "acceptance", "confidence", "hit_fraction"})
 _ANSWERS = ("results", "predictions", "surveys")
 """Ends of the names of modules whose records are answers: what they count may be anything."""
 

@@ -21,6 +21,9 @@ The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_se
 70 GiB or more is the last.
 """
 
+NEAR_SHARE = 0.005
+"""Of its objective that a placement gives up at most for replicas over fewer nodes and leaves."""
+
 N_SIMULATED = 20_000
 """Requests that a fleet is tried on: of 20 batches of 880, each p99 has 8 above it."""
 

@@ -54,17 +54,19 @@ class Refusal:
 
 ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
 
+SORTS = ("--sorts", "--sort-price")
+
 REFUSALS = (
     Refusal(
-        options=ROLES,
+        options=(*ROLES, *SORTS),
         commands=("repair",),
         fact="is of a placement that is made anew",
         remedy="`plan place` has it",
     ),
     Refusal(
-        options=ROLES,
+        options=(*ROLES, *SORTS),
         families=(ERDIL2025.name,),
-        fact="knows decode only, and hands nothing over",
+        fact="knows decode only, of replicas that are all alike",
         remedy="write `roofline`, or engines",
     ),
     Refusal(

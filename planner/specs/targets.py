@@ -189,6 +189,9 @@ class SolverOptions:
     Args:
         time_limit_s: wall time of the whole answer, second proof included; None is no limit.
         proof: `two` provers, or `one`, whose word is then not called optimal.
+        sort_price: of several replicas, what each sort beyond the fewest that do costs: a share of
+            the best objective with the fewest.
+        most_sorts: most sorts of replicas; None is any number.
     """
 
     solver: str = "highs"
@@ -197,3 +200,5 @@ class SolverOptions:
     threads: int = 1
     seed: int = 0
     proof: Wanted = "two"
+    sort_price: float = 0.01
+    most_sorts: int | None = None

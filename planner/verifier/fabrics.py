@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
@@ -17,6 +18,7 @@ from planner.specs.records import (
     Provenance,
     TwoRegimes,
 )
+from planner.specs.runtimes import ROOFLINE
 from planner.verifier.certificates import ON_NODES, RECOUNTED
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
@@ -265,6 +267,10 @@ class FabricStand:
         everything = [name for stage in parts.rows for row in stage for name in row]
         if any(len({id(home[name]) for name in piece}) > 1 for piece in parts.pieces):
             fact = "has devices in several nodes that share one"
+            yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
+        shares = Counter(home[name].name for name in everything).values()
+        if recipe.engine != ROOFLINE.name and len({*shares}) > 1:
+            fact = f"has {sorted(shares)} devices on its nodes, and engines start equal shares"
             yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
         stages = [[name for row in stage for name in row] for stage in parts.rows]
         in_leaf = {LEAF: [everything], STAGE: stages}.get(recipe.span, [])

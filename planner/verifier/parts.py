@@ -91,8 +91,8 @@ def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
 def pieces_of(recipe: Recipe) -> tuple[int, ...]:
     """Devices that lie in one node together, in the order of ranks.
 
-    A layout inside a node is one piece, any other has one for each row. An engine fills pieces of
-    one size one after the other, and groups fill whole pieces or share one.
+    A layout inside a node is one piece, any other has one for each row. An engine has an equal
+    share on each node, and groups fill whole shares or lie in one.
 
     Raises:
         Refused: an engine's cannot lie so.
@@ -106,8 +106,9 @@ def pieces_of(recipe: Recipe) -> tuple[int, ...]:
     straddles = any(size % group and group % size for group in (t, t * m)) if size else True
     if straddles or size >= n_devices:
         raise Refused("parts groups of devices", path=("pieces",), says=list(recipe.pieces))
-    whole, rest = divmod(n_devices, size)
-    return (*[size] * whole, *([rest] if rest else []))
+    if n_devices % size:
+        raise Refused("are no equal shares", path=("pieces",), says=list(recipe.pieces))
+    return (size,) * (n_devices // size)
 
 
 def parts_of(says: Replica, recipe: Recipe) -> Parts:

@@ -25,6 +25,7 @@ from planner.results.placements import (
 )
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
+from planner.specs.defaults import NEAR_SHARE
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, Provenance
 from planner.specs.request import Request
@@ -44,6 +45,7 @@ from planner.verifier.runtimes.layouts import (
 )
 from planner.verifier.serving.held import handed_bytes
 from planner.verifier.serving.models import layers_of
+from planner.verifier.sorts import judged_sorts
 from planner.verifier.table_rows import counted_row
 
 DIMENSIONS = {
@@ -168,12 +170,19 @@ def judged(
         objective=_reached(request, served, recipes, known),
         dimension=DIMENSIONS[request.objective],
         is_rate=request.objective in RATES,
-        gap=request.options.gap,
+        gap=max(request.options.gap, NEAR_SHARE),
         checks=checks_of(stand.checks, recipes),
         counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
         statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
     )
     wrong += found_wrong
+    certificate, of_sorts = judged_sorts(
+        certificate,
+        recipes,
+        replace(request.options, most_sorts=None) if is_repaired else request.options,
+        is_rate=request.objective in RATES,
+    )
+    wrong += of_sorts
     connector = request.roles.connector
     models = (value for one in request.models for value in one.model.provenance)
     truth = Placement(

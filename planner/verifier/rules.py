@@ -81,7 +81,7 @@ from planner.results.surveys import (
     Row,
 )
 from planner.results.table_deployments import TableDeployment
-from planner.specs.certificates import Certificate, Proof, Screen
+from planner.specs.certificates import Certificate, Proof, Screen, SortStep
 from planner.specs.provenance import Provenance
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 
@@ -234,9 +234,10 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Certificate: Judged(
         asked="objective_name",
-        counted="objective gap dimension verified",
+        counted="objective gap dimension verified sort_price given_up_for",
         chosen="status",
-        proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved",
+        proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved "
+        "sorts",
         unverified="wall_s solve_s n_programs n_branches",
         how="the objective of the recounted answer; no bound beyond it; provers that vouch for it "
         "said as much; numbers add up",
@@ -245,6 +246,10 @@ FIELDS: Mapping[type, Judged] = {
         proved="prover outcome value bound",
         unverified="wall_s note program",
         how="what a prover said, held against the bound",
+    ),
+    SortStep: Judged(
+        proved="n_sorts objective bound",
+        how="of all steps the one that costs least, further sorts counted, is the answer's",
     ),
     Screen: Judged(
         chosen="name",

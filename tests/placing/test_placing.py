@@ -17,7 +17,7 @@ from planner.solvers.placement import solve_placement
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import GroupSpec, PoolSpec, load_pool, pool_of
 from planner.specs.reading import load_model
-from planner.specs.request import Targets
+from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from tests.placing.enumeration import (
     BATCHES,
@@ -36,7 +36,10 @@ FREE = Targets()
 def _searched(pool: PoolSpec, graph: nx.Graph, replicas: int | None) -> Search:
     site = Fabric(pool, graph)
     wanted = (Serve(model=tiny_model(), replicas=replicas, weights_formats=["bf16"]),)
-    request = PlacementRequest(site=pool, models=wanted, workload=WORKLOAD, batches=BATCHES)
+    options = SolverOptions(sort_price=0.0)
+    request = PlacementRequest(
+        site=pool, models=wanted, workload=WORKLOAD, batches=BATCHES, options=options
+    )
     runtimes = tuple((Roofline(request=one),) for one in requests_of(request, site.cluster))
     return searched(Asked(request=request, site=site, runtimes=runtimes))
 
@@ -46,9 +49,7 @@ def compare(seed: int, replicas: int | None) -> tuple[float, float, float]:
     pool, graph = random_pool(seed)
     search = _searched(pool, graph, replicas)
     other = solve_placement(replace(search.posed.program, ties=()), solver="cpsat")
-    found = [
-        0.0 if one.answer is None else -one.objective * 1e3 for one in (search.solution, other)
-    ]
+    found = [0.0 if one.answer is None else -one.bound * 1e3 for one in (search.solution, other)]
     looked = Enumeration(pool, graph)
     best = looked.most_output(
         lambda group, reach: layout_output(group, reach, FREE), replicas=replicas

@@ -58,5 +58,11 @@ ROLES = text(
 CONNECTOR = text(
     SEARCH, "NAME|FILE", "What hands caches over: nixl, as measured, or wire: links alone. [nixl]"
 )
+SORTS = text(SEARCH, "N", "Most sorts of replicas: of engine, role, kind of devices and degrees.")
+SORT_PRICE = text(
+    SEARCH,
+    "FRACTION",
+    "What each sort beyond the fewest that do costs, of the best with the fewest. [1%]",
+)
 PREFILL_DEVICES = text(SEARCH, "N", "Devices of each replica that only reads prompts, exactly.")
 DECODE_DEVICES = text(SEARCH, "N", "Devices of each replica that only writes answers, exactly.")

@@ -261,6 +261,7 @@ def solver_options(written: SaysHowToSolve, faults: Faults) -> SolverOptions:
         return count(text, least=0, most=LARGEST_SEED)
 
     return SolverOptions(
+        **sorts_of(written, faults),
         solver=faults.read("--solver", written.solver, one_of("solver", SOLVERS)) or "highs",
         time_limit_s=faults.read("--time-limit", written.time_limit, lambda t: parse(t, "s")),
         gap=faults.read("--gap", written.gap, _gap) or 0.0,
@@ -268,6 +269,16 @@ def solver_options(written: SaysHowToSolve, faults: Faults) -> SolverOptions:
         seed=faults.read("--seed", written.seed, seed) or 0,
         proof=faults.read("--proof", written.proof, proof_of) or PROOFS[0],
     )
+
+
+def sorts_of(written: object, faults: Faults) -> dict[str, Any]:
+    """What is said of sorts of replicas, to a command that has such options."""
+    price, most = getattr(written, "sort_price", None), getattr(written, "sorts", None)
+    said = {
+        "sort_price": faults.read("--sort-price", price, below_one("1%")),
+        "most_sorts": faults.read("--sorts", most, count),
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def proof_of(text: str) -> Wanted:

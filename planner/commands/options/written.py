@@ -17,6 +17,8 @@ from planner.commands.options.groups import (
     PREFILL_DEVICES,
     PRICE,
     ROLES,
+    SORT_PRICE,
+    SORTS,
 )
 from planner.commands.options.groups import OUTPUT as _OUTPUT
 from planner.commands.options.groups import SEARCH as _SEARCH
@@ -231,3 +233,5 @@ class WrittenOne(WrittenPlan):
     connector: Annotated[str | None, CONNECTOR] = None
     prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
     decode_devices: Annotated[str | None, DECODE_DEVICES] = None
+    sorts: Annotated[str | None, SORTS] = None
+    sort_price: Annotated[str | None, SORT_PRICE] = None

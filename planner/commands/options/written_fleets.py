@@ -18,6 +18,8 @@ from planner.commands.options.groups import (
     SEARCH,
     SERVE,
     SOLVER,
+    SORT_PRICE,
+    SORTS,
     TARGETS,
     flag,
     text,
@@ -133,6 +135,8 @@ class WrittenFleet(Percentiles):
     connector: Annotated[str | None, CONNECTOR] = None
     prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
     decode_devices: Annotated[str | None, DECODE_DEVICES] = None
+    sorts: Annotated[str | None, SORTS] = None
+    sort_price: Annotated[str | None, SORT_PRICE] = None
     cuts: Annotated[
         str | None,
         text(

@@ -20,6 +20,8 @@ from planner.commands.options.groups import (
     SEARCH,
     SERVE,
     SOLVER,
+    SORT_PRICE,
+    SORTS,
     TARGETS,
     flag,
     text,
@@ -138,6 +140,8 @@ class WrittenPlacement(PlacedLimits):
     connector: Annotated[str | None, CONNECTOR] = None
     prefill_devices: Annotated[str | None, PREFILL_DEVICES] = None
     decode_devices: Annotated[str | None, DECODE_DEVICES] = None
+    sorts: Annotated[str | None, SORTS] = None
+    sort_price: Annotated[str | None, SORT_PRICE] = None
     weights: Annotated[
         tuple[str, ...],
         text(

@@ -27,6 +27,7 @@ class Domain:
         n_nodes: pieces of the largest size that there are places for.
         per_node: devices of the largest piece.
         n_devices: that a replica may have there at most.
+        n_shares: nodes that have such a piece, of those where a replica may lie.
     """
 
     ground: Ground
@@ -36,6 +37,7 @@ class Domain:
     n_nodes: int
     per_node: int
     n_devices: int
+    n_shares: int = 1
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -46,13 +48,12 @@ class Domain:
 
 def domains(ground: Ground, kind: Kind, span: str, need: Ability) -> Iterator[Domain]:
     """The domains of one need, from the smallest pieces to the largest."""
-    sizes = piece_sizes(ground.inventory, kind)
-    most = ground.most_devices
-    for per_node in sizes[-1:] if span == NODE else sizes:
-        n_places, n_able = 1, per_node
+    whole, most = largest_piece(ground.inventory, kind), ground.most_devices
+    for per_node in [whole] if span == NODE else range(1, whole + 1):
+        n_places, n_able, n_shares = 1, per_node, 1
         if span != NODE:
-            n_places = _n_places(ground, kind, (span, need), per_node)
-            n_able = _n_places(ground, kind, (span, need), 1)
+            n_places, n_shares = _n_places(ground, kind, (span, need), per_node)
+            n_able, _ = _n_places(ground, kind, (span, need), 1)
         yield Domain(
             ground=ground,
             kind=kind,
@@ -61,6 +62,7 @@ def domains(ground: Ground, kind: Kind, span: str, need: Ability) -> Iterator[Do
             n_nodes=1 if span == NODE else min(n_places, most // per_node),
             per_node=per_node,
             n_devices=min(n_able, most),
+            n_shares=n_shares,
         )
 
 
@@ -114,12 +116,20 @@ def _reaches(span: str, least: Ability) -> bool:
     return {NODE: 1.0, LEAF: nic, STAGE: min(nic, spine), POOL: spine}[span] > 0
 
 
-def _n_places(ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: int) -> int:
-    """Pieces of a size that a replica of a span may have at most."""
+def _n_places(
+    ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: int
+) -> tuple[int, int]:
+    """Pieces of a size that a replica of a span may have at most, and nodes that have one."""
     span, least = need
-    of_leaf: Counter[int] = Counter()
+    places: Counter[int] = Counter()
+    shares: Counter[int] = Counter()
     for node in ground.inventory.nodes:
         if node.kind == kind:
-            of_leaf[node.leaf] += sum(one.meets(least) for _, one in node.free) // per_node
-    whole = span in (STAGE, POOL)
-    return sum(of_leaf.values()) if whole else max(of_leaf.values(), default=0)
+            n_able = sum(one.meets(least) for _, one in node.free)
+            places[node.leaf] += n_able // per_node
+            shares[node.leaf] += n_able >= per_node
+
+    def most(of_leaf: Counter[int]) -> int:
+        return of_leaf.total() if span in (STAGE, POOL) else max(of_leaf.values(), default=0)
+
+    return most(places), most(shares)

@@ -24,7 +24,8 @@ def undominated(
 
     Configuration b stands for a of the same model where the pieces of a hold k ≥ 1 copies of b
     that together serve as much; k is 1 where the number of replicas is limited, or latency counts.
-    They take no more devices, no other places, and no better ones, and cost no more. Of replicas
+    They take no more devices, no other places, and no better ones, are over no more nodes each, and
+    cost no more. Of replicas
     that do one phase, b holds the cache in the same format under the same engine, and its caches
     arrive as soon wherever they go.
 
@@ -85,6 +86,8 @@ def _beaten(
     same &= _is_no_dearer(configurations, copies)
     enough = np.clip(np.ceil(rate[:, None] / rate), 1, np.maximum(copies, 1))
     same &= (1 if by_latency else enough) * loaded <= loaded[:, None] * (1 + RELATIVE_TOLERANCE)
+    n_pieces = np.array([len(one.pieces) for one in patterns])
+    same &= n_pieces <= n_pieces[:, None]  # over more nodes it is no better
     np.fill_diagonal(same, val=False)
     index = np.arange(len(configurations))
     both = same & same.T  # of equals the first stays

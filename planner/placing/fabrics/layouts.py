@@ -42,7 +42,8 @@ def configurations_on_nodes(
         roles: that replicas may have.
         whole: of each sharding of a shape the best.
     """
-    if domain.span != NODE and domain.n_nodes < 2:
+    is_even = domain.per_node in piece_sizes(domain.ground.inventory, domain.kind)
+    if domain.span != NODE and (domain.n_nodes < 2 or not is_even):
         return
     asked = replace(request, cluster=domain.cluster)
     machine = machine_of(asked.cluster, asked.model)

@@ -1,20 +1,24 @@
 """Counts to devices: which nodes give which pieces, and which replica takes which.
 
-Nodes whose devices are alike are filled with the largest pieces first, each into the fullest
+Replica by replica first, those of the largest pieces before others: each takes as few nodes and
+leaves as it can, and of these the fullest, so that whole nodes stay whole. Counts do not say which
+nodes; where this does not come out, the nodes are those that the counts say. Those whose
+devices are alike are filled with the largest pieces first, each into the fullest
 node that still has room: exact, since sizes divide each other. In a node whose devices differ
 pieces and devices are matched (Kuhn), the choosiest pieces first.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.errors import SolverError
-from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
-from planner.placing.fabrics.room import Piece, Unit, pieces_of
-from planner.programs.placement import Counts
+from planner.placing.fabrics.patterns import STAGE, NodeConfiguration, NodePattern
+from planner.placing.fabrics.room import ANYWHERE, Piece, Unit, pieces_of
+from planner.programs.placement import UNLIMITED, Counts
 from planner.topology.inventory import Node
 
 if TYPE_CHECKING:
@@ -61,45 +65,140 @@ def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     Raises:
         SolverError: what the counts promise does not fit the nodes.
     """
-    n_given, n_staged = len(posed.given), len(posed.staged)
-    copies = counts.copies
-    asked: dict[int, dict[Piece, int]] = defaultdict(lambda: defaultdict(int))
-    for (u, piece), n in zip(posed.given, copies[:n_given], strict=True):
-        asked[u][piece] += n
-    held = zip(posed.staged, copies[n_given : n_given + n_staged], strict=True)
-    stages = [one for one, n in held for _ in range(n)]
-    taken = zip(posed.taken, copies[n_given + n_staged :], strict=True)
+    taken = zip(posed.taken, counts.copies[len(posed.given) + len(posed.staged) :], strict=True)
     replicas = [one for one, n in taken for _ in range(n)]
+    parts = _packed(posed, replicas) or _given(posed, counts, replicas)
+    return tuple(
+        LocatedOnNodes(configuration=one, parts=tuple(mine))
+        for (one, _), mine in zip(replicas, parts, strict=True)
+    )
+
+
+def _packed(posed: PosedOnNodes, replicas: Sequence[Bound]) -> list[list[Part]] | None:
+    """Parts of each replica on the fewest nodes; None where some has no room left."""
+    patterns = [one.pattern for one, _ in replicas]
+    if any(one.span == STAGE or len(one.sizes) > 1 for one in patterns):
+        return None
+    left = _Left([node for unit in posed.units for node in unit.nodes])
+    largest = [(-max(one.pieces), -len(one.pieces)) for one in patterns]
+    order = sorted(range(len(replicas)), key=largest.__getitem__)
+    found = {i: left.taken(patterns[i], replicas[i][1]) for i in order}
+    return None if not all(found.values()) else [found[i] for i in range(len(replicas))]
+
+
+class _Left:
+    """Devices of nodes that no replica has yet, the least able first."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._free = [sorted(node.free, key=lambda one: one[1]) for node in nodes]
+
+    def taken(self, pattern: NodePattern, leaf: int) -> list[Part]:
+        """Parts of a replica, which has them from now on; none where there is no room."""
+        able = [self._able(k, pattern, leaf) for k in range(len(self._nodes))]
+        leaves, n_left = [node.leaf for node in self._nodes], list(map(len, self._free))
+        chosen = _fullest(pattern, able, leaves, n_left)
+        if len(chosen) < len(pattern.pieces):
+            return []
+        parts, size = [], pattern.pieces[0]
+        for k in sorted(chosen):
+            names, able[k] = able[k][:size], able[k][size:]
+            self._free[k] = [one for one in self._free[k] if one[0] not in names]
+            parts.append(Part(node=self._nodes[k], devices=tuple(names)))
+        return parts
+
+    def _able(self, k: int, pattern: NodePattern, leaf: int) -> list[str]:
+        """Devices of a node that a replica may have."""
+        node = self._nodes[k]
+        if node.kind != pattern.kind or leaf not in (ANYWHERE, node.leaf):
+            return []
+        return [name for name, can in self._free[k] if can.meets(pattern.need)]
+
+
+def _fullest(
+    pattern: NodePattern, able: list[list[str]], leaves: list[int], n_left: list[int]
+) -> list[int]:
+    """The node of each piece: the fewest leaves, the fewest nodes, the fullest of them."""
+    missing = len(pattern.pieces)
+    most = 1 if pattern.own_nodes else missing
+    room = [min(len(names) // pattern.pieces[0], most) for names in able]
+    of_leaf: Counter[int] = Counter()
+    for leaf, n in zip(leaves, room, strict=True):
+        of_leaf[leaf] += n
+
+    def order(k: int) -> tuple[int, int, int]:
+        n = of_leaf[leaves[k]]
+        leaf = 0 if missing == 1 else n if n >= missing else UNLIMITED - n
+        return leaf, -room[k], n_left[k]
+
+    ordered = sorted((k for k, n in enumerate(room) if n), key=order)
+    return [k for k in ordered for _ in range(room[k])][:missing]
+
+
+def _dealt(stock: list[Part], n: int, *, own_nodes: bool) -> list[Part]:
+    """Parts taken out of the stock: of the nodes that have most, in their order.
+
+    Args:
+        own_nodes: one of each node, which leaves enough of others for others.
+    """
+    if len(stock) < n:
+        raise SolverError("fewer pieces are given than replicas take")
+    n_of = Counter(part.node.name for part in stock)
+    place = {id(part): i for i, part in enumerate(stock)}
+    ordered = sorted(stock, key=lambda part: -n_of[part.node.name])
+    if own_nodes:
+        ordered = list({part.node.name: part for part in reversed(ordered)}.values())[::-1]
+    chosen = sorted(ordered[:n], key=lambda part: place[id(part)])
+    stock[:] = [part for part in stock if all(part is not one for one in chosen)]
+    return chosen
+
+
+Bound = tuple[NodeConfiguration, int]
+"""A replica, and the leaf that it is bound to, or `ANYWHERE`."""
+
+
+def _given(posed: PosedOnNodes, counts: Counts, replicas: Sequence[Bound]) -> Iterator[list[Part]]:
+    """Parts of each replica, of the nodes that give pieces as the counts say."""
+    n_given = len(posed.given)
+    held = zip(posed.staged, counts.copies[n_given : n_given + len(posed.staged)], strict=True)
+    stages = [one for one, n in held for _ in range(n)]
     whole = [one for one in replicas if one[0].pattern.span != STAGE]
-    for one, leaf in (*stages, *whole):
-        for piece in _in_order(one, leaf):
-            if piece in posed.sources:
-                asked[posed.sources[piece]][piece] += 1
+    asked: dict[int, dict[Piece, int]] = defaultdict(lambda: defaultdict(int))
+    given = zip(posed.given, counts.copies[:n_given], strict=True)
+    for u, piece, n in (*((u, it, n) for (u, it), n in given), *_of_one(posed, (*stages, *whole))):
+        asked[u][piece] += n
     ready = _ready(posed, asked)
     of_stage: dict[int, list[Part]] = defaultdict(list)
     for one, leaf in stages:
-        of_stage[id(one)] += [_next(ready[piece]) for piece in _in_order(one, leaf)]
-    located = []
+        of_stage[id(one)] += _of_pieces(one, leaf, ready)
     for one, leaf in replicas:
         if one.pattern.span == STAGE:
-            parts = [_next(of_stage[id(one)]) for _ in one.pattern.pieces]
+            yield [of_stage[id(one)].pop(0) for _ in one.pattern.pieces]
         else:
-            parts = [_next(ready[piece]) for piece in _in_order(one, leaf)]
-        located.append(LocatedOnNodes(configuration=one, parts=tuple(parts)))
-    return tuple(located)
+            yield _of_pieces(one, leaf, ready)
 
 
-def _in_order(one: NodeConfiguration, leaf: int) -> list[Piece]:
-    """The pieces that lie together, in the order of ranks."""
-    of_size = {piece.size: piece for piece in pieces_of(one.pattern, leaf)}
-    return [of_size[size] for size in one.pattern.pieces_together]
+def _of_one(posed: PosedOnNodes, bound: Sequence[Bound]) -> Iterator[tuple[int, Piece, int]]:
+    """Pieces that only one unit gives, which have no column: its number, and how many."""
+    for one, leaf in bound:
+        for piece, n in _together(one, leaf):
+            if piece in posed.sources:
+                yield posed.sources[piece], piece, n
 
 
-def _next(stock: list[Part]) -> Part:
-    """The first part, taken out of the stock."""
-    if not stock:
-        raise SolverError("fewer pieces are given than replicas take")
-    return stock.pop(0)
+def _of_pieces(one: NodeConfiguration, leaf: int, ready: dict[Piece, list[Part]]) -> list[Part]:
+    """Parts for the pieces that lie together, taken out of those that are ready."""
+    dealt = (
+        _dealt(ready[piece], n, own_nodes=one.pattern.own_nodes)
+        for piece, n in _together(one, leaf)
+    )
+    return [part for parts in dealt for part in parts]
+
+
+def _together(one: NodeConfiguration, leaf: int) -> list[tuple[Piece, int]]:
+    """The pieces that lie together, in the order of ranks, with how many of each."""
+    n_of = Counter(one.pattern.pieces_together)
+    return [(piece, n_of[piece.size]) for piece in pieces_of(one.pattern, leaf)]
 
 
 def _ready(posed: PosedOnNodes, asked: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:

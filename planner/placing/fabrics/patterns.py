@@ -34,6 +34,7 @@ class NodePattern:
         need: what each device must at least be able to do: a group runs at its slowest member.
         n_inside, n_across, n_stages: devices of a row of ranks, rows of a stage, stages.
         pieces: devices that lie in one node together, in the order of ranks.
+        own_nodes: whether no two pieces share a node: an engine starts as many on each.
     """
 
     kind: Kind
@@ -43,6 +44,7 @@ class NodePattern:
     n_across: int
     n_stages: int
     pieces: tuple[int, ...]
+    own_nodes: bool = False
 
     @property
     def kind_name(self) -> str:

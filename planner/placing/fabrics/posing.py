@@ -8,14 +8,15 @@ What the rows say is in `planner.placing.fabrics.room`.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.placing.fabrics.locating import LocatedOnNodes, locate
-from planner.placing.fabrics.patterns import POOL, STAGE, NodeConfiguration
+from planner.placing.fabrics.patterns import POOL, STAGE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.room import (
     ANYWHERE,
     Piece,
@@ -30,6 +31,7 @@ from planner.placing.handing import Uplink, network_of
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram, Uses
+from planner.specs.defaults import NEAR_SHARE
 from planner.specs.roles import TOGETHER
 from planner.topology.inventory import Inventory
 
@@ -119,9 +121,13 @@ def _fill(
     """What each column takes of the rows; and how many copies of it there may be."""
     given, staged, taken = columns
     most = [rows.most(u, piece) for u, piece in given]
+    apart: dict[Piece, list[int]] = defaultdict(list)
     for j, (u, piece) in enumerate(given):
         rows.take(j, u, piece, 1)
         rows.use(rows.pool(piece), j, -1)
+        if piece.n_apart:
+            apart[piece].append(j)
+            rows.use(rows.apart(j), j, 1)
     stages: Counter[NodeConfiguration] = Counter()
     for one, leaf in (*staged, *taken):
         j, is_staged = len(most), one.pattern.span == STAGE
@@ -141,6 +147,8 @@ def _fill(
                 rows.take(j, sources[piece], piece, n)
             else:
                 rows.use(rows.pool(piece), j, n)
+            for g in apart.get(piece, ()):
+                rows.use(rows.apart(g), j, -1)
     return most
 
 
@@ -161,9 +169,7 @@ def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, C
         n_parts=len(given) + len(staged),
     )
     nothing = np.zeros(columns.n_parts)
-    spans = [float(one.pattern.span in (STAGE, POOL)) for one, _ in taken]
     devices = [float(one.n_devices) for one, _ in taken]
-    parted = [float(len(one.pattern.pieces) - 1) for one, _ in taken]  # whole replicas in a node
     first = [float(u) for u, _ in given] + [float(leaf) for _, leaf in staged]
     entries = sorted((r, j, amount) for (r, j), amount in rows.entries.items() if amount)
     table = np.array(entries, dtype=np.int64).reshape(-1, 3)
@@ -173,9 +179,25 @@ def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, C
         uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
     )
     ties = (
-        np.concatenate([nothing, spans]),
+        *(np.concatenate([nothing, each]) for each in preferred([one.pattern for one, _ in taken])),
         np.concatenate([nothing, devices]),
-        np.concatenate([nothing, parted]),
         np.concatenate([first, np.arange(float(len(taken)))]),
     )
-    return placement_program(rooms, columns, aim, ties=ties), columns
+    program = placement_program(rooms, columns, aim, ties=ties)
+    return replace(program, ties_within=NEAR_SHARE), columns
+
+
+def preferred(patterns: Sequence[NodePattern]) -> FloatArray:
+    """What replicas had rather not have, what matters most first, (3, N): further nodes; further
+    leaves; groups of ranks that share heads in several nodes."""
+    return (
+        np.array(
+            [
+                (len(one.pieces) - 1, one.span in (STAGE, POOL), one.n_inside > max(one.pieces))
+                for one in patterns
+            ],
+            dtype=float,
+        )
+        .reshape(-1, 3)
+        .T
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -170,14 +170,17 @@ def _assembled(
     own = {standing: k for k, (standing, _) in enumerate(n_of.most_common(n))}
     for it in sorted(placed, key=lambda it: it.standing not in own):
         order = [slots[own[it.standing]]] if it.standing in own else []
-        slot = next((slot for slot in (*order, *slots) if it.place - first not in slot), None)
+        fitting = [slot for slot in (*order, *slots) if it.place - first not in slot]
+        if pattern.own_nodes:  # those that have nothing of the node, if there are any
+            fitting.sort(key=lambda slot: it.part.node.name in _nodes(slot))
+        slot = next(iter(fitting), None)
         if slot is None:
             raise SolverError("more pieces of a place are there than replicas take")
         slot[it.place - first] = it.part
         home.remove(it)
     for slot in slots:
         for place in {*range(len(sizes))} - {*slot}:
-            slot[place] = _other(home, sizes[place])
+            slot[place] = _other(home, sizes[place], _nodes(slot) if pattern.own_nodes else ())
     whose = [*own, *[-1] * n][:n]
     return [
         _Whole(standing=who, parts=tuple(slot[place] for place in range(len(sizes))))
@@ -185,10 +188,17 @@ def _assembled(
     ]
 
 
-def _other(stock: list[_Stocked], size: int) -> Part:
-    """The first piece of a size that is of no place; it leaves the stock."""
-    for it in stock:
-        if it.place < 0 and len(it.part.devices) == size:
-            stock.remove(it)
-            return it.part
-    raise SolverError("fewer pieces are there than replicas take")
+def _nodes(slot: Mapping[int, Part]) -> set[str]:
+    return {part.node.name for part in slot.values()}
+
+
+def _other(stock: list[_Stocked], size: int, taken: Collection[str]) -> Part:
+    """A piece of a size that is of no place, of a node that is not taken; it leaves the stock."""
+    spare = [it for it in stock if it.place < 0 and len(it.part.devices) == size]
+    if not spare:
+        raise SolverError("fewer pieces are there than replicas take")
+    n_of = Counter(it.part.node.name for it in spare)
+    if taken:
+        spare.sort(key=lambda it: (it.part.node.name in taken, -n_of[it.part.node.name]))
+    stock.remove(spare[0])
+    return spare[0].part

@@ -225,6 +225,8 @@ class _Posing:
         everything = rows.row("devices", "free devices", self.inventory.n_free)
         for j, piece in enumerate(self.pieces):
             rows.entries[rows.pool(piece.bound, piece.size), j] -= 1
+            if self.pattern(piece.bound).own_nodes:  # a replica has one piece of a node, or none
+                rows.entries[rows.row((piece.bound, "on", piece.node), f"apart {j}"), j] += 1
             if piece.place >= 0:
                 place = rows.row((piece.bound, piece.place), f"place {piece.place} {piece.bound}")
                 rows.entries[place, j] += 1
@@ -241,6 +243,9 @@ class _Posing:
                     rows.entries[rows.stage(bound.offer, stage), j] += 1
             else:
                 self._take(j, bound, range(len(pattern.pieces)))
+                for n in range(len(self.inventory.nodes)):
+                    if (bound, "on", n) in rows.known:
+                        rows.entries[rows.known[bound, "on", n], j] -= 1
 
     def _take(self, column: int, bound: Bound, places: range) -> None:
         """That a column takes a piece of each place."""

@@ -10,7 +10,11 @@ nodes, and devices are alike, counting is exact: pieces of size g or more need n
 than there are, Σ (t/g) n_t ≤ Σ_i ⌊free_i/g⌋ for each g, and whole nodes need nodes that are all
 free. In a node by itself every set of devices that some pieces are confined to has to hold them
 (Hall): so it is in a node whose devices differ, and in all nodes of a kind of which pieces are
-wanted whose sizes do not divide each other.
+wanted whose sizes do not divide each other, or that need nodes of their own.
+
+Of pieces that need nodes of their own, n of a replica, a node gives no more than there are such
+replicas. That is enough to deal them out [Gale1957]: each replica takes one of each of the n nodes
+that have most left.
 """
 
 from __future__ import annotations
@@ -29,12 +33,18 @@ ANYWHERE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Piece:
-    """Devices of one node that a replica needs together; `leaf` is a number or `ANYWHERE`."""
+    """Devices of one node that a replica needs together.
+
+    Args:
+        leaf: its number, or `ANYWHERE`.
+        n_apart: pieces of a replica each of which needs a node of its own; 0 where none does.
+    """
 
     size: int
     kind: Kind
     need: Ability
     leaf: int
+    n_apart: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +88,11 @@ def units_of(inventory: Inventory, uneven: Collection[Kind] = ()) -> tuple[Unit,
 
 
 def uneven_kinds(inventory: Inventory, patterns: Iterable[NodePattern]) -> frozenset[Kind]:
-    """Kinds of which some pieces are neither powers of two nor whole nodes."""
+    """Kinds of which some pieces are neither powers of two nor whole nodes, or need own nodes."""
     even = {kind: {*piece_sizes(inventory, kind)} for kind in inventory.kinds}
-    return frozenset(one.kind for one in patterns if not even[one.kind].issuperset(one.pieces))
+    return frozenset(
+        one.kind for one in patterns if one.own_nodes or not even[one.kind].issuperset(one.pieces)
+    )
 
 
 def meeting(node: Node, need: Ability) -> int:
@@ -91,7 +103,13 @@ def meeting(node: Node, need: Ability) -> int:
 def pieces_of(pattern: NodePattern, leaf: int) -> dict[Piece, int]:
     """The pieces of a replica that is bound to a leaf, or lies anywhere, with how many of each."""
     return {
-        Piece(kind=pattern.kind, need=pattern.need, size=size, leaf=leaf): n
+        Piece(
+            kind=pattern.kind,
+            need=pattern.need,
+            size=size,
+            leaf=leaf,
+            n_apart=n if pattern.own_nodes else 0,
+        ): n
         for size, n in pattern.sizes.items()
     }
 
@@ -123,11 +141,16 @@ class Room:
         return [
             leaf
             for leaf in leaves
-            if all(self._n_pieces(key, leaf, size) >= n for size, n in together.items())
+            if all(
+                self._n_pieces(key, leaf, size, own_nodes=pattern.own_nodes) >= n
+                for size, n in together.items()
+            )
         ]
 
-    def _n_pieces(self, key: tuple[Kind, Ability], leaf: int, size: int) -> int:
-        return sum(n // size for other, n in self._meeting[key] if other == leaf)
+    def _n_pieces(self, key: tuple[Kind, Ability], leaf: int, size: int, *, own_nodes: bool) -> int:
+        """Pieces that nodes of a leaf have; nodes that have one."""
+        each = [n // size for other, n in self._meeting[key] if other == leaf]
+        return sum(map(bool, each)) if own_nodes else sum(each)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,6 +165,7 @@ class Rows:
     entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     _pools: dict[Piece, int] = field(default_factory=dict)
     _stages: dict[int, int] = field(default_factory=dict)
+    _apart: dict[int, int] = field(default_factory=dict)
     _room: dict[tuple[int, Piece], list[tuple[int, int]]] = field(default_factory=dict)
 
     def givers(self, piece: Piece) -> list[int]:
@@ -171,6 +195,12 @@ class Rows:
             name = f"pieces {len(self._pools)} of {piece.size} {piece.kind.name} in {where}"
             self._pools[piece] = self.add(name, 0)
         return self._pools[piece]
+
+    def apart(self, given: int) -> int:
+        """The row that says that a node gives each replica one piece of these, no more."""
+        if given not in self._apart:
+            self._apart[given] = self.add(f"apart {given}", 0)
+        return self._apart[given]
 
     def stages(self, one: NodeConfiguration) -> int:
         """The row that says that no more stages of a replica are taken than leaves hold."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
+from planner.placing.configurations import Sort, sort_of
 from planner.placing.fabrics.channels import Channels
 from planner.placing.fabrics.clusters import Ground
 from planner.placing.fabrics.domains import domains, needs
@@ -24,7 +25,7 @@ from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Considered, Laid, Served, Sort, sort_of
+from planner.placing.sites import Considered, Laid, Served
 from planner.placing.standing import Standing
 from planner.results.placements import KindUse, Rank
 from planner.running.deadlines import is_over, share

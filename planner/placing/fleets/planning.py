@@ -19,7 +19,9 @@ from planner.placing.fleets.shortage import shared_out, soon_shared_out, unreach
 from planner.placing.fleets.simulating import PlannedFleet, planned, tried
 from planner.placing.fleets.streams import streams_of
 from planner.placing.fleets.telling import told
+from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
+from planner.programs.placement import n_sorts
 from planner.programs.proofs import is_closed
 from planner.results.fleets import FleetPlan, Round
 from planner.running.deadlines import check, is_set, left_s, out_of_time, share, timed
@@ -27,6 +29,7 @@ from planner.solvers.solution import Status
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
+from planner.specs.roles import APART
 from planner.verifier.findings import refuse
 from planner.verifier.fleets.judging import recounted
 from planner.verifier.simulation.outcomes import FleetOutcome
@@ -118,7 +121,7 @@ def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
         if is_set() and tries.first is None:
             tries.find_first(fluid, served)
         with share(SEARCH_SHARE if tries.first else 1.0):
-            chosen = settled(market) if fluid.is_found else fluid
+            chosen = weighed(market) if fluid.is_found else fluid
             confirmed = tries.confirmed(chosen)
             if confirmed is not None:
                 return tries.answer(fluid, confirmed, served)
@@ -135,6 +138,25 @@ def _unproved(chosen: Chosen, fluid: Chosen) -> Chosen:
     is_best = is_closed(solution.objective, bound.bound, chosen.market.request.options.gap)
     status = Status.OPTIMAL if is_best else Status.FEASIBLE
     return replace(chosen, solution=replace(solution, status=status, vouched=bound))
+
+
+def weighed(market: Market) -> Chosen:
+    """The best fleet, each further sort of replica counted; its rates are known as in `settled`."""
+    classes, options = market.request.classes, market.request.options
+    n_least = 1
+    if all(len(one.models) == 1 for one in classes):
+        n_least = len({model.name for one in classes for model in one.models})
+    n_least *= 2 if market.request.roles.name == APART else 1
+
+    def has(one: Chosen) -> Weighed:
+        counts = one.solution.answer
+        return one.solution, n_sorts(one.program, counts) if counts else 0
+
+    chosen, steps, is_weighed = with_few_sorts(
+        lambda most: settled(market, most_sorts=most), has, n_least, options
+    )
+    proved = chosen.solution if is_weighed else without_proof(chosen.solution)
+    return replace(chosen, solution=proved, steps=steps)
 
 
 def opened(request: FleetRequest) -> Market:
@@ -209,7 +231,7 @@ class _Tries:
                 return chosen
             if len(self.rounds) >= MOST_ROUNDS:
                 raise out_of_time()  # what a simulation refutes is no answer
-            chosen = settled(chosen.market)
+            chosen = weighed(chosen.market)
         return None
 
     def answer(self, fluid: Chosen, chosen: Chosen, served: Mapping[str, float]) -> _Confirmed:

@@ -53,6 +53,7 @@ def with_choice_of_streams(
         objective=longer(program.objective),
         rate=np.append(program.rate, serves[choice.aside]),
         ties=tuple(longer(tie) for tie in program.ties),
+        sort=None if program.sort is None else np.append(program.sort, np.full(new, -1)),
         column_most=None if most is None else np.append(most, np.ones(new, dtype=np.int64)),
         limits=tuple(replace(one, column=longer(one.column)) for one in program.limits),
         cuts=tuple(replace(one, column=longer(one.column)) for one in program.cuts),

@@ -16,6 +16,7 @@ from planner.placing.fleets.market import Market
 from planner.placing.fleets.program import with_choice_of_streams, with_counts, within_places
 from planner.placing.program import KTOKEN, Aim, Wanted
 from planner.placing.searching import mastered
+from planner.placing.sorting import Step
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import check, is_over
@@ -61,6 +62,7 @@ class Chosen:
         offered: what it was chosen from, as it is known.
         counts: copies of the posed columns; None where there is no fleet.
         origins: the configuration as it was offered, of each one that is posed, by identity.
+        steps: the best of each number of sorts of replicas that was looked at.
     """
 
     market: Market
@@ -71,6 +73,7 @@ class Chosen:
     solution: PlacementSolution
     flows: tuple[float, ...]
     origins: dict[int, NodeConfiguration]
+    steps: tuple[Step, ...] = ()
 
     @property
     def is_found(self) -> bool:
@@ -105,6 +108,7 @@ def settled(
     allowed: Allowed = everything,
     fluid: bool = False,
     sure: bool = False,
+    most_sorts: int | None = None,
 ) -> Chosen:
     """The best fleet, at rates of which each that it rests on is known.
 
@@ -118,6 +122,7 @@ def settled(
         allowed: configurations that may be used, as they were offered.
         fluid: take every configuration at its fluid rate.
         sure: choose among what was found so far, and look at nothing else.
+        most_sorts: of replicas; None is as many as the request allows.
 
     Raises:
         OutOfTimeError: time ended before it was known, or known that there is none.
@@ -127,6 +132,7 @@ def settled(
         aim=_aim(market, objective, factors or {}, limits),
         allowed=allowed,
         book=None if fluid else market.book,
+        most_sorts=most_sorts or market.request.options.most_sorts,
         sure=sure,
     )
     options = market.request.options
@@ -179,6 +185,7 @@ def _aim(
                 name=one.name,
                 demand_tokens_per_s=one.tokens_per_s(factors),
                 n_output_tokens=one.n_output_tokens,
+                served=one.model.name,
             )
             for one in market.streams
         ),
@@ -201,6 +208,7 @@ class _Posing:
     allowed: Allowed
     book: Book | None
     sure: bool
+    most_sorts: int | None
 
     def now(self, one: NodeConfiguration) -> NodeConfiguration | None:
         if self.book is None:
@@ -245,7 +253,8 @@ def _program(
     devices, stages = np.zeros((2, columns.n_parts + len(of_column)))
     devices[columns.n_parts :] = [one.n_devices for one in of_column]
     stages[columns.n_parts :] = [one.shape[-1] - 1 for one in map(_on_nodes, of_column)]
-    program = replace(posed.program, ties=(stages, *posed.program.ties) if tied else ())
+    ties = (stages, *posed.program.ties) if tied else ()
+    program = replace(posed.program, ties=ties, ties_within=0.0, most_sorts=posing.most_sorts)
     kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
     program = with_counts(program, kinds, devices, market.request.counts)
     places, network = market.request.places, posed.network

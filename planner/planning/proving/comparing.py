@@ -135,9 +135,10 @@ def subset_findings(
         name: of the subset, in words.
     """
     is_rate, path = says.objective_name in RATES, ("certificate", "bound")
-    if is_better(best, says.bound, is_rate=is_rate):
+    bound = says.sorts[-1].bound if says.sorts else says.bound  # of any number of sorts
+    if is_better(best, bound, is_rate=is_rate):
         fact = f"is no bound: {name} reaches {best!r}"
-        yield Finding(path=path, says=says.bound, fact=fact)
+        yield Finding(path=path, says=bound, fact=fact)
     if own is not None and is_better(own, best, is_rate=is_rate):
         fact = f"is of an answer that a search of {name} does not have: its best is {best!r}"
         yield Finding(path=("certificate", "objective"), says=own, fact=fact)
@@ -167,6 +168,11 @@ def counts(says: Certificate, found: Certificate) -> Iterator[Finding]:
     if says.status != OPTIMAL or found.status != OPTIMAL:
         return  # what is screened depends on where the time ended
     yield from same(says.n_solved, found.n_solved, (*path, "n_solved"))
+    yield from same(len(says.sorts), len(found.sorts), (*path, "sorts"))
+    for i, (step, other) in enumerate(zip(says.sorts, found.sorts, strict=False)):
+        for what in ("n_sorts", "bound"):
+            here = (*path, "sorts", str(i), what)
+            yield from same(getattr(step, what), getattr(other, what), here)
     mine, others = (
         {screen.name: screen.n_candidates for screen in one.screens} for one in (says, found)
     )

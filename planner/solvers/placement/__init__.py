@@ -6,6 +6,7 @@ one backend is always the same one.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,17 @@ from functools import partial
 from importlib import import_module
 
 from planner.errors import SolverError
+from planner.programs.layout import ceiling, exceeds
 from planner.programs.mixed import MixedProgram
-from planner.programs.placement import Counts, PlacementProgram, keeping, placement_objective
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    keeping,
+    limited,
+    n_sorts,
+    placement_objective,
+    total,
+)
 from planner.programs.proofs import is_closed
 from planner.solvers.placement.answers import PlacementSolution, counted
 from planner.solvers.proving import Prover, Word, prove
@@ -41,7 +51,11 @@ MOST_BY_CPSAT = 60
 """Columns of a program that CP-SAT is asked first about: beyond, SCIP takes a tenth of the time."""
 
 LEAST_TIME_S = 0.01
+LEAST_TIED_S = 1.0
+"""Time that ties may take at least, together."""
 MOST_TIED = 100
+N_ALWAYS = 3
+"""Ties that are broken whatever the number of columns."""
 MOST_STATED = 300_000
 """Uses of resources up to which a packing is stated whole, for a second solver: of more of them it
 takes minutes that nothing can interrupt, and gigabytes."""
@@ -62,9 +76,9 @@ def solve_placement(
 ) -> PlacementSolution:
     """Place copies at the least objective, with proof; among optima, at the least ties.
 
-    The certificate is of the objective. Where time runs out while a tie is broken, the choice
-    that was in hand stays; and of a program of more than `MOST_TIED` columns ties are not
-    broken, which may take longer than the proof: there the solver's own choice stays.
+    The certificate is of the objective. Ties may take as long as the proof did, and `LEAST_TIED_S`
+    where that is more; then the choice that is in hand stays. Of a program of more than `MOST_TIED`
+    columns only the first `N_ALWAYS` ties are broken.
 
     Args:
         program: what to place, and on what.
@@ -87,10 +101,11 @@ def solve_placement(
         return prove((), effort, wanted=proof, known=known)
     provers = _provers(program, solver, effort)
     solution = prove(provers, effort, wanted=proof, known=known, rows=partial(_rows, program))
-    is_tied = bool(program.ties) and program.n_columns <= MOST_TIED
-    if is_tied and solution.answer is not None and solution.status.is_final:
-        left = replace(effort, on_progress=None, gap=0.0)
-        solution = _settled(program, solution, (solver, left, began_s))
+    if program.ties and solution.answer is not None and solution.status.is_final:
+        spent_s = time.perf_counter() - began_s
+        left = replace(_time_left(effort, began_s), on_progress=None, gap=0.0)
+        most_s = min(max(LEAST_TIED_S, spent_s), left.time_limit_s or math.inf)
+        solution = _settled(program, solution, solver, replace(left, time_limit_s=most_s))
     return replace(solution, wall_s=time.perf_counter() - began_s)
 
 
@@ -146,22 +161,42 @@ def _time_left(effort: Effort, began_s: float) -> Effort:
 
 
 def _settled(
-    program: PlacementProgram, solution: PlacementSolution, how: tuple[str, Effort, float]
+    program: PlacementProgram, solution: PlacementSolution, solver: str, effort: Effort
 ) -> PlacementSolution:
-    """The same proof, for the first of the choices that are as good.
+    """The same proof, for the first of the choices that are as good, or nearly.
 
-    Nothing is claimed of ties, so one solver's word is enough for them.
+    Nothing is claimed of ties, so one solver's word is enough for them. Of the objective no more is
+    given up for the first `N_ALWAYS` than they need, and nothing for others; and no further sort of
+    replica is used.
     """
-    solver, effort, began_s = how
-    best, counts = program, solution.answer
-    assert counts is not None
+    assert solution.answer is not None
+    began_s, counts = time.perf_counter(), solution.answer
+    program = replace(program, most_sorts=n_sorts(program, counts))
+    kept = replace(program, ties=())
+
+    def least(best: PlacementProgram) -> Counts:
+        return _better(best, counts, solver, _time_left(effort, began_s)) or counts
+
+    best = replace(program, ties=program.ties[:N_ALWAYS])
     while best.ties:
         best = keeping(best, counts)
-        at_once = counted(best)
-        if at_once is not None:
-            break
-        found = _prover(best, solver)(_time_left(effort, began_s))
-        if found.answer is None or found.proof.outcome != "optimal":
-            break
-        counts = found.answer
+        counts = least(best)
+        kept = limited(kept, best.objective, ceiling(total(best.objective, counts)))
+    if exceeds(placement_objective(program, counts), solution.objective):
+        counts = least(kept)
+    best = replace(kept, ties=program.ties[N_ALWAYS:], ties_within=0.0)
+    while best.ties and program.n_columns <= MOST_TIED:
+        best = keeping(best, counts)
+        counts = least(best)
     return replace(solution, answer=counts, objective=placement_objective(program, counts))
+
+
+def _better(
+    program: PlacementProgram, counts: Counts, solver: str, effort: Effort
+) -> Counts | None:
+    """Counts of a lesser objective, in time; None without any."""
+    value = placement_objective(program, counts)
+    if value == 0.0 and (program.objective >= 0).all() and not program.is_for_share:
+        return None
+    found = counted(program) or _prover(program, solver)(effort)
+    return found.answer if found.answer and found.proof.value <= value else None

@@ -64,6 +64,7 @@ def build(program: PlacementProgram) -> tuple[cp_model.CpModel, Variables, float
     _add_models(model, program, n)
     _add_limits(model, program, n)
     _add_cuts(model, program, n)
+    _add_sorts(model, program, n)
     if program.is_for_share:
         return model, n, _maximise_share(model, program, n)
     reach = float(np.abs(program.objective) @ np.maximum(most, 1))  # each cost has to fit
@@ -110,6 +111,17 @@ def _add_cuts(model: cp_model.CpModel, program: PlacementProgram, n: Variables) 
             parts = _integers(np.floor(np.minimum(cut.column, needed) / widest * one))
             total = cp_model.LinearExpr.weighted_sum(n, parts)
             model.add(total >= math.ceil(needed / widest * one)).with_name(cut.name)
+
+
+def _add_sorts(model: cp_model.CpModel, program: PlacementProgram, n: Variables) -> None:
+    """Which sorts of replicas are used, and how many of them may be."""
+    used, most = [], most_copies(program)
+    for k, columns in enumerate(program.limited_sorts):
+        used.append(model.new_bool_var(f"y({k})"))
+        mine, reach = [n[j] for j in columns.tolist()], int(most[columns].sum())
+        model.add(cp_model.LinearExpr.sum(mine) <= reach * used[k]).with_name(f"used({k})")
+    if used:
+        model.add(cp_model.LinearExpr.sum(used) <= program.most_sorts).with_name("sorts")
 
 
 def _maximise_share(model: cp_model.CpModel, program: PlacementProgram, n: Variables) -> float:

@@ -118,6 +118,9 @@ def _allowed(program: PlacementProgram, table: IntArray) -> FloatArray:
             fine &= reached >= -1e-9 * abs(cut.added)
         else:
             fine &= reached >= 1 - 1e-9
+    used = [table[:, columns].any(axis=1) for columns in program.limited_sorts]
+    if used:
+        fine &= np.sum(used, axis=0) <= program.most_sorts
     return np.asarray(fine)
 
 

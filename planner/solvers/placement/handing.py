@@ -130,7 +130,7 @@ class _Rounds:
         found = _Answer(
             counts=solution.answer, flow=flow, value=_value(program, solution.answer, flow)
         )
-        self._keep(found)
+        self._keep(found, program.ties_within if program.ties else 0.0)
         is_reached = not flow.is_short and found.value <= solution.objective + abs(
             solution.objective
         ) * (1.0 - ENOUGH)
@@ -139,14 +139,14 @@ class _Rounds:
             is_reached = True
         return is_reached or not self._add(self._rows(copies, flow))
 
-    def _keep(self, found: _Answer) -> None:
-        """One that is as good, and later, has its ties broken."""
+    def _keep(self, found: _Answer, within: float) -> None:
+        """One that is as good within a share, and later, has its ties broken."""
         copies = np.array(found.counts.copies, dtype=float)
         if found.flow.is_short or flow_violations(
             self._given, self._network, copies, found.flow.rates
         ):
             return
-        if self._best is None or is_closed(found.value, self._best.value, 0.0):
+        if self._best is None or is_closed(found.value, self._best.value, within):
             self._best = found
 
     def _rows(self, copies: FloatArray, flow: Flow) -> list[Cut]:
@@ -187,7 +187,7 @@ class _Rounds:
     def _ended(self, solution: PlacementSolution) -> tuple[PlacementSolution, FloatArray | None]:
         """The best answer, with the best bound of all rounds."""
         assert self._vouched is not None
-        best, gap = self._best, self._effort.gap
+        best, gap = self._best, max(self._effort.gap, self._given.ties_within)
         solution = replace(solution, wall_s=self._clock.elapsed_s(), n_nodes=self._n_nodes)
         if best is None and solution.answer is None:
             return solution, None

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from pyomo.core import (
+    Binary,
     ConcreteModel,
     Constraint,
     NonNegativeIntegers,
@@ -100,7 +101,25 @@ def build(program: PlacementProgram) -> ConcreteModel:
             if left.linear_vars:  # without any, `is_hopeless` has looked at it
                 m.add_component(limit.name, Constraint(expr=left <= limit.at_most))
     _add_cuts(m, program)
+    _add_sorts(m, program, most)
     return m
+
+
+def _add_sorts(m: ConcreteModel, program: PlacementProgram, most: list[int]) -> None:
+    """Which sorts of replicas are used, and how many of them may be."""
+    columns = program.limited_sorts
+    if not columns:
+        return
+    m.y = Var(range(len(columns)), domain=Binary)
+
+    @m.Constraint(range(len(columns)))
+    def used(_m: ConcreteModel, k: int) -> object:
+        mine = columns[k].tolist()
+        reach = sum(most[j] for j in mine)
+        return linear([*[1.0] * len(mine), -float(reach)], [*(m.n[j] for j in mine), m.y[k]]) <= 0
+
+    total = linear([1.0] * len(columns), list(m.y.values()))
+    m.sorts = Constraint(expr=total <= program.most_sorts)
 
 
 def _add_cuts(m: ConcreteModel, program: PlacementProgram) -> None:

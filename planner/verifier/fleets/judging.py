@@ -40,6 +40,7 @@ from planner.verifier.placements import (
     misplaced_devices,
     stand_of,
 )
+from planner.verifier.sorts import judged_sorts
 
 RENT = "rent"
 SEAM = 1e-5
@@ -91,6 +92,8 @@ def _true(it: Counting) -> FleetPlan:
         checks=checks_of(stand.checks, recipes),
         counts=stand.counts.of_a_repair(),
     )
+    it.wrong.extend(more)
+    certificate, more = judged_sorts(certificate, recipes, says.request.options, is_rate=False)
     it.wrong.extend(more)
     return replace(
         says,
