@@ -104,7 +104,7 @@ def rates(case: Case) -> dict[tuple[int, int], float]:
     ((runtime,),), site = found.runtimes, found.site
     best: dict[tuple[int, int], float] = {}
     for kind in site.inventory.kinds:
-        for one in configurations_of(runtime, 0, kind, site.ground, several=False):
+        for one in configurations_of(runtime, 0, kind, site.ground, several=False, whole=True):
             pieces = one.pattern.pieces
             assert len({*pieces}) == 1
             key = pieces[0], len(pieces)
