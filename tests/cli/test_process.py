@@ -291,3 +291,18 @@ def test_a_closed_pipe_ends_the_command_quietly():
     assert process.wait(timeout=60) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+def test_the_package_runs_says_its_version_and_is_typed(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-m", "planner", "--version"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    import planner
+
+    assert ran.stdout.strip() == planner.__version__
+    assert (Path(planner.__file__).parent / "py.typed").exists()
