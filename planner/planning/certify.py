@@ -67,7 +67,9 @@ def certificate(
     before = before_search(among, found.posed)
     n_unfit = found.posed.n_unfit
     n_seen = found.reduced.n_columns + n_unfit
-    n_all = sum(one.n_candidates for one in among.parts) if found.reduced.is_cut else n_seen
+    # what is listed again when time is short may be listed less far
+    n_known = sum(one.n_candidates for one in among.parts) if found.reduced.is_cut else n_seen
+    n_all = max(n_seen, n_known)
     rejected = {**before, **n_rejected(screened)}
     rejected["time"] = n_all - n_seen
     return certified(
