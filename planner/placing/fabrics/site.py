@@ -122,8 +122,8 @@ class Fabric:
     @property
     def reach(self) -> str:
         return (
-            f"no layout of one replica meets the targets and fits any of the {self.n_free} free "
-            f"devices that can work together, at most {self.ground.most_devices} of them"
+            f"as predicted, no layout of one replica meets the targets and fits any of the {self.n_free} "
+            f"free devices that can work together, at most {self.ground.most_devices} of them"
         )
 
     def offered(

@@ -98,6 +98,12 @@ class _Confirmed:
     rounds: tuple[Round, ...]
     served: Mapping[str, float]
 
+    @property
+    def is_best(self) -> bool:
+        """Whether all traffic is served at the rent that none is below, percentiles aside."""
+        is_whole = all(one == 1.0 for one in self.served.values())
+        return is_whole and self.fleet.chosen.solution.status is Status.OPTIMAL
+
 
 def _found(market: Market, on_round: OnRound) -> _Confirmed:
     """The cheapest fleet for all traffic; where there is none, for as much as can be.
@@ -120,6 +126,8 @@ def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
         fluid = settled(market, fluid=True)
         if is_set() and tries.first is None:
             tries.find_first(fluid, served)
+            if tries.first is not None and tries.first.is_best:
+                return tries.first
         with share(SEARCH_SHARE if tries.first else 1.0):
             chosen = weighed(market) if fluid.is_found else fluid
             confirmed = tries.confirmed(chosen)
