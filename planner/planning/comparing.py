@@ -19,7 +19,7 @@ from planner.results.surveys import (
     Curve,
     Row,
 )
-from planner.running.deadlines import check, share, timed
+from planner.running.deadlines import check, timed
 from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, conformed
@@ -295,8 +295,6 @@ def answers_of(
 ) -> list[tuple[_T | None, str, tuple[Any, ...]]]:
     """The answer of each case, or why there is none and of what; one that stands alone raises.
 
-    Each case may take as much of the time that is left as those after it.
-
     Args:
         of_case: options whose faults are of a case, and not of the request.
 
@@ -310,8 +308,7 @@ def answers_of(
         try:
             if found:
                 check()
-            with share(1.0 / (len(cases) - len(found))):
-                found.append((answer(case), "", ()))
+            found.append((answer(case), "", ()))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
             if len(cases) == 1 or not _is_of_case(error, of_case):
                 raise

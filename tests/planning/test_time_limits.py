@@ -82,7 +82,7 @@ def test_a_plan_of_what_was_looked_at_says_so_and_leaves_no_candidate_out_of_the
 
 
 def test_more_time_never_gives_a_worse_plan():
-    targets = Targets(tpot_s=0.0035)
+    targets = Targets(tpot_s=0.005)
     found = [planned(n, targets=targets) for n in (2, 6, 15, ENOUGH)]
     values = [one.certificate.objective for one in found]
     assert values == sorted(values, reverse=True)
@@ -162,7 +162,7 @@ def test_a_frontier_of_rates_claims_no_bound_either():
 def test_cases_of_a_comparison_share_one_limit():
     """The first takes all the time there is; the second is not looked at."""
     models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
-    asked = {**SMALL, "targets": Targets(tpot_s=0.0035)}
+    asked = {**SMALL, "targets": Targets(tpot_s=0.005)}
     found = compare(models, [ASKED[1]], ["roofline"], **asked, options=limited(60))
     assert found.rows[0].plan is not None
     assert found.rows[1].plan is None
@@ -299,7 +299,7 @@ def test_a_frontier_that_time_ends_has_some_of_its_points_and_claims_no_proof():
 
 def test_no_case_of_a_comparison_in_time_is_a_matter_of_time_and_not_of_plans():
     models = [model(name) for name in ("llama-3.1-8b", "llama-3.1-70b")]
-    asked, ends = {**SMALL, "targets": Targets(tpot_s=0.0035)}, set()
+    asked, ends = {**SMALL, "targets": Targets(tpot_s=0.005)}, set()
     for n_looks in range(1, 42, 8):
         try:
             found = compare(models, [ASKED[1]], ["roofline"], **asked, options=limited(n_looks))

@@ -122,8 +122,9 @@ class Fabric:
     @property
     def reach(self) -> str:
         return (
-            f"as predicted, no layout of one replica meets the targets and fits any of the {self.n_free} "
-            f"free devices that can work together, at most {self.ground.most_devices} of them"
+            "as predicted, no layout of one replica meets the targets and fits any of the "
+            f"{self.n_free} free devices that can work together, at most "
+            f"{self.ground.most_devices} of them"
         )
 
     def offered(

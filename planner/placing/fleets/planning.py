@@ -124,10 +124,9 @@ def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
     most = 1.0
     while True:
         fluid = settled(market, fluid=True)
-        if is_set() and tries.first is None:
-            tries.find_first(fluid, served)
-            if tries.first is not None and tries.first.is_best:
-                return tries.first
+        best = tries.find_first(fluid, served)
+        if best is not None:
+            return best
         with share(SEARCH_SHARE if tries.first else 1.0):
             chosen = weighed(market) if fluid.is_found else fluid
             confirmed = tries.confirmed(chosen)
@@ -193,8 +192,14 @@ class _Tries:
     last: tuple[PlannedFleet, FleetOutcome] | None = None
     simulated_s: float = 0.0
 
-    def find_first(self, fluid: Chosen, served: Mapping[str, float]) -> None:
-        """A first fleet, if it is soon found; of less traffic where devices are too few."""
+    def find_first(self, fluid: Chosen, served: Mapping[str, float]) -> _Confirmed | None:
+        """Where time may end, find a first fleet, if it is soon done; of less traffic if need be.
+
+        Returns:
+            It, where it is known to be the best.
+        """
+        if not is_set() or self.first is not None:
+            return None
         market = fluid.market
         found = first_fleet(fluid, self.is_confirmed) if fluid.is_found else None
         if found is None and all(one == 1.0 for one in served.values()):
@@ -204,6 +209,8 @@ class _Tries:
                 found = first_fleet(fluid, self.is_confirmed) if fluid.is_found else None
         if found is not None:
             self.first = self.answer(fluid, _unproved(found, fluid), served)
+            return self.first if self.first.is_best else None
+        return None
 
     def cheaper(self, first: _Confirmed) -> _Confirmed:
         """The cheapest of all that is known by now, where there is time to try it."""
