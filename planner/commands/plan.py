@@ -67,7 +67,11 @@ def _refuse_sorts(written: WrittenOne, asked: Wanted) -> None:
         RequestError: it is said, and nothing of how much is served.
     """
     said = {"--sorts": written.sorts, "--sort-price": written.sort_price}
-    if asked.keywords["targets"].demand_tokens_per_s is None and any(said.values()):
+    if (
+        written.roles is None
+        and asked.keywords["targets"].demand_tokens_per_s is None
+        and any(said.values())
+    ):
         fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
         raise RequestError(
             [Problem(where=one, fact=fact, remedy=remedy) for one, value in said.items() if value]

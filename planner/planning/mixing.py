@@ -33,6 +33,9 @@ OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 OF_ONE = {name: name for name in ("cost", "rent", "devices", "latency", "throughput")}
 """Objectives of plans that a replica by itself has."""
 
+MOST = "throughput"
+"""The objective of replicas with roles that serve no demand, but as much as they can."""
+
 PASSED = ("weights_formats", "kv_formats")
 """Arguments of `planning.plan` that are of a model that is served."""
 
@@ -62,8 +65,9 @@ def unasked_of_replicas(
     """
     targets: Targets = asked["targets"]
     problems, objectives = [], _objectives(targets)
-    if targets.demand_tokens_per_s is None:
-        fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
+    if targets.demand_tokens_per_s is None and asked["objective"] != MOST:
+        fact = "is of replicas that serve a demand, or as much as they can"
+        remedy = f"say how much: `--rate 8req/s`; or write `--objective {MOST}`"
         options = [f"--{one.replace('_', '-')}" for one in said]
         problems += [Problem(where=one, fact=fact, remedy=remedy) for one in options]
     if targets.n_replicas is not None:
@@ -107,7 +111,7 @@ def replicas_of(
 ) -> Placement:
     """The replicas that serve what is asked of a plan best, of however many sorts.
 
-    Without a demand that is one replica.
+    Without a demand that is one replica; of roles that are said as many as the pool has room for.
 
     Args:
         asked: arguments of `planning.plan`, by name.
@@ -121,7 +125,7 @@ def replicas_of(
     wish = Serve(
         model=model,
         demand_tokens_per_s=targets.demand_tokens_per_s,
-        replicas=1 if targets.demand_tokens_per_s is None else None,
+        replicas=1 if targets.demand_tokens_per_s is None and not roles else None,
         **{name: asked[name] for name in PASSED if asked.get(name) is not None},
     )
     return place(

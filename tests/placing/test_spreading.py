@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from planner import Serve, SolverOptions, Targets, Workload, load_architecture, place, verify
+from planner.errors import NoPlanError
 from planner.placing.fabrics.locating import _dealt
 from planner.specs.pools import load_site
 from planner.specs.state import State
@@ -177,3 +178,18 @@ def test_an_answer_of_several_sorts_is_proved_again() -> None:
     found = verify(_chat(roles="free"), prove=True)
     assert not found.falsehoods
     assert found.proofs
+
+
+def test_the_most_in_one_ask_is_what_a_demand_can_reach() -> None:
+    """Beside bisecting the demand: just that is served, and no more."""
+    most = _chat(0.0, roles="free").certificate.bound
+
+    def served(demand: float):
+        serve = Serve(model=load_architecture("llama-3.1-70b"), demand_tokens_per_s=demand)
+        site, options = load_site("h100-nvl8-x2"), SolverOptions(sort_price=0.0)
+        asked = {"engine": "vllm", "workload": CHAT, "targets": TARGETS, "roles": "free"}
+        return place(site, serve, options=options, **asked)
+
+    assert served(most * 0.9999).output_tokens_per_s >= most * 0.9999
+    with pytest.raises(NoPlanError):
+        served(most * 1.0001)
