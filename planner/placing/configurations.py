@@ -14,6 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from planner.placing.standing import Sharding
 from planner.results.placements import AnyDeployment
+from planner.specs.architecture import Architecture
+from planner.specs.engine_rules import EngineRule
 from planner.specs.records import DeviceSpec
 from planner.specs.roles import TOGETHER
 
@@ -72,6 +74,17 @@ class Source(Protocol):
         """How the ranks of one of them share the model's weights, and bytes of the most."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairing:
+    """What an engine's rules of pairs are asked of, where a replica does one phase."""
+
+    rules: tuple[EngineRule, ...]
+    model: Architecture
+    n_tensor: int
+    n_data: int
+    n_stages: int
+
+
 P = TypeVar("P", bound=Pattern, covariant=True)
 
 
@@ -96,6 +109,7 @@ class Configuration(Generic[P]):
         kv_format, handed_bytes: of the cache of one request that is handed over; empty and 0
             where a replica does both phases.
         handover_s: that its own links and the connector take for that.
+        pairing: of an engine's; None where any may hand over to any.
     """
 
     model: int
@@ -111,6 +125,7 @@ class Configuration(Generic[P]):
     kv_format: str = ""
     handed_bytes: float = 0.0
     handover_s: float = 0.0
+    pairing: Pairing | None = None
 
     @property
     def n_devices(self) -> int:

@@ -20,7 +20,7 @@ from planner.estimates.serving.choices import EngineChoices, choices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.networks import serving_network
-from planner.placing.configurations import Configuration
+from planner.placing.configurations import Configuration, Pairing
 from planner.placing.engine_choosing import wanted_choices
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern
@@ -222,7 +222,9 @@ class ServingEngine:
             network=serving_network(cluster.fabric),
         )
         request = self.requests[domain.kind]
-        pool = replace(request.cluster, n_devices=domain.n_devices)
+        pool = replace(
+            request.cluster, n_devices=domain.n_devices, n_devices_per_node=domain.per_node
+        )
         request = replace(request, cluster=pool)
         cuts = degrees(self.model, request)
         cuts = cuts.take(_lying(cuts, domain))
@@ -245,8 +247,7 @@ def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
 def has_equal_shares(n_devices: IntArray, domain: Domain) -> BoolArray:
     """Deployments that fill a share of a domain's size on each of several of its nodes, (N,).
 
-    Engines start as many devices on every node: vLLM and SGLang by `--nnodes`, TensorRT-LLM by
-    ranks a node (`planner.report.launch.nodes`).
+    Engines start as many devices on every node, as their rules `equal-shares-of-nodes` say.
     """
     share = domain.per_node
     is_spread = (n_devices > share) & (n_devices % share == 0)
@@ -272,6 +273,8 @@ def configuration_of(
     )
     in_flight, is_apart = float(table.batch[row] * table.n_data[row]), found.role != TOGETHER
     cache = table.formats[int(table.format_index[row])].cache if is_apart else ""
+    rules = tuple(one for one in source.machines.engine.rules if one.is_of_pairs)
+    pairing = Pairing(rules=rules, model=source.model, n_tensor=t, n_data=d, n_stages=p)
     return Configuration(
         model=model,
         pattern=pattern,
@@ -285,4 +288,5 @@ def configuration_of(
         ttft_s=float(found.ttft_high_s[row]) if is_apart else 0.0,
         kv_format=cache,
         handed_bytes=source.handed_bytes(cache) if is_apart else 0.0,
+        pairing=pairing if is_apart and rules else None,
     )

@@ -1,7 +1,8 @@
 """Caches that replicas hand over: how long that takes, who may feed whom, and over which links.
 
 A replica that reads prompts may feed one that writes answers where both are of one model, run
-under one engine and hold the cache in one format, and where the first token is in time:
+under one engine that lets them and hold the cache in one format, and where the first token is in
+time:
 
     TTFT = prompt read + latency + bytes / min(connector, links of either replica)
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.configurations import AnyConfiguration, Configuration
+from planner.placing.pairing import may_hand_over
 from planner.placing.program import KTOKEN, Aim, Columns
 from planner.programs.handover import Handover
 from planner.programs.layout import ceiling
@@ -130,6 +132,7 @@ def _pairs(of_column: Sequence[AnyConfiguration], aim: Aim) -> tuple[IntArray, I
     )
     first_s = read_s[before][:, None] + np.maximum(handed_s[before][:, None], handed_s[after])
     fits = first_s <= _ceilings(most_s[before])[:, None]
+    fits &= may_hand_over(of_column)[np.ix_(before, after)]
     p, d = np.nonzero(fits & (of_kind[before][:, None] == of_kind[after]))
     return before[p], after[d]
 

@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from planner.errors import Problem, RequestError
 from planner.estimates.calibration.kernel_files import kernel_table
-from planner.estimates.serving.choices import degrees
+from planner.estimates.serving.choices import all_degrees, ground_of
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
@@ -16,6 +18,7 @@ from planner.estimates.serving.kernels import KernelClock, backend_problems, unm
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.estimates.serving.refusals import chunk_problems
+from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
 from planner.quantities import QUANTITIES, lacking, objective_of, refused
 from planner.runtimes.predicting import Machines
@@ -47,6 +50,7 @@ from planner.specs.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
+from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run
 from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
@@ -352,14 +356,34 @@ def _backend_problems(
 
 
 def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> list[Problem]:
-    """Degrees that are asked for and that no deployment has."""
-    if any(len(degrees(model, request)) for model in models):
+    """Degrees that are asked for, and formats, with which no model has a deployment."""
+    facts = [_why_none(model, request) for model in models]
+    if not all(facts):
         return []
     fixed = request.targets.degrees.fixed()
-    fact = f"no deployment of {request.engine} on the pool cuts {models[0].name} so"
-    options = [f"{DEGREE_OPTIONS[name]} {value}" for name, value in fixed.items()]
-    remedy = "degrees have to divide heads, FFN and experts, and fit the pool: leave one out"
-    return [Problem(where=" ".join(options) or "the pool", fact=fact, remedy=remedy)]
+    options = " ".join(f"{DEGREE_OPTIONS[name]} {value}" for name, value in fixed.items())
+    remedy = f"leave one out: `plan engines {request.engine}` lists what starts"
+    where = options or "the pool"
+    return [Problem(where=where, fact=str(facts[0]), remedy=remedy if fixed else "")]
+
+
+def _why_none(model: Architecture, request: EngineRequest) -> str | None:
+    """The rules that every cut breaks in every format; None where the engine starts one."""
+    engine, ground = request.records.engine, ground_of(request)
+    cuts = all_degrees(model, request)
+    cuts = replace(cuts, chunk_tokens=np.full(len(cuts), float(max(request.chunks))))
+    if OVERLAPS[0] not in request.overlaps:
+        cuts = replace(cuts, overlaps=np.ones(len(cuts), dtype=np.bool_)).take(cuts.exchanges)
+    found = []
+    for formats in request.formats:
+        run = Run(role=TOGETHER, formats=as_run(model, formats, engine))
+        found.append(faults(model, cuts, replace(ground, run=run)))
+        if not np.all(np.any(list(found[-1].values()), axis=0)):
+            return None
+    words = {rule.says: rule.words for rule in engine.rules}
+    always = [words.get(key, key) for key in found[0] if all(one[key].all() for one in found)]
+    none = f"no deployment of {request.engine} on the pool cuts {model.name} so"
+    return f"{none}: {'; '.join(always)}" if len(cuts) and always else none
 
 
 def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from planner.estimates.serving.refusals import (
 )
 from planner.estimates.serving.region import Settings, outside_of, region
 from planner.estimates.serving.rivals import slow_kernels
+from planner.estimates.serving.rules import Ground, Run
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import ServingTimes, place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
@@ -168,12 +169,18 @@ def impossible(
     n_shared_tokens: float = 0.0,
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
-    problems = [*refusals(model, table, traffic, n_shared_tokens=n_shared_tokens)]
+    formats = table.formats[int(table.format_index[0])]
+    run = as_run(model, formats, machines.engine)
+    ground = Ground(
+        rules=machines.engine.rules,
+        device=machines.device,
+        n_per_node=machines.network.n_per_node,
+        run=Run.of(traffic.role, run, drafts),
+    )
+    problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens, ground=ground)
     problems += role_problems(traffic, drafts)
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
-    formats = table.formats[int(table.format_index[0])]
     others += cache_problems(model, machines.kernels, formats.cache)
-    run = as_run(model, formats, machines.engine)
     others += backend_problems(model, machines.kernels, run.experts)
     others += chunk_problems(table, machines.engine, drafts, traffic.role)
     if machines.n_devices is not None:

@@ -151,6 +151,7 @@ class Architecture:
         is_parallel_block: attention and FFN read the same input and share a collective.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
             are started with; empty if it was never published.
+        family: `model_type` of that; empty if nobody says.
         expert_loads: how the loads of its experts were said: a file or an exponent; empty if they
             were not.
     """
@@ -177,6 +178,7 @@ class Architecture:
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
     is_parallel_block: bool = False
     repository: str = ""
+    family: str = ""
     expert_loads: str = ""
     checkpoints: tuple[Checkpoint, ...] = ()
 

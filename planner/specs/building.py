@@ -158,6 +158,7 @@ def build_model(file: schemas.ModelFile) -> ModelSpec:
         name=file.model.name,
         title=file.model.title,
         repository=file.model.repository,
+        family=file.model.family,
         n_layers=shape.n_layers.value,
         d_model=shape.d_model.value,
         d_ff=shape.d_ff.value,

@@ -53,6 +53,7 @@ def architecture_of(model: ModelSpec) -> Architecture:
         is_parallel_block=model.is_parallel,
         variant=model.variant,
         repository=model.repository,
+        family=model.family,
         checkpoints=model.checkpoints,
     )
 
@@ -167,6 +168,7 @@ def model_spec_of(
         variant=architecture.variant,
         n_context_tokens=architecture.n_context_tokens,
         repository=architecture.repository,
+        family=architecture.family,
         checkpoints=architecture.checkpoints,
     )
 

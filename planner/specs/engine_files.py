@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Annotated, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
@@ -23,6 +23,7 @@ from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, common_to_engines, shown_path
 from planner.specs.provenance import Provenance
+from planner.specs.rule_files import CUTS, with_rules
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
@@ -61,6 +62,7 @@ class EngineHead(Strict):
     name: Text
     title: Text
     version: Text
+    rules: list[Text] = Field(default_factory=lambda: [CUTS])
     description: Text = ""
 
 
@@ -180,7 +182,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     memory, steps = file.memory, _completed(file.steps)
     asked = _MEMORY.get()
     fraction, workspace = asked.get(file.engine.name, asked.get("", (None, None)))
-    return EngineSpec(
+    engine = EngineSpec(
         name=file.engine.name,
         title=file.engine.title,
         version=file.engine.version,
@@ -210,6 +212,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
             if key != "source" and getattr(part, key) is not None
         ),
     )
+    return with_rules(engine, file.engine.rules)
 
 
 def _completed(steps: EngineSteps) -> EngineSteps:

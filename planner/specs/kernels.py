@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.specs.engine_rules import EngineRule
 from planner.specs.provenance import Provenance
 
 
@@ -132,6 +133,11 @@ class EngineSpec:
             and first.
         message_share: share of the multiprocessors that dispatch and combine take while prompts
             are read in two overlapped micro-batches.
+        version: whose kernels times were measured with, mostly.
+        started_version: whose flags start it, and whose rules these are; empty if nobody says.
+        rules: what it starts.
+        lifted: names of rules that a user's file lifts; they are not among those.
+        rules_file: that file, which may have added some; empty without.
     """
 
     name: str
@@ -156,6 +162,10 @@ class EngineSpec:
     reserved_fraction: float = 1.0
     mixes_prefill: bool = True
     message_share: float = 0.0
+    started_version: str = ""
+    rules: tuple[EngineRule, ...] = ()
+    lifted: tuple[str, ...] = ()
+    rules_file: str = ""
     provenance: tuple[Provenance, ...] = ()
 
 

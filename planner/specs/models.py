@@ -123,6 +123,7 @@ class ModelSpec:
         checkpoints: what is known to be in those of a weights format.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`; empty if it
             was never published.
+        family: `model_type` of that; empty if nobody says.
     """
 
     name: str
@@ -155,6 +156,7 @@ class ModelSpec:
     variant: Variant | None = None
     n_context_tokens: int | None = None
     repository: str = ""
+    family: str = ""
     norms_heads: bool = False
     checkpoints: tuple[Checkpoint, ...] = ()
 

@@ -23,7 +23,8 @@ class Kind(Enum):
     FABRIC = ("fabric", "topologies/fabrics", "")
     DEVICE = ("device", "topologies/devices", "plan devices")
     KERNELS = ("kernel table", "kernels", "")
-    ENGINE = ("engine", "engines", "")
+    ENGINE = ("engine", "engines", "plan engines")
+    RULES = ("file of rules", "engines/rules", "")
     CONNECTOR = ("connector", "connectors", "")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:

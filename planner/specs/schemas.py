@@ -219,6 +219,7 @@ class ModelHead(Strict):
     name: Text
     title: Text
     repository: Text = ""
+    family: Text = ""
     description: Text = ""
 
 

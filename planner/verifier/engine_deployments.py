@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Interval
-from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import AskedModel, EngineRequest
-from planner.specs.mixers import GroupedAttention
 from planner.specs.roles import TOGETHER
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
@@ -26,6 +25,7 @@ from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served, deviations_planned, felt, held_by, stay_s
+from planner.verifier.serving.starting import unstartable
 
 CHECKS = (
     "every constraint of the unscreened program holds",
@@ -33,9 +33,6 @@ CHECKS = (
     "limits hold by that recount",
 )
 """What a deployment of an engine passes before it goes out."""
-
-WHOLE = ("vllm",)
-"""Engines that deal experts over all devices of a stage, or over none."""
 
 
 def counted_engine(
@@ -55,7 +52,19 @@ def _recounted(
 ) -> tuple[EngineDeployment, list[Finding]]:
     asked, model = _served(request, says)
     rank = rank_of(request.records, model, says)
-    wrong = [*_undone(model, rank, request), *_unoffered(request, asked, says)]
+    records = request.records
+    wrong = [
+        *unstartable(
+            records.engine,
+            model,
+            records.cluster,
+            says,
+            loaded=rank.formats,
+            overlaps=says.overlap == "two-batch",
+        ),
+        *_undone(model, rank, request),
+        *_unoffered(request, asked, says),
+    ]
     work, drafting = request.workload, request.drafting
     acceptance = drafting.acceptance if drafting else ()
     served = Served(
@@ -158,53 +167,16 @@ def rank_of(
     )
 
 
-def undivided(model: Architecture, rank: Rank) -> Iterator[Finding]:
-    """Degrees that cut something into unequal parts."""
-
-    def wrong(name: str, value: int, fact: str) -> Finding:
-        return Finding(path=(name,), says=value, fact=fact)
-
-    tensor = rank.n_tensor
-    n_layers = sum(layer.n_layers for layer in model.layers)
-    if rank.n_stages > n_layers:
-        yield wrong("n_stages", rank.n_stages, f"are more than the {n_layers} layers")
-    for layer in model.layers:
-        mixer, ffn = layer.mixer, layer.ffn
-        if mixer is not None and mixer.n_heads % tensor:
-            yield wrong("n_tensor", tensor, f"do not divide {mixer.n_heads} heads")
-        if isinstance(mixer, GroupedAttention):
-            more, fewer = max(tensor, mixer.n_kv_heads), min(tensor, mixer.n_kv_heads)
-            if more % fewer:
-                yield wrong("n_tensor", tensor, f"share {mixer.n_kv_heads} heads unevenly")
-        if isinstance(ffn, FeedForward) and ffn.d_ff % tensor:
-            yield wrong("n_tensor", tensor, f"do not divide an FFN of {ffn.d_ff}")
-        if isinstance(ffn, Experts):
-            dealt, cut = rank.n_expert_parallel, rank.n_expert_tensor
-            if dealt * cut != rank.n_group:
-                yield wrong("n_expert_tensor", cut, f"times {dealt} are not {rank.n_group}")
-            if ffn.n_experts % dealt:
-                yield wrong("n_expert_parallel", dealt, f"do not divide {ffn.n_experts} experts")
-            if ffn.d_expert % cut:
-                yield wrong("n_expert_tensor", cut, f"do not divide experts of {ffn.d_expert}")
-    if not _has_experts(model) and rank.n_expert_parallel > 1:
-        yield wrong("n_expert_parallel", rank.n_expert_parallel, "groups of no experts")
-
-
 def _has_experts(model: Architecture) -> bool:
     return any(isinstance(layer.ffn, Experts) for layer in model.layers)
 
 
 def _undone(model: Architecture, rank: Rank, request: EngineRequest) -> Iterator[Finding]:
     """Degrees that the engine or the pool does not have, or that are not those asked for."""
-    yield from undivided(model, rank)
     group = rank.n_tensor * rank.n_data
     if not _has_experts(model) and rank.n_expert_tensor != group:
         fact = f"is not the {group} devices of a stage"
         yield Finding(path=("n_expert_tensor",), says=rank.n_expert_tensor, fact=fact)
-    whole = request.engine in WHOLE and _has_experts(model)
-    if whole and rank.n_expert_parallel not in (1, group):
-        fact = f"is neither one nor all {group} devices of a stage, as {request.engine} has it"
-        yield Finding(path=("n_expert_parallel",), says=rank.n_expert_parallel, fact=fact)
     n_devices = group * rank.n_stages
     if n_devices > request.records.cluster.n_devices:
         fact = f"take {n_devices} devices of {request.records.cluster.n_devices}"

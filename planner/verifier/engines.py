@@ -13,9 +13,8 @@ from dataclasses import replace
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Recipe
 from planner.results.predictions import Interval
-from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.kernels import EngineTables
-from planner.specs.mixers import GroupedAttention
+from planner.specs.architecture import Architecture, Experts
+from planner.specs.kernels import EngineSpec, EngineTables
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES
@@ -34,6 +33,7 @@ from planner.verifier.serving.rounds import (
     held_by,
     planned_place_s,
 )
+from planner.verifier.serving.starting import unstartable
 
 
 def counted_engine(
@@ -56,7 +56,7 @@ def counted_engine(
     wrong = [
         *_unoffered(request, one, model, says),
         *_out_of_role(request, says, work.n_input_tokens),
-        *_uncut(model, says),
+        *_unstarted(tables.engine, model, cluster, says),
     ]
     if wrong:  # of what cannot be there is nothing to count
         return says, wrong
@@ -203,33 +203,16 @@ def _out_of_role(
         yield Finding(path=("chunk_tokens",), says=says.chunk_tokens, fact=fact)
 
 
-def _uncut(model: Architecture, says: EngineDeployment) -> Iterator[Finding]:
-    """Degrees that no engine cuts the model by: parts are equal, key-value heads held in full."""
-    cut, group = says.n_tensor, says.n_tensor * says.n_data
-    if min(cut, says.n_data, says.n_stages, says.n_expert_parallel, says.n_expert_tensor) < 1:
-        yield Finding(path=("n_tensor",), says=cut, fact="has a degree below one")
+def _unstarted(
+    engine: EngineSpec, model: Architecture, cluster: ClusterSpec, says: EngineDeployment
+) -> Iterator[Finding]:
+    """Degrees that there are not, and rules of the engine that the deployment breaks."""
+    degrees = (says.n_tensor, says.n_data, says.n_stages, says.n_expert_parallel)
+    if min(*degrees, says.n_expert_tensor, says.batch) < 1:
+        yield Finding(path=("n_tensor",), says=says.n_tensor, fact="has a degree below one")
         return
-    if says.n_stages > model.n_layers:
-        yield Finding(path=("n_stages",), says=says.n_stages, fact="are more than there are layers")
-    if says.n_expert_parallel * says.n_expert_tensor != group:
-        fact = f"times the cuts of each expert are not the {group} devices of a stage"
-        yield Finding(path=("n_expert_parallel",), says=says.n_expert_parallel, fact=fact)
-    for layer in model.layers:
-        numbers = []
-        if layer.mixer is not None:
-            numbers.append(layer.mixer.n_heads)
-        if isinstance(layer.mixer, GroupedAttention):
-            numbers.append(max(layer.mixer.n_kv_heads, cut) if cut <= layer.mixer.n_kv_heads else 0)
-        if isinstance(layer.ffn, FeedForward):
-            numbers.append(layer.ffn.d_ff)
-        if any(number % cut for number in numbers):
-            fact = f"do not cut {layer.name} into equal parts"
-            yield Finding(path=("n_tensor",), says=cut, fact=fact)
-        if layer.ffn is not None and not isinstance(layer.ffn, FeedForward):
-            dealt = layer.ffn.n_experts % says.n_expert_parallel
-            if dealt or layer.ffn.d_expert % says.n_expert_tensor:
-                fact = f"do not deal the experts of {layer.name} evenly"
-                yield Finding(path=("n_expert_parallel",), says=says.n_expert_parallel, fact=fact)
+    formats = loaded(model, says.formats, engine)
+    yield from unstartable(engine, model, cluster, says, loaded=formats, overlaps=False)
 
 
 def _broken(request: PlacementRequest, one: Serve, found: EngineDeployment) -> Iterator[Finding]:

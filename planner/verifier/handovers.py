@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from planner.results.engines import EngineDeployment
 from planner.results.placements import Handover, Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.roles import DECODE, PREFILL, TOGETHER, AskedRoles
 from planner.verifier.findings import TOLERANCE, Finding, Path
+from planner.verifier.serving.models import layers_of
+from planner.verifier.serving.starting import unpaired
 
 CLOSE = 1e-8  # of sums of what solvers say
 
@@ -102,6 +105,13 @@ def _strangers(one: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
     if kinds[0] != kinds[1]:
         fact = f"is of {kinds[1]}, and takes a cache of {kinds[0]}"
         yield Finding(path=(*path, "target"), says=one.target, fact=fact)
+        return
+    ours, theirs = source.deployment, target.deployment
+    if isinstance(ours, EngineDeployment) and isinstance(theirs, EngineDeployment):
+        engines = {it.engine.name: it.engine for it in ends.request.tables}
+        model = layers_of(ends.wishes[source.model].model)
+        for fact in unpaired(engines[source.engine], model, ours, theirs):
+            yield Finding(path=(*path, "target"), says=one.target, fact=fact)
 
 
 def _counted(one: Handover, ends: Ends) -> Handover:

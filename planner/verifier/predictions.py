@@ -11,7 +11,7 @@ from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Pr
 from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
 from planner.specs.serving_records import PredictionRequest
-from planner.verifier.engine_deployments import interval, rank_of, undivided
+from planner.verifier.engine_deployments import interval, rank_of
 from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differences
 from planner.verifier.pass_lines import counted_pass
 from planner.verifier.quality import quality_words
@@ -21,6 +21,7 @@ from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.queues import Queue, middle_s
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+from planner.verifier.serving.starting import unstartable
 
 _FIRST = {
     "request": ("receiving the request", "steps.request"),
@@ -42,7 +43,15 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
         draft = draft_of(model, asked.drafter, asked.n_drafted, asked.acceptance)
     except Refused as refused:
         return answer, [refused.at(("request",))]
-    wrong = [replace(one, path=("request", *one.path)) for one in undivided(model, rank)]
+    unstarted = unstartable(
+        asked.records.engine,
+        model,
+        asked.records.cluster,
+        asked,
+        loaded=rank.formats,
+        overlaps=asked.overlaps,
+    )
+    wrong = [replace(one, path=("request", *one.path)) for one in unstarted]
     served = Served(
         engine=asked.records.engine,
         hbm_bytes=asked.records.cluster.device.hbm_bytes,

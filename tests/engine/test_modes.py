@@ -14,7 +14,8 @@ import pytest
 from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.serving.choices import choices
-from planner.estimates.serving.deployments import deployments, is_valid
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.results import EnginePlan

@@ -15,8 +15,9 @@ from planner.commands.cli import main
 from planner.equations.tails import sigmas
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import choices
-from planner.estimates.serving.deployments import deployments, faults, is_valid
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
+from planner.estimates.serving.rules import faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan

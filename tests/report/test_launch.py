@@ -10,10 +10,10 @@ from functools import cache
 import pytest
 
 from planner.errors import RequestError
-from planner.estimates.serving.deployments import deployments, is_valid
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.report.launch import launch_of
-from planner.report.launch.nodes import n_nodes_of
 from planner.report.launch.text import launch_text
 from planner.report.launch.words import Started
 from planner.results.predictions import Launch, Prediction
@@ -64,13 +64,6 @@ def predicted(engine: str, model: str, *, drawn: random.Random) -> Prediction | 
         return None
 
 
-def startable(engine: str, one: Prediction) -> bool:
-    """Whether an engine has flags for a deployment."""
-    asked = one.request
-    cuts_ranks = one.model_kind == "mixture" and asked.n_data > 1 and asked.n_tensor > 1
-    return engine != "trtllm" or not (cuts_ranks or asked.overlaps)
-
-
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_command_is_one_that_the_engine_reads(engine, model):
@@ -79,9 +72,7 @@ def test_every_command_is_one_that_the_engine_reads(engine, model):
     checked = 0
     for one in filter(None, found):
         launch = one.launch
-        if launch is None:
-            assert not startable(engine, one)
-            continue
+        assert launch is not None
         assert n_devices_of(engine, launch) == one.n_devices
         assert "\n" not in launch.command
         checked += 1
@@ -91,6 +82,7 @@ def test_every_command_is_one_that_the_engine_reads(engine, model):
 
 
 PLAIN = Started(
+    version="1.0",
     model="org/model",
     published="bf16",
     has_experts=False,
@@ -198,12 +190,9 @@ def test_several_nodes_are_joined(engine):
 
 
 def test_equal_shares_of_nodes():
-    assert n_nodes_of(9, 2, 8) == 3
-    assert n_nodes_of(5, 4, 8) == 5
-    assert n_nodes_of(2, 16, 8) == 4
-    spread = launched("sglang", replace(PLAIN, n_tensor=4, n_stages=5))
-    assert spread.n_nodes == 5
-    assert "4 on each of 5" in spread.remarks[0]
+    spread = replace(PLAIN, n_tensor=2, n_stages=6)  # 12 devices on nodes of eight
+    assert launched("sglang", spread).n_nodes == launched("vllm", spread).n_nodes == 2
+    assert flags("trtllm", spread)["--gpus_per_node"] == "6"
 
 
 def test_a_prefix_cache_is_asked_for_where_it_is_planned_with():
@@ -217,16 +206,6 @@ def test_the_command_is_the_last_line_and_is_never_wrapped():
     assert last.startswith('echo "{speculative_config: {decoding_type: MTP, max_draft_len: 2}}"')
     assert all(len(line) <= 60 for line in above)
     assert len(last) > 100
-
-
-def test_what_an_engine_has_no_flags_for_has_no_command():
-    medusa = replace(PLAIN, drafter="medusa", n_drafted=2)
-    assert launch_of("vllm", medusa) is None
-    assert launch_of("sglang", medusa) is None
-    assert "decoding_type: Medusa" in launched("trtllm", medusa).command
-    assert launch_of("trtllm", MIXTURE) is None
-    assert launch_of("trtllm", replace(MIXTURE, n_tensor=1, overlaps=True)) is None
-    assert launch_of("trtllm", replace(MIXTURE, n_tensor=1, n_data=8)) is not None
 
 
 @pytest.mark.parametrize("role", [PREFILL, DECODE])
@@ -251,10 +230,9 @@ def test_what_is_handed_over_is_said_to_both_ends(role):
 
 def test_an_engine_of_a_users_file_has_no_command():
     assert launch_of("own", PLAIN) is None
+    assert launch_text(None, 80, of="the best is").startswith("the best is started as your engine")
+
+
+def test_a_cache_that_a_lifted_rule_lets_in_is_asked_for_by_its_name():
     int8 = replace(PLAIN, formats=ServedFormats(weights="bf16", experts="bf16", cache="int8"))
-    assert launch_of("vllm", int8) is None
-
-
-def test_a_report_says_where_there_is_no_command():
-    assert launch_text(None, 80) == "started by no command that is known"
-    assert launch_text(None, 80, of="the best is").startswith("the best is started by no command")
+    assert flags("vllm", int8)["--kv-cache-dtype"] == "int8"

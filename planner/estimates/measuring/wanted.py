@@ -12,10 +12,11 @@ import numpy as np
 from planner.equations.collective_families import KINDS
 from planner.equations.kernels import FAMILIES
 from planner.estimates.calibration.tables import FITTED
-from planner.estimates.serving.deployments import deployments, is_valid
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.networks import COLLECTIVES
 from planner.estimates.serving.operations import Operation, PassShape
 from planner.estimates.serving.passes import pass_operations
+from planner.estimates.serving.rules import is_valid
 from planner.specs.architecture import Architecture
 from planner.specs.served_formats import ServedFormats
 

@@ -13,7 +13,6 @@ from planner.estimates.serving.deployments import (
     DeploymentTable,
     deployments,
     has_experts,
-    is_valid,
     kind_of,
 )
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
@@ -23,6 +22,7 @@ from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.region import Settings, outside_error
+from planner.estimates.serving.rules import Ground, Run, is_valid, starts
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
@@ -30,10 +30,7 @@ from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.roles import PREFILL, TOGETHER
-
-WHOLE_GROUPS = frozenset({"vllm"})
-"""Engines that deal experts over all devices of a stage or over none: vLLM has
-`--enable-expert-parallel` and no number beside it; SGLang and TensorRT-LLM have one."""
+from planner.specs.served_formats import as_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,16 +133,32 @@ def traffic_of(request: EngineRequest, role: str = TOGETHER) -> Traffic:
     )
 
 
-def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
-    """Every way to cut the model over devices of the pool, of one sequence; formats are the first.
+def ground_of(request: EngineRequest) -> Ground:
+    """What is known of all cuts of a request."""
+    records = request.records
+    return Ground(
+        rules=records.engine.rules,
+        device=records.cluster.device,
+        n_per_node=request.cluster.n_devices_per_node,
+    )
 
-    Degrees that the request fixes are kept; the table is empty if none is left.
+
+def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
+    """Every cut of the model over devices of the pool that the engine starts, of one sequence.
+
+    Formats are the first of the request; the table is empty if no cut is left.
     """
+    cuts = all_degrees(model, request)
+    return cuts.take(is_valid(model, cuts, ground_of(request)))
+
+
+def all_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
+    """Every cut of the request's degrees over devices of the pool, whether it starts or not."""
     tensor, data, stages = _cuts(model, request.cluster.n_devices)
     group = tensor * data
     row, expert = np.arange(len(group)), np.ones(len(group), dtype=np.int64)
     if has_experts(model):
-        row, expert = _expert_groups(group, whole=request.engine in WHOLE_GROUPS)
+        row, expert = _expert_groups(group)
     table = deployments(
         formats=request.formats,
         n_tensor=tensor[row],
@@ -154,7 +167,7 @@ def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
         n_expert_parallel=expert,
     )
     asked = request.targets.degrees
-    kept = is_valid(model, table)
+    kept = np.ones(len(table), dtype=np.bool_)
     for wanted, found in (
         (asked.tensor, table.n_tensor),
         (asked.data, table.n_data),
@@ -180,11 +193,11 @@ def _cuts(model: Architecture, n_devices: int) -> tuple[IntArray, IntArray, IntA
     return t[row], data, s[row]
 
 
-def _expert_groups(group: IntArray, *, whole: bool) -> tuple[IntArray, IntArray]:
+def _expert_groups(group: IntArray) -> tuple[IntArray, IntArray]:
     """For each group of devices the ways to deal experts: rows of `group`, numbers of groups."""
     rows, counts = [], []
     for size in np.unique(group).tolist():
-        ways = [n for n in range(1, size + 1) if size % n == 0 and (not whole or n in (1, size))]
+        ways = [n for n in range(1, size + 1) if size % n == 0]
         here = np.flatnonzero(group == size)
         rows.append(np.repeat(here, len(ways)))
         counts.append(np.tile(ways, len(here)))
@@ -214,12 +227,17 @@ def choices(
     traffic, ways = traffic_of(request, role), _drafts(model, request, role)
     parts: list[tuple[DeploymentTable, tuple[FloatArray, ...]]] = []
     n_considered, is_cut = 0, False
+    ground = ground_of(request)
     for block in blocks(cuts, _formats_of(request, which), request, traffic):
         is_cut = bool(parts) and is_over()
         if is_cut:
             break
+        formats = as_run(model, block.formats[int(block.format_index[0])], clock.engine)
         for way in ways:
-            some = block.take(has_room(clock.engine, block, way, role))
+            run = Run.of(role, formats, way)
+            here = replace(ground, run=run)
+            can = starts(here, model, block, beyond=ground)
+            some = block.take(can & has_room(clock.engine, block, way, role))
             n_considered += len(some)
             parts.append(_timed(model, clock, traffic, some, memory_scale, way))
     if not parts:

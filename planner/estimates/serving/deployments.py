@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.judged import ModelKind
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.served_formats import ServedFormats
@@ -74,9 +74,6 @@ class DeploymentTable:
         return replace(self, **arrays)
 
 
-_DEGREES = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
-
-
 def deployments(
     *,
     formats: ServedFormats | Iterable[ServedFormats],
@@ -122,53 +119,6 @@ def deployments(
     return DeploymentTable(**named, formats=listed)
 
 
-def faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolArray]:
-    """Which rule each deployment breaks, by the words that say so; none where all are False.
-
-    The rules are those of vLLM, SGLang and TensorRT-LLM: heads and FFNs are cut into equal
-    parts; key-value heads fewer than devices are held more than once, in equal numbers.
-    """
-    tensor = table.n_tensor
-    found: dict[str, BoolArray] = {
-        "a degree is below one": np.any([getattr(table, n) < 1 for n in _DEGREES], axis=0),
-        "the batch is below one": table.batch < 1,
-        "more stages than layers": table.n_stages > model.n_layers,
-    }
-    for mixer in {layer.mixer for layer in model.layers if layer.mixer is not None}:
-        found["heads are not a multiple of the devices that share them"] = found.get(
-            "heads are not a multiple of the devices that share them", np.zeros(len(table), bool)
-        ) | (mixer.n_heads % np.maximum(tensor, 1) != 0)
-        if isinstance(mixer, GroupedAttention):
-            key = "key-value heads do not go evenly into the devices"
-            most, least = np.maximum(tensor, mixer.n_kv_heads), np.minimum(tensor, mixer.n_kv_heads)
-            uneven = most % np.maximum(least, 1) != 0
-            found[key] = found.get(key, np.zeros(len(table), bool)) | uneven
-    found |= _ffn_faults(model, table)
-    return found
-
-
-def _ffn_faults(model: Architecture, table: DeploymentTable) -> dict[str, BoolArray]:
-    found: dict[str, BoolArray] = {}
-    for ffn in {layer.ffn for layer in model.layers if layer.ffn is not None}:
-        if isinstance(ffn, FeedForward):
-            key = "the FFN is not a multiple of the devices that share it"
-            found[key] = ffn.d_ff % np.maximum(table.n_tensor, 1) != 0
-            continue
-        group = table.n_expert_parallel * table.n_expert_tensor
-        found["expert groups times their cuts are not the devices of a stage"] = (
-            group != table.n_group
-        )
-        found["experts do not go evenly into their groups"] = (
-            ffn.n_experts % np.maximum(table.n_expert_parallel, 1) != 0
-        )
-        found["an expert is not a multiple of the devices that share it"] = (
-            ffn.d_expert % np.maximum(table.n_expert_tensor, 1) != 0
-        )
-    if not has_experts(model):
-        found["a model without experts has no expert groups"] = table.n_expert_parallel > 1
-    return found
-
-
 def has_experts(model: Architecture) -> bool:
     """Whether any layer routes tokens to experts."""
     return any(isinstance(layer.ffn, Experts) for layer in model.layers)
@@ -177,12 +127,6 @@ def has_experts(model: Architecture) -> bool:
 def kind_of(model: Architecture) -> ModelKind:
     """Whether a model is dense or a mixture of experts."""
     return "mixture" if has_experts(model) else "dense"
-
-
-def is_valid(model: Architecture, table: DeploymentTable) -> BoolArray:
-    """Deployments that break no rule, (N,)."""
-    broken = np.any(list(faults(model, table).values()), axis=0)
-    return np.asarray(~broken, dtype=bool)
 
 
 def kv_heads_per_device(mixer: GroupedAttention, table: DeploymentTable) -> FloatArray:

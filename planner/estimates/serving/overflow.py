@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.errors import Problem
-from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
+from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.refusals import DEGREES
+from planner.estimates.serving.rules import Ground, is_valid
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
@@ -204,4 +205,4 @@ def _grown(account: Account) -> DeploymentTable:
         chunk_tokens=table.chunk_tokens[0],
         **{name: np.array([way[name] for way in ways]) for name in one},
     )
-    return rows.take(is_valid(model, rows))
+    return rows.take(is_valid(model, rows, Ground(rules=account.engine.rules)))

@@ -13,15 +13,12 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem
-from planner.estimates.serving.deployments import (
-    DeploymentTable,
-    deployments,
-    faults,
-    has_experts,
-)
+from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
 from planner.estimates.serving.reading import has_room
+from planner.estimates.serving.rules import Ground, cut_rules, faults
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
+from planner.specs.engine_rules import names_in
 from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
 
@@ -31,18 +28,52 @@ MOST_DEGREE = 4096
 DEGREES = {"n_tensor": "--tp", "n_data": "--dp", "n_stages": "--pp", "n_expert_parallel": "--ep"}
 """Options by the column of a table that they fill."""
 
+_COLUMNS = {
+    "batch": "batch",
+    "chunk": "chunk_tokens",
+    "pp": "n_stages",
+    "ep": "n_expert_parallel",
+    "etp": "n_expert_parallel",
+    "tp": "n_tensor",
+    "group": "n_tensor",
+    "devices": "n_stages",
+    "dp": "n_data",
+}
+"""The column that a broken rule is mended by: of the first of these that it asks something of."""
+
+_OPTIONS = {
+    **DEGREES,
+    "batch": "--batch",
+    "chunk_tokens": "--chunk",
+    "family": "--model",
+    "drafter": "--draft",
+    "overlaps": "--overlap",
+    "cache": "--kv",
+    "weights": "--weights",
+    "experts_format": "--experts",
+    "role": "--role",
+    "device": "--topology",
+}
+"""Options by what a rule is mended by: a column, or a name of a condition."""
+
 
 def refusals(
-    model: Architecture, table: DeploymentTable, traffic: Traffic, *, n_shared_tokens: float = 0.0
+    model: Architecture,
+    table: DeploymentTable,
+    traffic: Traffic,
+    *,
+    n_shared_tokens: float = 0.0,
+    ground: Ground | None = None,
 ) -> list[Problem]:
     """Everything about one deployment and its traffic that cannot be; empty if it can.
 
     Args:
         table: of that one deployment.
         n_shared_tokens: first tokens that all requests have in common.
+        ground: what the engine starts; cuts into equal parts alone where it is left out.
     """
     return [
-        *_degree_problems(model, table),
+        *_broken_rules(model, table, ground or cut_rules()),
         *_overlap_problems(model, table),
         *_traffic_problems(traffic, n_shared_tokens),
     ]
@@ -111,50 +142,71 @@ def completed(
     return data, expert
 
 
-def _degree_problems(model: Architecture, table: DeploymentTable) -> Iterator[Problem]:
+def _broken_rules(model: Architecture, table: DeploymentTable, ground: Ground) -> Iterator[Problem]:
     """Of several degrees, those that come later are mended beside the nearest ones before."""
-    broken = [fact for fact, hit in faults(model, table).items() if hit[0]]
+    broken = [fact for fact, hit in faults(model, table, ground).items() if hit[0]]
+    names = {fact: _mended_by(fact, ground) for fact in broken}
     mended = table
-    for option, name in _blamed(broken):
-        facts = [fact for fact in broken if _number_of(fact) == name]
-        nearest = _nearest(model, mended, name, facts)
+    for name in filter(set(names.values()).__contains__, _OPTIONS):
+        facts = [fact for fact in broken if names[fact] == name]
+        nearest = _nearest(model, mended, name, facts, ground) if hasattr(table, name) else ()
         if nearest and name in DEGREES:
             changed: dict[str, Any] = {name: np.array(nearest[:1])}
             mended = replace(mended, **changed)
+        option = _OPTIONS[name]
         yield Problem(
             where=option,
-            value=f"{getattr(table, name)[0]:.0f}",
-            fact="; ".join(facts),
+            value=_said(model, table, name, ground),
+            fact="; ".join(_words(fact, ground) for fact in facts),
             remedy=f"nearest: {' or '.join(f'`{option} {n}`' for n in nearest)}" if nearest else "",
         )
 
 
-def _blamed(broken: list[str]) -> Iterator[tuple[str, str]]:
-    for name, option in {**DEGREES, "batch": "--batch"}.items():
-        if any(_number_of(fact) == name for fact in broken):
-            yield option, name
+def _words(fact: str, ground: Ground) -> str:
+    """A rule of the engine's own with its source; that parts are equal needs none."""
+    known = {one.says: one for one in ground.rules if one not in cut_rules().rules}
+    return known[fact].words if fact in known else fact
 
 
-def _number_of(fact: str) -> str:
-    """Which number of a deployment a broken rule is to be mended by."""
-    if "batch" in fact:
-        return "batch"
-    if "stages than layers" in fact:
-        return "n_stages"
-    if "expert" in fact:
-        return "n_expert_parallel"
-    return "n_tensor"
+def _said(model: Architecture, table: DeploymentTable, name: str, ground: Ground) -> str:
+    """What an option says that a broken rule is mended by."""
+    if name in DEGREES or name in ("batch", "chunk_tokens"):
+        return f"{getattr(table, name)[0]:.0f}"
+    run, device = ground.run, ground.device
+    formats = run.formats if run else table.formats[0]
+    return {
+        "family": model.name,
+        "overlaps": "two-batch",
+        "drafter": run.drafter if run else "",
+        "role": run.role if run else "",
+        "cache": formats.cache,
+        "weights": formats.weights,
+        "experts_format": formats.experts,
+        "device": device.name if device else "",
+    }[name]
+
+
+def _mended_by(fact: str, ground: Ground) -> str:
+    """The column or the name of a condition that a broken rule is to be mended by."""
+    rule = next((one for one in ground.rules if one.says == fact), None)
+    if rule is not None:
+        names = names_in(rule.require)
+        wanted = [*(name for name in _OPTIONS if name not in (*DEGREES, "role")), *_COLUMNS]
+        name = next((one for one in wanted if one in names), "tp")
+        return _COLUMNS.get(name, name)
+    words = {"batch": "batch", "stages": "n_stages", "expert": "n_expert_parallel"}
+    return next((name for word, name in words.items() if word in fact), "n_tensor")
 
 
 def _nearest(
-    model: Architecture, table: DeploymentTable, name: str, facts: list[str]
+    model: Architecture, table: DeploymentTable, name: str, facts: list[str], ground: Ground
 ) -> tuple[int, ...]:
     """The next smaller and the next larger value with which these rules hold."""
-    if name == "batch":
-        return (1,)
+    if name not in DEGREES:
+        return (1,) if name == "batch" and table.batch[0] < 1 else ()
     degree = int(getattr(table, name)[0])
     sizes = np.arange(1, MOST_DEGREE + 1)
-    found = sizes[_holding(model, _varied(model, table, name, sizes), facts)]
+    found = sizes[_holding(model, _varied(model, table, name, sizes), facts, ground)]
     below, above = found[found < degree], found[found > degree]
     return (*map(int, below[-1:]), *map(int, above[:1]))
 
@@ -173,9 +225,11 @@ def _varied(
     return deployments(formats=table.formats, batch=table.batch[0], **degrees)
 
 
-def _holding(model: Architecture, table: DeploymentTable, facts: list[str]) -> BoolArray:
+def _holding(
+    model: Architecture, table: DeploymentTable, facts: list[str], ground: Ground
+) -> BoolArray:
     """Where none of these rules is broken; of a rule on experts, none of them all."""
-    found = faults(model, table)
+    found = faults(model, table, ground)
     words = "expert" if any("expert" in fact for fact in facts) else ""
     broken = [hit for key, hit in found.items() if key in facts or (words and words in key)]
     return np.asarray(~np.any(broken, axis=0), dtype=bool)

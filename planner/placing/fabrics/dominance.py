@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
+from planner.placing.pairing import may_hand_over
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
 from planner.specs.roles import ROLES, TOGETHER
 from planner.topology.inventory import Kind
@@ -38,11 +39,18 @@ def undominated(
     for number, one in enumerate(configurations):
         alike.setdefault((one.model, one.pattern.kind), []).append(number)
     stays = np.ones(len(configurations), dtype=np.bool_)
+    may = may_hand_over(configurations)
+    partners = np.concatenate([may, may.T], axis=1)
     for (model, _), numbers in alike.items():  # pairs of different ones stand for nobody
         some = [configurations[number] for number in numbers]
         n_bytes = np.array([0.0 if loaded is None else loaded[number] for number in numbers])
+        keeps = partners[numbers].astype(np.float32) @ ~partners[numbers].T == 0
         stays[numbers] = ~_beaten(
-            some, n_bytes, several=bool(several[model]), by_latency=by_latency
+            some,
+            n_bytes,
+            keeps,
+            several=bool(several[model]),
+            by_latency=by_latency,
         )
     return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
 
@@ -50,6 +58,7 @@ def undominated(
 def _beaten(
     configurations: Sequence[NodeConfiguration],
     loaded: FloatArray,
+    keeps: BoolArray,
     *,
     several: bool,
     by_latency: bool,
@@ -58,6 +67,7 @@ def _beaten(
 
     Args:
         loaded: bytes of the weights of each, (N,); no more copies are loaded than serve as much.
+        keeps: whether the engine lets b hand over to all, and take from all, that a does, (a, b).
     """
     patterns = [one.pattern for one in configurations]
     rate = np.array([one.output_tokens_per_s for one in configurations])
@@ -84,6 +94,7 @@ def _beaten(
     same &= (needs[:, None, :] >= needs[None, :, :]).all(axis=2)
     same &= (tpot[:, None] >= tpot) if by_latency else (copies * rate >= rate[:, None])
     same &= _is_no_dearer(configurations, copies)
+    same &= keeps
     enough = np.clip(np.ceil(rate[:, None] / rate), 1, np.maximum(copies, 1))
     same &= (1 if by_latency else enough) * loaded <= loaded[:, None] * (1 + RELATIVE_TOLERANCE)
     n_pieces = np.array([len(one.pieces) for one in patterns])

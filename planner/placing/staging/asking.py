@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from planner.errors import Problem, RequestError
 from planner.estimates.calibration.kernel_files import kernel_table
-from planner.estimates.serving.deployments import faults
 from planner.estimates.serving.kernels import cache_problems
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+from planner.estimates.serving.rules import faults
 from planner.estimates.serving.stages import group_table
 from planner.placing.staging.cutting import cut_groups
 from planner.programs.stages import Objective

@@ -1,10 +1,10 @@
 """The command that starts a deployment of a serving engine; one file an engine.
 
     words      what is started, and words of a command line
-    nodes      equal shares of several nodes
     vllm  sglang  trtllm
 
-Flags are those of the version that each file names; tests hold them against its own list.
+Flags are those of the version that the rules of the engine name; tests hold them against its own
+list.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ ENGINES: Mapping[str, ModuleType] = {"vllm": vllm, "sglang": sglang, "trtllm": t
 
 
 def launch_of(engine: str, started: Started) -> Launch | None:
-    """How an engine is started; None if it is one of a user's file, or has no flags for this."""
+    """How an engine is started; None if it is one of a user's file."""
     module = ENGINES.get(engine)
-    if module is None or started.formats.cache not in module.CACHES:
-        return None
-    if started.drafter not in module.DRAFTERS or not module.can_start(started):
+    if module is None:
         return None
     launch: Launch = module.launch(started)
     return launch

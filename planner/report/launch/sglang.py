@@ -1,10 +1,9 @@
-"""How SGLang is started. Flags of SGLang 0.5.23, `python -m sglang.launch_server --help`."""
+"""How SGLang is started: flags of `python -m sglang.launch_server --help`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.report.launch.nodes import n_nodes_of, spread_remark
 from planner.report.launch.words import (
     HEAD,
     NODE_RANK,
@@ -18,8 +17,6 @@ from planner.report.launch.words import (
 )
 from planner.results.predictions import Launch
 from planner.specs.roles import TOGETHER
-
-VERSION = "SGLang 0.5.23"
 
 MOST_PROMPT_TOKENS = 16_384
 """Default of `--max-prefill-tokens`, beyond which a larger chunk says nothing."""
@@ -39,14 +36,6 @@ the longest request is one shorter than the context."""
 _PORT = 5000
 """Where nodes meet, as the documentation's example has it."""
 
-DRAFTERS = ("", "mtp", "eagle")
-"""Of `--speculative-algorithm`."""
-
-
-def can_start(_: Started) -> bool:
-    """Whether there are flags for all of it."""
-    return True
-
 
 def launch(started: Started) -> Launch:
     """`sglang.launch_server`: with attention data parallel, batch and chunk are of all ranks.
@@ -60,7 +49,7 @@ def launch(started: Started) -> Launch:
     n_servers = 1 if started.has_experts else started.n_data
     n_ranks = started.n_data // n_servers
     n_devices = started.n_tensor * n_ranks * started.n_stages
-    n_nodes = _n_nodes(started, n_ranks)
+    n_nodes = started.n_nodes_of(n_devices)
     chunk = started.chunk_tokens * n_ranks
     options: dict[str, object] = {
         "--model-path": model,
@@ -73,7 +62,7 @@ def launch(started: Started) -> Launch:
         "--enable-two-batch-overlap": started.overlaps,
         "--quantization": "fp8" if started.is_cast and not started.is_published else None,
         "--moe-runner-backend": started.experts_backend or None,
-        "--kv-cache-dtype": CACHES[started.formats.cache],
+        "--kv-cache-dtype": started.cache_word(CACHES),
         "--max-running-requests": started.batch * n_ranks,
         "--chunked-prefill-size": chunk,
         "--max-prefill-tokens": chunk if chunk > MOST_PROMPT_TOKENS else None,
@@ -85,12 +74,12 @@ def launch(started: Started) -> Launch:
     }
     line = command(("python", "-m", "sglang.launch_server"), options)
     return made(
-        VERSION,
+        started.version,
         line,
         n_nodes=n_nodes,
         n_servers=n_servers,
         variables=variables | drafts,
-        remarks=[*spread_remark(n_nodes, n_devices, started.n_per_node), *fetched(started)],
+        remarks=fetched(started),
     )
 
 
@@ -116,13 +105,6 @@ def _drafting(started: Started, drafter: str | None) -> dict[str, object]:
         "--speculative-eagle-topk": 1,
         "--speculative-num-draft-tokens": started.n_drafted + 1,
     }
-
-
-def _n_nodes(started: Started, n_ranks: int) -> int:
-    group = started.n_tensor * n_ranks
-    if group > started.n_per_node:
-        return n_nodes_of(group * started.n_stages, 1, started.n_per_node)
-    return n_nodes_of(started.n_stages, group, started.n_per_node)
 
 
 def _between(n_nodes: int) -> dict[str, object]:

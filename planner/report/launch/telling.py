@@ -20,9 +20,7 @@ from planner.specs.correspondence import architecture_of
 from planner.specs.engine_files import memory_options
 from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.kernels import EngineTables
-from planner.specs.placement_request import SiteSpec
-from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, NodesFabric
+from planner.specs.records import NodesFabric
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import as_run, checkpoint_of
 from planner.specs.serving_records import PredictionRequest, ServingRecords
@@ -33,7 +31,8 @@ def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeplo
     named = {one.name: one for one in request.records.models}
     asked = prediction_request(request, named[best.model], best)
     command = _as_written(best.command, _predict_command(request, best))
-    return replace(best, command=command, launch=launched(asked))
+    launch = launched(asked, n_per_node=request.cluster.n_devices_per_node)
+    return replace(best, command=command, launch=launch)
 
 
 def _as_written(says: str, command: str) -> str:
@@ -97,21 +96,10 @@ def _recipe_launch(plan: FleetPlan, number: int) -> Launch | None:
         model if isinstance(model, Architecture) else architecture_of(model),
         best,
         found,
-        n_per_node=_node_size(plan.request.site, one),
+        n_per_node=max(one.pieces),
         n_tokens=max(map(plan.n_longest_tokens, pools)),
     )
     return launch_of(one.engine, started)
-
-
-def _node_size(site: SiteSpec, one: Recipe) -> int:
-    """Devices of a node of a recipe's kind; of a graph as many as lie together in one."""
-    clusters = [site] if isinstance(site, ClusterSpec) else []
-    if isinstance(site, PoolSpec):
-        clusters = [
-            it.cluster for it in site.groups if one.kind in (it.name, it.cluster.device.name)
-        ]
-    sizes = [it.fabric.n_devices_per_node for it in clusters if isinstance(it.fabric, NodesFabric)]
-    return max(sizes, default=max(one.pieces))
 
 
 def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
@@ -195,13 +183,19 @@ def prediction_request(
     )
 
 
-def launched(asked: PredictionRequest) -> Launch | None:
-    """How the engine is started for a given deployment."""
+def launched(asked: PredictionRequest, *, n_per_node: int | None = None) -> Launch | None:
+    """How the engine is started for a given deployment.
+
+    Args:
+        n_per_node: devices of a node that it may have; all of them where it is left out.
+    """
     records = asked.records
     (model,) = records.models
-    fabric, n_per_node = records.cluster.fabric, records.cluster.n_devices
-    if isinstance(fabric, NodesFabric):
-        n_per_node = fabric.n_devices_per_node
+    fabric = records.cluster.fabric
+    if n_per_node is None:
+        n_per_node = records.cluster.n_devices
+        if isinstance(fabric, NodesFabric):
+            n_per_node = fabric.n_devices_per_node
     started = _started(
         model,
         asked,
@@ -233,7 +227,9 @@ def _started(
     else:
         hits, overlaps = 0.0, asked.overlap != OVERLAPS[0]
         exchanges = asked.n_data > 1 and asked.n_expert_parallel > 1
+    engine = tables.engine
     return Started(
+        version=f"{engine.title} {engine.started_version or engine.version}",
         model=repository,
         published=published,
         has_experts=any(isinstance(layer.ffn, Experts) for layer in model.layers),

@@ -14,7 +14,8 @@ def launch_text(launch: Launch | None, width: int, *, of: str = "") -> str:
         of: which plan it starts, where an answer has several.
     """
     if launch is None:
-        return "\n".join(wrapped(f"{of} started by no command that is known".lstrip(), width))
+        words = f"{of} started as your engine is: it is of a file of yours".lstrip()
+        return "\n".join(wrapped(words, width))
     where = []
     if launch.n_servers > 1:
         where.append(f"{plural(launch.n_servers, 'such server')} behind a balancer of load")

@@ -1,4 +1,4 @@
-"""How TensorRT-LLM is started: `trtllm-serve` of commit 9e7f85f, YAML for what has no flag."""
+"""How TensorRT-LLM is started: `trtllm-serve`, and YAML for what has no flag."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from planner.report.launch.words import (
 from planner.results.predictions import Launch
 from planner.specs.roles import PREFILL, TOGETHER
 
-VERSION = "TensorRT-LLM 9e7f85f"
-
 FILE = "trtllm.yaml"
 """What is written where keys have no flag; nodes of one server have to see it."""
 
@@ -28,19 +26,6 @@ CACHES: Mapping[str, str] = {
     "nvfp4": "nvfp4",
 }
 """`--kv_cache_dtype` by format. It has no word for 16 bits: `auto` is what the checkpoint says."""
-
-DRAFTERS = ("", "mtp", "eagle", "medusa")
-"""Of `speculative_config.decoding_type`."""
-
-
-def can_start(started: Started) -> bool:
-    """Whether there are flags for all of it.
-
-    Attention data parallel is of single devices (`enable_attention_dp` cuts no heads), and nothing
-    overlaps two micro-batches.
-    """
-    cuts_ranks = started.has_experts and started.n_data > 1 and started.n_tensor > 1
-    return not (cuts_ranks or started.overlaps)
 
 
 def launch(started: Started) -> Launch:
@@ -53,14 +38,14 @@ def launch(started: Started) -> Launch:
     n_servers = 1 if started.has_experts else started.n_data
     n_ranks = started.n_data // n_servers
     n_devices = started.n_tensor * n_ranks * started.n_stages
-    n_nodes = -(-n_devices // started.n_per_node)
+    n_nodes = started.n_nodes_of(n_devices)
     options: dict[str, object] = {
         "--tp_size": started.n_tensor * n_ranks,
         "--pp_size": started.n_stages if started.n_stages > 1 else None,
         "--ep_size": started.n_expert_parallel if started.n_expert_parallel > 1 else None,
-        "--gpus_per_node": started.n_per_node if n_nodes > 1 else None,
+        "--gpus_per_node": n_devices // n_nodes if n_nodes > 1 else None,
         "--enable_attention_dp": n_ranks > 1,
-        "--kv_cache_dtype": None if _says_cache(started) else CACHES[started.formats.cache],
+        "--kv_cache_dtype": None if _says_cache(started) else started.cache_word(CACHES),
         "--max_batch_size": started.batch,
         "--max_num_tokens": started.chunk_tokens,
         "--enable_chunked_prefill": True,
@@ -75,7 +60,7 @@ def launch(started: Started) -> Launch:
     if yaml:  # in double quotes, in which the shell fills in variables
         line = f'echo "{_flow(yaml)}" > {FILE} && {line}'
     return made(
-        VERSION,
+        started.version,
         line,
         n_nodes=n_nodes,
         n_servers=n_servers,

@@ -1,10 +1,9 @@
-"""How vLLM is started. Flags of vLLM 0.33.0, `vllm serve --help=all`."""
+"""How vLLM is started: flags of `vllm serve --help=all`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.report.launch.nodes import n_nodes_of, spread_remark
 from planner.report.launch.words import (
     HEAD,
     NODE_RANK,
@@ -19,21 +18,11 @@ from planner.report.launch.words import (
 from planner.results.predictions import Launch
 from planner.specs.roles import DECODE, PREFILL
 
-VERSION = "vLLM 0.33.0"
-
 CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8"}
 """`--kv-cache-dtype` by format (vllm.config.cache: CacheDType)."""
 
 _RPC_PORT = 13345
 """Of data parallelism over nodes, as the documentation's example has it."""
-
-DRAFTERS = ("", "mtp", "eagle")
-"""Of `--spec-method`; Medusa is no longer one."""
-
-
-def can_start(_: Started) -> bool:
-    """Whether there are flags for all of it."""
-    return True
 
 
 def launch(started: Started) -> Launch:
@@ -50,7 +39,7 @@ def launch(started: Started) -> Launch:
         "--enable-dbo": started.overlaps,
         "--quantization": "fp8" if started.is_cast and not started.is_published else None,
         "--moe-backend": started.experts_backend or None,
-        "--kv-cache-dtype": CACHES[started.formats.cache],
+        "--kv-cache-dtype": started.cache_word(CACHES),
         "--max-num-seqs": started.batch,
         "--max-num-batched-tokens": started.chunk_tokens,
         "--max-model-len": started.n_tokens,
@@ -63,14 +52,15 @@ def launch(started: Started) -> Launch:
         **between,
     }
     line = command(("vllm", "serve", model), options)
-    n_devices = started.n_group * started.n_stages
-    remarks = [*spread_remark(n_nodes, n_devices, started.n_per_node), *fetched(started)]
+    remarks = [*fetched(started)]
     if started.exchanges:
         remarks.append(
             "prompts are timed with DeepEP's normal kernels, decodes with those of low latency; "
             "vLLM takes one of the two: `deepep_high_throughput` where prompts weigh more"
         )
-    return made(VERSION, line, n_nodes=n_nodes, variables=variables | drafts, remarks=remarks)
+    return made(
+        started.version, line, n_nodes=n_nodes, variables=variables | drafts, remarks=remarks
+    )
 
 
 def _handing_over(started: Started) -> str | None:
@@ -85,10 +75,11 @@ def _nodes(started: Started) -> tuple[int, dict[str, object]]:
     Whole ranks are dealt to nodes (documentation, data parallel deployment); a rank that spans
     nodes is one of several nodes itself (documentation, parallelism and scaling).
     """
-    rank = started.n_tensor * started.n_stages
+    rank, n_nodes = started.n_tensor * started.n_stages, started.n_nodes_of(started.n_devices)
     joined = f'$([ "${NODE_RANK}" = 0 ] || echo --headless)'
+    if n_nodes == 1:
+        return 1, {}
     if started.n_data > 1 and rank <= started.n_per_node:
-        n_nodes = n_nodes_of(started.n_data, rank, started.n_per_node)
         here = started.n_data // n_nodes
         flags: dict[str, object] = {
             "--data-parallel-size-local": here,
@@ -97,13 +88,7 @@ def _nodes(started: Started) -> tuple[int, dict[str, object]]:
             "--data-parallel-rpc-port": _RPC_PORT,
             joined: True,
         }
-        return n_nodes, flags if n_nodes > 1 else {}
-    if rank <= started.n_per_node:
-        return 1, {}
-    n_parts, size = started.n_stages, started.n_tensor
-    if size > started.n_per_node:
-        n_parts, size = n_parts * size, 1
-    n_nodes = started.n_data * n_nodes_of(n_parts, size, started.n_per_node)
+        return n_nodes, flags
     return n_nodes, {
         "--nnodes": n_nodes,
         "--node-rank": f"${NODE_RANK}",

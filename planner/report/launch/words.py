@@ -36,6 +36,7 @@ class Started:
     """What an engine is started for.
 
     Args:
+        version: of the engine whose flags these are: `vLLM 0.33.0`.
         model: repository or folder of the model, or its name where neither is known.
         published: format of its weights there; empty where nobody says.
         has_experts: any layer routes tokens to experts.
@@ -50,6 +51,7 @@ class Started:
         experts_backend: program of routed experts; empty for the engine's own choice.
     """
 
+    version: str
     model: str
     published: str
     has_experts: bool
@@ -76,6 +78,18 @@ class Started:
     def n_group(self) -> int:
         """Devices of one stage."""
         return self.n_tensor * self.n_data
+
+    @property
+    def n_devices(self) -> int:
+        return self.n_group * self.n_stages
+
+    def n_nodes_of(self, n_devices: int) -> int:
+        """Nodes that so many devices take, as many on each: the engine's rules saw to that."""
+        return -(-n_devices // self.n_per_node)
+
+    def cache_word(self, words: Mapping[str, str]) -> str:
+        """What an engine calls the format of the cache."""
+        return words.get(self.formats.cache, self.formats.cache)
 
     @property
     def weights(self) -> str:

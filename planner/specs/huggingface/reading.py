@@ -7,6 +7,7 @@ Parts that see or hear are left out: the decoder of `text_config` is what is rea
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Archi
     fields = Fields(inner, shown=found.shown, inside=inside, model_type=model_type)
     family = FAMILIES[model_type]
     body = family.read(fields, family.traits)
-    return _architecture(found, table, fields, body, family.traits)
+    return replace(_architecture(found, table, fields, body, family.traits), family=model_type)
 
 
 def read_json(path: Path, shown: str) -> Table:

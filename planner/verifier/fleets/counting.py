@@ -17,6 +17,7 @@ from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.placements import Stand, counted_recipe
 from planner.verifier.serving.held import handed_bytes
 from planner.verifier.serving.models import layers_of
+from planner.verifier.serving.starting import unpaired
 
 FAR_BLOCKS = 1024
 """Up to which many blocks the cache that is handed over is a line."""
@@ -119,7 +120,13 @@ def true_handover(it: Counting, one: FleetHandover, recipes: Sequence[Recipe]) -
     pools = {pool.name: pool for pool in it.says.pools}
     ends = [recipes[pools[name].recipe] for name in (one.source, one.target)]
     ours, model = ends[0].deployment, layers_of(it.wishes[pools[one.source].recipe].model)
+    theirs = ends[1].deployment
     assert isinstance(ours, EngineDeployment)
+    assert isinstance(theirs, EngineDeployment)
+    engine = next(t.engine for t in it.asked.tables if t.engine.name == ends[0].engine)
+    for fact in unpaired(engine, model, ours, theirs):
+        path = ("handovers", str(it.says.handovers.index(one)), "target")
+        it.wrong.append(Finding(path=path, says=one.target, fact=fact))
     block = n_block_tokens(it.asked, ends[0].engine)
     first, last = (
         handed_bytes(model, ours.formats.cache, float(n), block)

@@ -58,6 +58,7 @@ def layers_of(model: ModelSpec | Architecture) -> Architecture:
         is_parallel_block=model.block == "parallel",
         variant=model.variant,
         repository=model.repository,
+        family=model.family,
         checkpoints=model.checkpoints,
     )
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.estimates.serving.deployments import deployments, is_valid
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.overflow import Account, overflows
 from planner.estimates.serving.refusals import DEGREES, completed, refusals
+from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 

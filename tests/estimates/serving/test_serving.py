@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from planner.equations.speculation import expected_tokens
-from planner.estimates.serving.deployments import deployments, faults, is_valid
+from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import drafter_of, drafts_of
 from planner.estimates.serving.memory import drafter_bytes
 from planner.estimates.serving.operations import PassShape
+from planner.estimates.serving.rules import faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.steps import pass_time
 from planner.estimates.serving.traffic import Drafts, Traffic

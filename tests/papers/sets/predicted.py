@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from planner.estimates.serving.deployments import DeploymentTable, deployments, is_valid
+from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.errors import RecordingClock, kernel_errors
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
+from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture

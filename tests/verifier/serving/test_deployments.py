@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from planner.errors import RequestError
-from planner.estimates.serving.deployments import deployments, is_valid
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict

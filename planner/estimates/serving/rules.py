@@ -1,0 +1,270 @@
+"""Which deployments an engine starts: its rules as masks on arrays, evaluated once for all uses.
+
+Every search, audit and refusal asks here. A rule of which some quantity is not known yet is left
+out: `degrees` asks of cuts alone, and what follows of the rest.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.traffic import Drafts
+from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.engine_rules import LAYER, EngineRule, parsed
+from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records import DeviceSpec
+from planner.specs.rule_files import CUTS, load_rules
+from planner.specs.served_formats import STATIC, ServedFormats
+
+Values = Mapping[str, Any]
+"""Quantities by name: a number or a word that all deployments have, or an array of them (N,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What else deployments have in common.
+
+    Args:
+        formats: as they are loaded.
+        drafter, n_drafted: what drafts, and how many tokens at once; empty and 0 without.
+    """
+
+    role: str
+    formats: ServedFormats
+    drafter: str = ""
+    n_drafted: int = 0
+
+    @classmethod
+    def of(cls, role: str, formats: ServedFormats, drafts: Drafts | None) -> Run:
+        """With what is drafted, if anything is."""
+        if drafts is None or not drafts.n_drafted:
+            return cls(role=role, formats=formats)
+        return cls(role=role, formats=formats, drafter=drafts.kind, n_drafted=drafts.n_drafted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What engines ask of, as far as it is known.
+
+    Args:
+        n_per_node: devices of a node.
+        run: None where only cuts are asked of.
+    """
+
+    rules: tuple[EngineRule, ...]
+    device: DeviceSpec | None = None
+    n_per_node: int | None = None
+    run: Run | None = None
+
+
+def cut_rules() -> Ground:
+    """The rules of equal parts, for whatever engine."""
+    return Ground(rules=_cut_rules())
+
+
+@lru_cache(maxsize=1)
+def _cut_rules() -> tuple[EngineRule, ...]:
+    return load_rules(CUTS).rules
+
+
+def faults(
+    model: Architecture, table: DeploymentTable, ground: Ground | None = None
+) -> dict[str, BoolArray]:
+    """Which rule each deployment breaks, by the words that say so; none where all are False.
+
+    Args:
+        ground: the engine's rules; those of equal parts alone where it is left out.
+    """
+    degrees = (table.n_tensor, table.n_data, table.n_stages, table.n_expert_parallel)
+    found: dict[str, BoolArray] = {
+        "a degree is below one": np.any([n < 1 for n in (*degrees, table.n_expert_tensor)], axis=0),
+        "the batch is below one": table.batch < 1,
+        "more stages than layers": table.n_stages > model.n_layers,
+    }
+    if has_experts(model):
+        group = table.n_expert_parallel * table.n_expert_tensor
+        key = "expert groups times their cuts are not the devices of a stage"
+        found[key] = group != table.n_group
+    ground = ground or cut_rules()
+    return found | {one.says: hit for one, hit in broken(ground, model, table)}
+
+
+def is_valid(
+    model: Architecture, table: DeploymentTable, ground: Ground | None = None
+) -> BoolArray:
+    """Deployments that break no rule, (N,)."""
+    hits = np.any(list(faults(model, table, ground).values()), axis=0)
+    return np.asarray(~hits, dtype=bool)
+
+
+def broken(
+    ground: Ground, model: Architecture, table: DeploymentTable, *, beyond: Ground | None = None
+) -> Iterator[tuple[EngineRule, BoolArray]]:
+    """Each rule of which all quantities are known, and the deployments that break it, (N,).
+
+    Args:
+        beyond: what was asked already; its rules are left out.
+    """
+    values = _quantities(ground, model, table)
+    asked = set(_quantities(beyond, model, table)) | set(LAYER) if beyond else None
+    layers = _layers(model)
+    for rule in ground.rules:
+        names = rule.names
+        if not names - set(LAYER) <= values.keys() or (asked is not None and names <= asked):
+            continue
+        hit = np.zeros(len(table), dtype=np.bool_)
+        for layer in layers if names & set(LAYER) else ({},):
+            if names & set(LAYER) <= layer.keys():
+                hit |= _breaks(rule, {**values, **layer})
+        yield rule, hit
+
+
+def starts(
+    ground: Ground, model: Architecture, table: DeploymentTable, *, beyond: Ground | None = None
+) -> BoolArray:
+    """Deployments that break none of the rules, (N,)."""
+    found = np.ones(len(table), dtype=np.bool_)
+    for _, hit in broken(ground, model, table, beyond=beyond):
+        found &= ~hit
+    return found
+
+
+def pairs_start(
+    rules: Sequence[EngineRule], model: Architecture, prefill: Values, decode: Values
+) -> BoolArray:
+    """Which replicas may hand caches over to which, (P, D).
+
+    Args:
+        prefill, decode: degrees by name, (P,) and (D,) each.
+    """
+    values = _of_model(model)
+    values |= {f"prefill_{name}": np.asarray(n)[:, None] for name, n in prefill.items()}
+    values |= {f"decode_{name}": np.asarray(n)[None, :] for name, n in decode.items()}
+    found = np.ones((len(prefill["tp"]), len(decode["tp"])), dtype=np.bool_)
+    for rule in rules:
+        if rule.is_of_pairs and rule.names <= values.keys():
+            found &= ~_breaks(rule, values)
+    return found
+
+
+def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> dict[str, Any]:
+    found = _of_model(model) | {
+        "tp": table.n_tensor,
+        "dp": table.n_data,
+        "pp": table.n_stages,
+        "ep": table.n_expert_parallel,
+        "etp": table.n_expert_tensor,
+        "group": table.n_group,
+        "devices": table.n_devices,
+        "exchanges": table.exchanges,
+    }
+    if ground.n_per_node is not None:
+        nodes = -(-table.n_devices // ground.n_per_node)
+        found |= {"per_node": ground.n_per_node, "nodes": nodes}
+    if ground.device is not None:
+        formats = tuple(ground.device.peak_flop_per_s)
+        found |= {"device": ground.device.name, "multiplies": formats}
+    if ground.run is not None:
+        run = ground.run
+        found |= {"batch": table.batch, "chunk": table.chunk_tokens, "overlaps": table.overlaps}
+        found |= {"role": run.role, "drafter": run.drafter, "drafted": run.n_drafted}
+        found["weights"] = run.formats.weights.removesuffix(STATIC)
+        found["experts_format"] = run.formats.experts.removesuffix(STATIC)
+        found["cache"] = run.formats.cache
+    return found
+
+
+def _of_model(model: Architecture) -> dict[str, Any]:
+    mixers = [layer.mixer for layer in model.layers]
+    return {
+        "family": model.family,
+        "layers": model.n_layers,
+        "vocabulary": model.vocab_size,
+        "mixture": has_experts(model),
+        "latent": any(isinstance(one, LatentAttention) for one in mixers),
+        "window": any(isinstance(one, GroupedAttention) and one.span != "all" for one in mixers),
+        "state": any(isinstance(one, Recurrence) for one in mixers),
+    }
+
+
+def _layers(model: Architecture) -> list[dict[str, int]]:
+    """Quantities of each part of a layer, each once."""
+    found: dict[object, dict[str, int]] = {}
+    for layer in model.layers:
+        if layer.mixer is not None:
+            found[layer.mixer] = {"heads": layer.mixer.n_heads}
+            if isinstance(layer.mixer, GroupedAttention):
+                found[layer.mixer]["kv_heads"] = layer.mixer.n_kv_heads
+        if isinstance(layer.ffn, FeedForward):
+            found[layer.ffn] = {"width": layer.ffn.d_ff}
+        elif isinstance(layer.ffn, Experts):
+            experts = {"experts": layer.ffn.n_experts, "expert_width": layer.ffn.d_expert}
+            found[layer.ffn] = experts
+    return list({tuple(one.items()): one for one in found.values()}.values())
+
+
+def _breaks(rule: EngineRule, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
+    when = _value(parsed(rule.when), values)
+    if when is False:
+        return False
+    return np.logical_and(when, np.logical_not(_value(parsed(rule.require), values)))
+
+
+_OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: lambda a, b: a // np.maximum(b, 1),
+    ast.Mod: lambda a, b: a % np.maximum(b, 1),
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b if isinstance(a, str) else np.isin(a, b),
+    ast.NotIn: lambda a, b: a not in b if isinstance(a, str) else ~np.isin(a, b),
+}
+
+
+def _value(node: ast.expr, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
+    """A condition's value, with arrays as numpy broadcasts them."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return values[node.id]
+    if isinstance(node, ast.Tuple | ast.List):
+        return [_value(one, values) for one in node.elts]
+    if isinstance(node, ast.UnaryOp):
+        found = _value(node.operand, values)
+        return not found if isinstance(found, bool) else np.logical_not(found)
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left, values), _value(node.right, values))
+    if isinstance(node, ast.Compare):
+        ends = [_value(one, values) for one in (node.left, *node.comparators)]
+        links = zip(node.ops, ends[:-1], ends[1:], strict=True)
+        held = [_OPERATORS[type(link)](a, b) for link, a, b in links]
+        return held[0] if len(held) == 1 else np.logical_and.reduce(held)
+    assert isinstance(node, ast.BoolOp)
+    return _joined(node, values)
+
+
+def _joined(node: ast.BoolOp, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
+    """`and` and `or`; what a scalar decides is not looked at further."""
+    is_or = isinstance(node.op, ast.Or)
+    found: Any = not is_or
+    for part in node.values:
+        one = _value(part, values)
+        if isinstance(one, bool) and one is is_or:
+            return is_or
+        found = np.logical_or(found, one) if is_or else np.logical_and(found, one)
+    return bool(found) if np.ndim(found) == 0 else found

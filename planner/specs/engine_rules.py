@@ -1,0 +1,154 @@
+"""What an engine starts, as conditions on named quantities of a deployment.
+
+    when = "role == 'decode'"
+    require = "pp == 1"
+
+A condition is an expression of Python with `and`, `or`, `not`, comparisons, `in`, `+ - * // %`,
+numbers, words, lists of them and the names of `NAMES`; nothing else. Where `when` holds and
+`require` does not, the engine does not start the deployment. A rule that names quantities of a
+layer holds of every layer that has them; one that names `prefill_…` and `decode_…` is of a pair
+that hands over caches. A division by zero gives what a division by one does.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+
+_DEGREES = {
+    "tp": "devices that share the heads of an attention rank",
+    "dp": "attention ranks",
+    "pp": "stages of the pipeline",
+}
+CUT = {
+    **_DEGREES,
+    "ep": "groups that experts are dealt to",
+    "etp": "devices that each expert is cut over",
+    "group": "devices of a stage, tp * dp",
+    "devices": "devices of the deployment, tp * dp * pp",
+    "per_node": "devices of a node",
+    "nodes": "fewest nodes that have the devices",
+    "exchanges": "whether tokens are sent to their experts, instead of gathered everywhere",
+}
+"""Names of how a model is cut."""
+
+ROW = {
+    "batch": "sequences of an attention rank",
+    "chunk": "most tokens of a pass",
+    "overlaps": "whether two micro-batches hide each other's messages",
+    "drafter": "`mtp`, `eagle`, `medusa`, or empty",
+    "drafted": "tokens drafted at once",
+    "role": "`together`, `prefill` or `decode`",
+    "weights": "format of the dense weights, as they are loaded",
+    "experts_format": "format of routed experts, as they are loaded",
+    "cache": "format of the cache",
+}
+"""Names of what else is chosen."""
+
+MODEL = {
+    "family": "`model_type` of the model's config.json; empty if nobody says",
+    "layers": "layers of the model",
+    "vocabulary": "words of its vocabulary",
+    "mixture": "whether any layer has experts",
+    "latent": "whether any layer has latent attention",
+    "window": "whether any layer attends to a window or a chunk",
+    "state": "whether any layer carries a state",
+}
+LAYER = {
+    "heads": "heads of a layer that mixes tokens",
+    "kv_heads": "key-value heads of a layer with grouped attention",
+    "width": "width of a dense FFN",
+    "experts": "routed experts of a layer",
+    "expert_width": "width of one of them",
+}
+"""Names of quantities of a layer."""
+
+DEVICE = {
+    "device": "name of the device",
+    "multiplies": "number formats that the device has units for",
+}
+PAIR = {
+    f"{role}_{name}": f"{what}, of the replica that {does}"
+    for role, does in (("prefill", "reads prompts"), ("decode", "writes answers"))
+    for name, what in _DEGREES.items()
+}
+NAMES = {**CUT, **ROW, **MODEL, **LAYER, **DEVICE, **PAIR}
+"""Every name of a condition, and what it stands for."""
+
+_NODES = (
+    *(ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Compare, ast.Eq),
+    *(ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.BinOp, ast.Add),
+    *(ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Constant, ast.Name, ast.Load, ast.Tuple),
+    ast.List,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRule:
+    """One thing that an engine asks of what it starts.
+
+    Args:
+        name: of the rule: `decode-in-one-stage`.
+        says: it in a sentence: what the engine does or does not do.
+        when, require: conditions; empty `when` always holds.
+        source: file and line of the engine, or its documentation.
+        origin: the file that has the rule; empty of those that ship.
+    """
+
+    name: str
+    says: str
+    require: str
+    source: str
+    when: str = ""
+    origin: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Quantities that it names."""
+        return names_in(self.require) | names_in(self.when)
+
+    @property
+    def words(self) -> str:
+        """It with its name and its source, for people."""
+        return f"{self.says} (rule `{self.name}`: {self.origin or self.source})"
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether it is of two replicas, of which one hands caches over to the other."""
+        return not self.names.isdisjoint(PAIR)
+
+
+LONGEST, LARGEST = 2_000, 10**9
+"""Most characters of a condition, and the largest number in one."""
+
+
+@cache
+def parsed(condition: str) -> ast.expr:
+    """The tree of a condition; an empty one holds.
+
+    Raises:
+        SyntaxError: it says what no condition does.
+    """
+    if len(condition) > LONGEST:
+        raise SyntaxError(f"has more than {LONGEST} characters")
+    tree = ast.parse(" ".join(condition.split()) or "True", mode="eval")
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES):
+            raise SyntaxError(f"has a {type(node).__name__}, which no condition has")
+        if isinstance(node, ast.Name) and node.id not in NAMES:
+            close = get_close_matches(node.id, list(NAMES), n=1)
+            hint = f": did you mean `{close[0]}`?" if close else ""
+            raise SyntaxError(f"names `{node.id}`, which nothing is called{hint}")
+        if isinstance(node, ast.Constant) and not isinstance(node.value, bool | int | str):
+            raise SyntaxError(f"has {node.value!r}, which is no whole number and no word")
+        if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > LARGEST:
+            raise SyntaxError(f"has a number above {LARGEST}")
+    return tree.body
+
+
+@cache
+def names_in(condition: str) -> frozenset[str]:
+    """Quantities that a condition names."""
+    return frozenset(node.id for node in ast.walk(parsed(condition)) if isinstance(node, ast.Name))

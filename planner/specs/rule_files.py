@@ -1,0 +1,179 @@
+"""Load rules of engines from TOML files: those that ship, and what a user's file changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from planner.errors import Problem, RequestError, SpecError
+from planner.specs.engine_rules import EngineRule, parsed
+from planner.specs.faults import validate
+from planner.specs.finding import Found, find
+from planner.specs.kernels import EngineSpec
+from planner.specs.places import Kind
+from planner.specs.schemas import Strict
+from planner.specs.tables import read_table
+from planner.specs.values import Text, did_you_mean, fault
+
+CUTS = "cuts"
+"""The rules of cutting a model into equal parts, which every engine has."""
+
+
+def _condition(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise fault("is not text", "write a condition like `pp == 1`")
+    try:
+        parsed(raw)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else "cannot be read"
+        remedy = "write a condition like `role != 'decode' or pp == 1`"
+        raise fault(f"is no condition: {said}", remedy) from None
+    return " ".join(raw.split())
+
+
+_Condition = Annotated[str, BeforeValidator(_condition)]
+
+
+class _Head(Strict):
+    engine: Text
+    version: Text = ""
+    lift: list[Text] = Field(default_factory=list)
+
+
+class _Rule(Strict):
+    name: Text
+    says: Text
+    require: _Condition
+    source: Text
+    when: _Condition = ""
+
+
+class _RulesFile(Strict):
+    rules: _Head
+    rule: list[_Rule] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesFile:
+    """A file of rules.
+
+    Args:
+        engine: whose rules; `all` of those of every engine.
+        version: whose sources and flags were read.
+        lifted: names of rules that do not count, of a user's file.
+    """
+
+    shown: str
+    engine: str
+    version: str
+    rules: tuple[EngineRule, ...]
+    lifted: tuple[str, ...] = ()
+
+
+_CHANGES: ContextVar[RulesFile | None] = ContextVar("changed rules of engines", default=None)
+
+
+def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
+    """A file of rules, by a name such as `vllm-0.33.0` or its path.
+
+    Raises:
+        SpecError: there is none, or it has faults; all are listed.
+    """
+    found = find(Kind.RULES, name_or_path, asked_by=asked_by)
+    table, unread = read_table(found.path, found.shown, use=found.use(Kind.RULES))
+    file, faults = validate(_RulesFile, table, found.shown) if table else (None, [])
+    problems = [*unread, *faults, *(_twice(file, found) if file else ())]
+    if file is None or problems:
+        raise SpecError(problems)
+    origin = found.shown if not found.name or found.use(Kind.RULES).replaces else ""
+    return RulesFile(
+        shown=found.shown,
+        engine=file.rules.engine,
+        version=file.rules.version,
+        lifted=tuple(file.rules.lift),
+        rules=tuple(
+            EngineRule(
+                name=one.name,
+                says=one.says,
+                when=one.when,
+                require=one.require,
+                source=one.source,
+                origin=origin,
+            )
+            for one in file.rule
+        ),
+    )
+
+
+def _twice(file: _RulesFile, found: Found) -> Iterator[Problem]:
+    names = [one.name for one in file.rule]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        yield Problem(where=found.shown, key="rule.name", value=name, fact="is named twice")
+
+
+@contextmanager
+def changed_rules(name_or_path: str | None) -> Iterator[None]:
+    """Engines that are loaded within have what a user's file changes of their rules.
+
+    Raises:
+        SpecError: the file cannot be read; all faults are listed.
+    """
+    token = _CHANGES.set(load_rules(name_or_path) if name_or_path else None)
+    try:
+        yield
+    finally:
+        _CHANGES.reset(token)
+
+
+def with_rules(engine: EngineSpec, names: Sequence[str]) -> EngineSpec:
+    """An engine with the rules of files, and with what a user's file changes of them.
+
+    Raises:
+        SpecError: there is no such file, it is of another engine, or it lifts what there is not.
+    """
+    read = [load_rules(name, asked_by="engine.rules") for name in names]
+    rules = {one.name: one for file in read for one in file.rules}
+    versions = [file.version for file in read if file.version]
+    engine = replace(
+        engine, rules=tuple(rules.values()), started_version=versions[-1] if versions else ""
+    )
+    changes = _CHANGES.get()
+    if changes is None or changes.engine != engine.name:
+        return engine
+    if problems := list(_unliftable(changes, rules)):
+        raise SpecError(problems)
+    kept = {name: one for name, one in rules.items() if name not in changes.lifted}
+    kept |= {one.name: replace(one, origin=changes.shown) for one in changes.rules}
+    return replace(
+        engine, rules=tuple(kept.values()), lifted=changes.lifted, rules_file=changes.shown
+    )
+
+
+def _unliftable(changes: RulesFile, rules: dict[str, EngineRule]) -> Iterator[Problem]:
+    for name in changes.lifted:
+        if name not in rules:
+            fact, hint = f"is no rule of {changes.engine}", did_you_mean(name, rules)
+            remedy = hint or f"`plan engines {changes.engine}` lists them"
+            yield Problem(
+                where=changes.shown, key="rules.lift", value=name, fact=fact, remedy=remedy
+            )
+
+
+def check_changes(engines: Sequence[str]) -> None:
+    """Refuse a file of rules of which no engine that is asked has any.
+
+    Raises:
+        RequestError: so it is.
+    """
+    changes = _CHANGES.get()
+    if changes is not None and changes.engine not in engines:
+        fact = f"changes rules of {changes.engine}, which is not asked"
+        remedy = f"write `--engine {changes.engine}`, or leave it out"
+        raise RequestError(
+            [Problem(where="--rules", value=changes.shown, fact=fact, remedy=remedy)]
+        )

@@ -1,0 +1,236 @@
+"""Whether an engine starts a deployment: its rules on one at a time, in plain numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.engine_rules import EngineRule, parsed
+from planner.specs.kernels import EngineSpec
+from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records import ClusterSpec, NodesFabric
+from planner.specs.served_formats import ServedFormats
+from planner.verifier.findings import Finding
+from planner.verifier.serving.kernels import STATIC
+
+Value = int | str | tuple[object, ...]
+Values = Mapping[str, Value]
+
+
+class Deployed(Protocol):
+    """What was chosen of a deployment."""
+
+    @property
+    def n_tensor(self) -> int: ...
+    @property
+    def n_data(self) -> int: ...
+    @property
+    def n_stages(self) -> int: ...
+    @property
+    def n_expert_parallel(self) -> int: ...
+    @property
+    def n_expert_tensor(self) -> int: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def chunk_tokens(self) -> int: ...
+    @property
+    def drafter(self) -> str: ...
+    @property
+    def n_drafted(self) -> int: ...
+    @property
+    def role(self) -> str: ...
+
+
+def unstartable(
+    engine: EngineSpec,
+    model: Architecture,
+    cluster: ClusterSpec,
+    says: Deployed,
+    *,
+    loaded: ServedFormats,
+    overlaps: bool,
+) -> Iterator[Finding]:
+    """Rules of an engine that a deployment breaks, and what no engine could start.
+
+    Args:
+        cluster: with as many devices to a node as the deployment may have there.
+        loaded: formats of what is loaded.
+    """
+    group = says.n_tensor * says.n_data
+    if says.n_stages > len(model.order):
+        fact = f"are more than the {len(model.order)} layers"
+        yield Finding(path=("n_stages",), says=says.n_stages, fact=fact)
+    has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)
+    if has_experts and says.n_expert_parallel * says.n_expert_tensor != group:
+        fact = f"times {says.n_expert_parallel} are not the {group} devices of a stage"
+        yield Finding(path=("n_expert_tensor",), says=says.n_expert_tensor, fact=fact)
+    values = {
+        **_of_deployment(says, has_experts=has_experts, overlaps=overlaps),
+        **_of_model(model),
+    }
+    fabric = cluster.fabric
+    if isinstance(fabric, NodesFabric):
+        per_node = fabric.n_devices_per_node
+        values |= {"per_node": per_node, "nodes": -(-group * says.n_stages // per_node)}
+    values |= {
+        "device": cluster.device.name,
+        "multiplies": tuple(cluster.device.peak_flop_per_s),
+        "weights": loaded.weights.removesuffix(STATIC),
+        "experts_format": loaded.experts.removesuffix(STATIC),
+        "cache": loaded.cache,
+    }
+    for rule in engine.rules:
+        if not rule.is_of_pairs and _breaks(rule, values, model):
+            yield Finding(path=("n_tensor",), says=says.n_tensor, fact=f"{rule.words}")
+
+
+def _breaks(rule: EngineRule, values: Values, model: Architecture) -> bool:
+    """Whether a rule does not hold: of any layer that has all quantities of layers it names."""
+    for layer in _layers(model):
+        known = {**values, **layer}
+        if all(name in known for name in rule.names):
+            try:
+                if _holds(rule.when, known) and not _holds(rule.require, known):
+                    return True
+            except TypeError:  # a word against a number
+                return True
+    return False
+
+
+def unpaired(
+    engine: EngineSpec, model: Architecture, prefill: Deployed, decode: Deployed
+) -> Iterator[str]:
+    """Rules that two replicas break, of which one hands caches over to the other."""
+    values = _of_model(model)
+    values |= {
+        f"{role}_{name}": value
+        for role, one in (("prefill", prefill), ("decode", decode))
+        for name, value in (
+            ("tp", one.n_tensor),
+            ("dp", one.n_data),
+            ("pp", one.n_stages),
+        )
+    }
+    for rule in engine.rules:
+        if rule.is_of_pairs and _breaks(rule, values, model):
+            yield rule.words
+
+
+def _of_deployment(says: Deployed, *, has_experts: bool, overlaps: bool) -> dict[str, Value]:
+    group = says.n_tensor * says.n_data
+    return {
+        "tp": says.n_tensor,
+        "dp": says.n_data,
+        "pp": says.n_stages,
+        "ep": says.n_expert_parallel,
+        "etp": says.n_expert_tensor,
+        "group": group,
+        "devices": group * says.n_stages,
+        "exchanges": has_experts and says.n_data > 1 and says.n_expert_parallel > 1,
+        "batch": says.batch,
+        "chunk": says.chunk_tokens,
+        "overlaps": overlaps,
+        "drafter": says.drafter if says.n_drafted else "",
+        "drafted": says.n_drafted,
+        "role": says.role,
+    }
+
+
+def _of_model(model: Architecture) -> dict[str, Value]:
+    mixers = [layer.mixer for layer in model.layers]
+    return {
+        "family": model.family,
+        "layers": len(model.order),
+        "vocabulary": model.vocab_size,
+        "mixture": any(isinstance(layer.ffn, Experts) for layer in model.layers),
+        "latent": any(isinstance(one, LatentAttention) for one in mixers),
+        "window": any(getattr(one, "span", "all") != "all" for one in mixers),
+        "state": any(isinstance(one, Recurrence) for one in mixers),
+    }
+
+
+def _layers(model: Architecture) -> Iterator[dict[str, Value]]:
+    """Quantities of parts of layers; none of them first, of which rules of no layer are asked."""
+    yield {}
+    for layer in model.layers:
+        mixer, ffn = layer.mixer, layer.ffn
+        if isinstance(mixer, GroupedAttention):
+            yield {"heads": mixer.n_heads, "kv_heads": mixer.n_kv_heads}
+        elif mixer is not None:
+            yield {"heads": mixer.n_heads}
+        if isinstance(ffn, FeedForward):
+            yield {"width": ffn.d_ff}
+        elif ffn is not None:
+            yield {"experts": ffn.n_experts, "expert_width": ffn.d_expert}
+
+
+def _holds(condition: str, values: Values) -> bool:
+    return bool(_counted(parsed(condition), values))
+
+
+def _counted(node: ast.expr, values: Values) -> object:
+    """What a part of a condition comes to."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return values[name]
+        case ast.Tuple(elts=elts) | ast.List(elts=elts):
+            return tuple(_counted(one, values) for one in elts)
+        case ast.UnaryOp(operand=operand):
+            return not _counted(operand, values)
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return all(_counted(one, values) for one in parts)
+        case ast.BoolOp(values=parts):
+            return any(_counted(one, values) for one in parts)
+        case ast.BinOp(left=left, op=sign, right=right):
+            return _sum(sign, _number(_counted(left, values)), _number(_counted(right, values)))
+        case ast.Compare(left=left, ops=signs, comparators=others):
+            ends = [_counted(one, values) for one in (left, *others)]
+            links = zip(signs, ends[:-1], ends[1:], strict=True)
+            return all(_compared(sign, one, other) for sign, one, other in links)
+    raise TypeError(ast.dump(node))
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int | float):
+        raise TypeError("is no number")
+    return int(value)
+
+
+def _sum(sign: ast.operator, one: int, other: int) -> int:
+    """Two numbers joined; nothing is divided by less than one."""
+    match sign:
+        case ast.Add():
+            return one + other
+        case ast.Sub():
+            return one - other
+        case ast.Mult():
+            return one * other
+        case ast.FloorDiv():
+            return one // max(other, 1)
+    return one % max(other, 1)
+
+
+def _compared(sign: ast.cmpop, one: object, other: object) -> bool:
+    match sign:
+        case ast.Eq():
+            return one == other
+        case ast.NotEq():
+            return one != other
+        case ast.In():
+            return isinstance(other, tuple) and one in other
+        case ast.NotIn():
+            return not (isinstance(other, tuple) and one in other)
+        case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
+            return _ordered(sign, _number(one), _number(other))
+    raise TypeError(ast.dump(sign))
+
+
+def _ordered(sign: ast.cmpop, one: int, other: int) -> bool:
+    if isinstance(sign, ast.Lt | ast.LtE):
+        return one < other or (isinstance(sign, ast.LtE) and one == other)
+    return one > other or (isinstance(sign, ast.GtE) and one == other)
