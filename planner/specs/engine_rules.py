@@ -135,17 +135,26 @@ def parsed(condition: str) -> ast.expr:
         raise SyntaxError(f"has more than {LONGEST} characters")
     tree = ast.parse(" ".join(condition.split()) or "True", mode="eval")
     for node in ast.walk(tree):
-        if not isinstance(node, _NODES):
-            raise SyntaxError(f"has a {type(node).__name__}, which no condition has")
-        if isinstance(node, ast.Name) and node.id not in NAMES:
-            close = get_close_matches(node.id, list(NAMES), n=1)
-            hint = f": did you mean `{close[0]}`?" if close else ""
-            raise SyntaxError(f"names `{node.id}`, which nothing is called{hint}")
-        if isinstance(node, ast.Constant) and not isinstance(node.value, bool | int | str):
-            raise SyntaxError(f"has {node.value!r}, which is no whole number and no word")
-        if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > LARGEST:
-            raise SyntaxError(f"has a number above {LARGEST}")
+        if fact := _unknown(node):
+            raise SyntaxError(fact)
     return tree.body
+
+
+def _unknown(node: ast.AST) -> str:
+    """Why a part is of no condition; empty if it may be."""
+    if not isinstance(node, _NODES):
+        return f"has a {type(node).__name__}, which no condition has"
+    if isinstance(node, ast.Name) and node.id not in NAMES:
+        close = get_close_matches(node.id, list(NAMES), n=1)
+        hint = f": did you mean `{close[0]}`?" if close else ""
+        return f"names `{node.id}`, which nothing is called{hint}"
+    return _unknown_value(node.value) if isinstance(node, ast.Constant) else ""
+
+
+def _unknown_value(value: object) -> str:
+    if not isinstance(value, int | str):
+        return f"has {value!r}, which is no whole number and no word"
+    return f"has a number above {LARGEST}" if isinstance(value, int) and value > LARGEST else ""
 
 
 @cache

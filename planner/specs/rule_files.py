@@ -143,8 +143,12 @@ def with_rules(engine: EngineSpec, names: Sequence[str]) -> EngineSpec:
         engine, rules=tuple(rules.values()), started_version=versions[-1] if versions else ""
     )
     changes = _CHANGES.get()
-    if changes is None or changes.engine != engine.name:
-        return engine
+    is_changed = changes is not None and changes.engine == engine.name
+    return _changed(engine, rules, changes) if changes and is_changed else engine
+
+
+def _changed(engine: EngineSpec, rules: dict[str, EngineRule], changes: RulesFile) -> EngineSpec:
+    """An engine without the rules that a user's file lifts, and with those that it adds."""
     if problems := list(_unliftable(changes, rules)):
         raise SpecError(problems)
     kept = {name: one for name, one in rules.items() if name not in changes.lifted}

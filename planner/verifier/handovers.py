@@ -106,12 +106,17 @@ def _strangers(one: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
         fact = f"is of {kinds[1]}, and takes a cache of {kinds[0]}"
         yield Finding(path=(*path, "target"), says=one.target, fact=fact)
         return
+    for fact in _unpaired(source, target, ends):
+        yield Finding(path=(*path, "target"), says=one.target, fact=fact)
+
+
+def _unpaired(source: Recipe, target: Recipe, ends: Ends) -> Iterator[str]:
+    """Rules of their engine that two replicas break together."""
     ours, theirs = source.deployment, target.deployment
     if isinstance(ours, EngineDeployment) and isinstance(theirs, EngineDeployment):
         engines = {it.engine.name: it.engine for it in ends.request.tables}
         model = layers_of(ends.wishes[source.model].model)
-        for fact in unpaired(engines[source.engine], model, ours, theirs):
-            yield Finding(path=(*path, "target"), says=one.target, fact=fact)
+        yield from unpaired(engines[source.engine], model, ours, theirs)
 
 
 def _counted(one: Handover, ends: Ends) -> Handover:

@@ -237,7 +237,7 @@ def test_no_plan_of_any_model_is_a_conflict():
     "words",
     [
         "--engine sglang --model qwen3-30b-a3b --topology h100-nvl8-x1 --latency-target 12ms "
-        "--draft eagle --lookahead 1:3 --overlap two-batch --batch 8,64 --chunk 4096 "
+        "--weights fp8 --draft eagle --lookahead 1:3 --overlap two-batch --batch 8,64 --chunk 4096 "
         "--confidence 0",
         "--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --variants all --batch 8",
     ],

@@ -144,11 +144,11 @@ def completed(
 
 def _broken_rules(model: Architecture, table: DeploymentTable, ground: Ground) -> Iterator[Problem]:
     """Of several degrees, those that come later are mended beside the nearest ones before."""
-    broken = [fact for fact, hit in faults(model, table, ground).items() if hit[0]]
-    names = {fact: _mended_by(fact, ground) for fact in broken}
+    found: dict[str, list[str]] = {name: [] for name in _OPTIONS}
+    for fact, hit in faults(model, table, ground).items():
+        found[_mended_by(fact, ground)] += [fact] * int(hit[0])
     mended = table
-    for name in filter(set(names.values()).__contains__, _OPTIONS):
-        facts = [fact for fact in broken if names[fact] == name]
+    for name, facts in filter(lambda one: one[1], found.items()):
         nearest = _nearest(model, mended, name, facts, ground) if hasattr(table, name) else ()
         if nearest and name in DEGREES:
             changed: dict[str, Any] = {name: np.array(nearest[:1])}

@@ -249,13 +249,18 @@ def _value(node: ast.expr, values: Values) -> Any:  # noqa: ANN401 a scalar or (
         return not found if isinstance(found, bool) else np.logical_not(found)
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_value(node.left, values), _value(node.right, values))
-    if isinstance(node, ast.Compare):
-        ends = [_value(one, values) for one in (node.left, *node.comparators)]
-        links = zip(node.ops, ends[:-1], ends[1:], strict=True)
-        held = [_OPERATORS[type(link)](a, b) for link, a, b in links]
-        return held[0] if len(held) == 1 else np.logical_and.reduce(held)
-    assert isinstance(node, ast.BoolOp)
-    return _joined(node, values)
+    if isinstance(node, ast.BoolOp):
+        return _joined(node, values)
+    assert isinstance(node, ast.Compare)
+    return _compared(node, values)
+
+
+def _compared(node: ast.Compare, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
+    """`a < b <= c`: each end with the next."""
+    ends = [_value(one, values) for one in (node.left, *node.comparators)]
+    links = zip(node.ops, ends[:-1], ends[1:], strict=True)
+    held = [_OPERATORS[type(link)](a, b) for link, a, b in links]
+    return held[0] if len(held) == 1 else np.logical_and.reduce(held)
 
 
 def _joined(node: ast.BoolOp, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)

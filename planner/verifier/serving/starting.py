@@ -182,17 +182,14 @@ def _counted(node: ast.expr, values: Values) -> object:
             return tuple(_counted(one, values) for one in elts)
         case ast.UnaryOp(operand=operand):
             return not _counted(operand, values)
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_counted(one, values) for one in parts)
-        case ast.BoolOp(values=parts):
-            return any(_counted(one, values) for one in parts)
+        case ast.BoolOp(op=sign, values=parts):
+            decides = any if isinstance(sign, ast.Or) else all
+            return decides(_counted(one, values) for one in parts)
         case ast.BinOp(left=left, op=sign, right=right):
             return _sum(sign, _number(_counted(left, values)), _number(_counted(right, values)))
-        case ast.Compare(left=left, ops=signs, comparators=others):
-            ends = [_counted(one, values) for one in (left, *others)]
-            links = zip(signs, ends[:-1], ends[1:], strict=True)
-            return all(_compared(sign, one, other) for sign, one, other in links)
-    raise TypeError(ast.dump(node))
+    assert isinstance(node, ast.Compare)
+    ends = [_counted(one, values) for one in (node.left, *node.comparators)]
+    return all(map(_compared, node.ops, ends[:-1], ends[1:]))
 
 
 def _number(value: object) -> int:
