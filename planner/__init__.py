@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
     from planner.results.verifications import Verification
     from planner.specs.certificates import Certificate
-    from planner.specs.engine_files import engine_memory
+    from planner.specs.engines.files import engine_memory
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
@@ -79,7 +79,7 @@ _HOMES = {
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",
     "load_state": "planner.specs.state",
-    "engine_memory": "planner.specs.engine_files",
+    "engine_memory": "planner.specs.engines.files",
     "fleet": "planner.placing.fleets.answering",
     "fleet_staircase": "planner.placing.fleets.answering",
     "FleetPlan": "planner.results.fleets",

@@ -153,7 +153,7 @@ def _engines(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) ->
     """Arguments of plans of engines."""
     from planner.commands.options.engines import read_engine
     from planner.commands.options.several import read_axes
-    from planner.specs.engine_files import load_engine
+    from planner.specs.engines.files import load_engine
     from planner.specs.meanings import ENGINES, family_of
 
     keywords = read_engine(written, found)

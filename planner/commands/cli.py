@@ -218,7 +218,7 @@ def _memory(written: Iterable[object], said: Arguments) -> AbstractContextManage
     if not any(texts):
         return nullcontext()
     from planner.commands.options.reading import Faults, share_of, size_of
-    from planner.specs.engine_files import engine_memory
+    from planner.specs.engines.files import engine_memory
 
     faults = Faults()
     fraction = faults.read("--memory-fraction", texts[0], share_of)

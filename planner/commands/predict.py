@@ -134,7 +134,7 @@ def _machines(written: WrittenPrediction, found: Arguments) -> Machines | None:
     from planner.estimates.calibration.kernel_files import backend_problems, kernel_table
     from planner.estimates.serving.networks import serving_network
     from planner.runtimes.predicting import Machines
-    from planner.specs.engine_files import load_engine
+    from planner.specs.engines.files import load_engine
     from planner.specs.reading import load_cluster, load_device
 
     engine = found.collect(lambda: load_engine(written.engine))

@@ -26,7 +26,7 @@ def stages(
 ) -> Answer:
     """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
     from planner.placing.staging.asking import cut_stages, read_groups, word_problems
-    from planner.specs.engine_files import load_engine
+    from planner.specs.engines.files import load_engine
     from planner.specs.reading import load_architecture
 
     found = Arguments(problems=list(said.problems), hints=said.hints)

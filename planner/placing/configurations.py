@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from planner.placing.standing import Sharding
 from planner.results.placements import AnyDeployment
 from planner.specs.architecture import Architecture
-from planner.specs.engine_rules import EngineRule
+from planner.specs.engines.rules import EngineRule
 from planner.specs.records import DeviceSpec
 from planner.specs.roles import TOGETHER
 

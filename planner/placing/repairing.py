@@ -27,7 +27,7 @@ from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
 from planner.specs.arguments import arguments_checked
 from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED
-from planner.specs.engine_files import memory_as_in
+from planner.specs.engines.files import memory_as_in
 from planner.specs.placement_request import AnyModel, Serve, SiteSpec, inherited_and_changed
 from planner.specs.records import DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets

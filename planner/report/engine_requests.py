@@ -9,8 +9,8 @@ from planner.report.region import planned_words
 from planner.report.words import amount, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
-from planner.specs.engine_files import memory_options
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
+from planner.specs.engines.files import memory_options
 from planner.specs.kernels import EngineSpec
 from planner.specs.spans import span_text
 from planner.units import show

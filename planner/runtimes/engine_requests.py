@@ -35,7 +35,6 @@ from planner.specs.defaults import (
     batches_text,
     default_batches,
 )
-from planner.specs.engine_files import load_engine, memory_options
 from planner.specs.engine_request import (
     CHUNKS,
     OVERLAPS,
@@ -45,6 +44,7 @@ from planner.specs.engine_request import (
     AskedPool,
     EngineRequest,
 )
+from planner.specs.engines.files import load_engine, memory_options
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats

@@ -17,7 +17,7 @@ pools       servers below leaves and a spine, of one kind or of several: `load_p
 state       what of a cluster is busy, failed, slow or down: `load_state`
 naming      what the names of a state stand for
 patterns    cluster files that describe many clusters by one name
-engine_files  `load_engine`
+engines     `load_engine`, and rules of what engines start
 tables      TOML, as dictionaries
 schemas     what a file may say, section by section
 fabric_schemas  the same of fabrics and states

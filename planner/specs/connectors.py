@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.errors import SpecError
 from planner.specs.arguments import arguments_checked
-from planner.specs.engine_files import SpareSeconds, misnamed
+from planner.specs.engines.files import SpareSeconds, misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import find
 from planner.specs.patterns import name_of

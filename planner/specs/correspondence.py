@@ -144,7 +144,7 @@ def model_spec_of(
         d_ff=dense.d_ff if dense else _d_ff_of_experts(architecture),
         n_heads=attention.n_heads,
         n_heads_served=attention.n_heads,
-        n_kv_heads=attention.n_heads if is_latent else _n_kv_heads(attention),
+        n_kv_heads=getattr(attention, "n_kv_heads", attention.n_heads),
         d_head=attention.d_head,
         vocab_size=architecture.vocab_size,
         n_ffn_matrices=ffn.n_matrices,
@@ -269,11 +269,6 @@ def _mla(attention: Mixer | None) -> MlaShape:
         d_nope=attention.d_nope,
         d_value=attention.d_value_head,
     )
-
-
-def _n_kv_heads(attention: Mixer | None) -> int:
-    assert isinstance(attention, GroupedAttention)
-    return attention.n_kv_heads
 
 
 def _window(architecture: Architecture) -> WindowShape | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.specs.engine_rules import EngineRule
+from planner.specs.engines.rules import EngineRule
 from planner.specs.provenance import Provenance
 
 

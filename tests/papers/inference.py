@@ -17,7 +17,7 @@ from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import pass_time
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.served_formats import ServedFormats
 

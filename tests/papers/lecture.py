@@ -14,7 +14,7 @@ from planner.estimates.serving.mixing import mixer_operations
 from planner.estimates.serving.operations import Operation, PassShape
 from planner.estimates.serving.passes import pass_operations
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.mixers import GroupedAttention, Mixer
 from planner.specs.reading import load_device
 from planner.specs.served_formats import ServedFormats

@@ -21,7 +21,7 @@ from planner.placing.staging.placing import place_layers, pool_of
 from planner.report.layers import layers_line
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.layer_files import load_layers
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload

@@ -8,7 +8,7 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Machines, predict
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.served_formats import ServedFormats
 

@@ -15,7 +15,7 @@ from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import expert_loads
 from planner.specs.arguments import arguments_checked, conformed, heed
 from planner.specs.conforming import Conforming
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.pools import load_site
 from planner.specs.request import DEFAULT_BATCHES, default_batches
 from planner.specs.targets import Degrees

@@ -6,7 +6,7 @@ import pytest
 
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import places
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.finding import find
 from planner.specs.places import Kind, files
 from planner.specs.pools import load_pool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.places import Kind, files
 from planner.specs.runtimes import INTERLEAVED, RUNTIMES, TURNS, runtime_of
 

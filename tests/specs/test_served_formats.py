@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import Problem
 from planner.estimates.serving.operations import KNOWN_FORMATS
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture, load_model
 from planner.specs.served_formats import RUN, ServedFormats, as_run, unpublished
 from planner.specs.tabling import architecture_problems, model_problems

@@ -22,7 +22,7 @@ from planner.estimates.calibration.kernel_schemas import (
     kernel_problems,
 )
 from planner.specs.arguments import arguments_checked
-from planner.specs.engine_files import misnamed
+from planner.specs.engines.files import misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import Fit, Kernel, KernelTable

@@ -18,7 +18,7 @@ from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.rules import Ground, cut_rules, faults
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
-from planner.specs.engine_rules import names_in
+from planner.specs.engines.rules import names_in
 from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
 
@@ -29,30 +29,35 @@ DEGREES = {"n_tensor": "--tp", "n_data": "--dp", "n_stages": "--pp", "n_expert_p
 """Options by the column of a table that they fill."""
 
 _COLUMNS = {
-    "batch": "batch",
+    "sequences": "batch",
     "chunk": "chunk_tokens",
     "pp": "n_stages",
     "ep": "n_expert_parallel",
     "etp": "n_expert_parallel",
     "tp": "n_tensor",
     "group": "n_tensor",
-    "devices": "n_stages",
+    "world": "n_stages",
     "dp": "n_data",
 }
 """The column that a broken rule is mended by: of the first of these that it asks something of."""
+
+_SAID_BY = {
+    "family": "model",
+    "drafter": "draft",
+    "overlaps": "overlap",
+    "cache": "kv",
+    "weights": "weights",
+    "experts_format": "experts",
+    "role": "role",
+    "device": "topology",
+}
+"""The option that says what a name of a condition stands for, where that is no column."""
 
 _OPTIONS = {
     **DEGREES,
     "batch": "--batch",
     "chunk_tokens": "--chunk",
-    "family": "--model",
-    "drafter": "--draft",
-    "overlaps": "--overlap",
-    "cache": "--kv",
-    "weights": "--weights",
-    "experts_format": "--experts",
-    "role": "--role",
-    "device": "--topology",
+    **{name: f"--{word}" for name, word in _SAID_BY.items()},
 }
 """Options by what a rule is mended by: a column, or a name of a condition."""
 

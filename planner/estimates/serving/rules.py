@@ -19,10 +19,10 @@ from planner.equations.arrays import BoolArray
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.engine_rules import LAYER, EngineRule, parsed
+from planner.specs.engines.rule_files import CUTS, load_rules
+from planner.specs.engines.rules import LAYER, EngineRule, parsed
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.records import DeviceSpec
-from planner.specs.rule_files import CUTS, load_rules
 from planner.specs.served_formats import STATIC, ServedFormats
 
 Values = Mapping[str, Any]
@@ -164,7 +164,7 @@ def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> 
         "ep": table.n_expert_parallel,
         "etp": table.n_expert_tensor,
         "group": table.n_group,
-        "devices": table.n_devices,
+        "world": table.n_devices,
         "exchanges": table.exchanges,
     }
     if ground.n_per_node is not None:
@@ -175,7 +175,7 @@ def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> 
         found |= {"device": ground.device.name, "multiplies": formats}
     if ground.run is not None:
         run = ground.run
-        found |= {"batch": table.batch, "chunk": table.chunk_tokens, "overlaps": table.overlaps}
+        found |= {"sequences": table.batch, "chunk": table.chunk_tokens, "overlaps": table.overlaps}
         found |= {"role": run.role, "drafter": run.drafter, "drafted": run.n_drafted}
         found["weights"] = run.formats.weights.removesuffix(STATIC)
         found["experts_format"] = run.formats.experts.removesuffix(STATIC)

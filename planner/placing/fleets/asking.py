@@ -17,7 +17,7 @@ from planner.quantities import lacking
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.collecting import Collected
 from planner.specs.defaults import N_SIMULATED
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.meanings import ENGINES, family_of, misplaced

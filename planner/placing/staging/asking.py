@@ -22,7 +22,7 @@ from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_WORKLOAD
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.finding import patterns
 from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files

@@ -30,7 +30,7 @@ from planner.planning.proving.surveys import (
 )
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
-from planner.specs.engine_files import memory_as_in
+from planner.specs.engines.files import memory_as_in
 from planner.specs.kernels import EngineSpec
 
 

@@ -17,8 +17,8 @@ from planner.results.surveys import Comparison, Curves, Frontier
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.correspondence import architecture_of
-from planner.specs.engine_files import memory_options
 from planner.specs.engine_request import OVERLAPS, EngineRequest
+from planner.specs.engines.files import memory_options
 from planner.specs.kernels import EngineTables
 from planner.specs.records import NodesFabric
 from planner.specs.roles import TOGETHER

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.engine_rules import EngineRule, parsed
+from planner.specs.engines.rules import EngineRule, parsed
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.records import ClusterSpec, NodesFabric
@@ -128,9 +128,9 @@ def _of_deployment(says: Deployed, *, has_experts: bool, overlaps: bool) -> dict
         "ep": says.n_expert_parallel,
         "etp": says.n_expert_tensor,
         "group": group,
-        "devices": group * says.n_stages,
+        "world": group * says.n_stages,
         "exchanges": has_experts and says.n_data > 1 and says.n_expert_parallel > 1,
-        "batch": says.batch,
+        "sequences": says.batch,
         "chunk": says.chunk_tokens,
         "overlaps": overlaps,
         "drafter": says.drafter if says.n_drafted else "",

@@ -13,7 +13,7 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import ServingTimes
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.served_formats import ServedFormats
 

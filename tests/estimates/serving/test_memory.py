@@ -17,7 +17,7 @@ from planner.estimates.serving.memory import (
     state_bytes,
 )
 from planner.estimates.serving.passes import parameter_bytes
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.variants import Variant
 from tests.estimates.serving.situations import BF16, model
 

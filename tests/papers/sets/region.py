@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.measured_region import LEAST_ROWS, RegionError, Setting
 from planner.specs.served_formats import STATIC, as_run
 from tests.papers.records import as_csv

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.estimates.calibration.kernel_files import load_kernels
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from tests.papers.sets.halves import calibration_rows
 from tests.papers.sets.overheads import fitted, fitted_rows, layers_of, left_out
 from tests.papers.sets.predicted import compared

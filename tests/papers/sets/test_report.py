@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.served_formats import as_run
 from tests.papers.sets import report
 from tests.papers.sets.halves import (

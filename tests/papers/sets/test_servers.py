@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from tests.papers.sets import launching, waves
 from tests.papers.sets.rows import INFERRED_WAVES, Served, served
 from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds

@@ -11,7 +11,7 @@ import pytest
 from planner.estimates.serving.stages import handing_s as found_handing_s
 from planner.estimates.serving.stages import unit_table
 from planner.placing.staging.asking import read_groups, served_formats, unfit
-from planner.specs.engine_files import load_engine
+from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture
 from planner.specs.stages_request import StagesRequest, StageWork
 from planner.verifier.serving.holding import (

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, RequestError, SpecError
-from planner.specs.engine_rules import EngineRule, parsed
+from planner.specs.engines.rules import EngineRule, parsed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec

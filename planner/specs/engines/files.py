@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
+from planner.specs.engines.rule_files import CUTS, with_rules
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
@@ -23,7 +24,6 @@ from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, common_to_engines, shown_path
 from planner.specs.provenance import Provenance
-from planner.specs.rule_files import CUTS, with_rules
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table

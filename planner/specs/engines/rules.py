@@ -27,7 +27,7 @@ CUT = {
     "ep": "groups that experts are dealt to",
     "etp": "devices that each expert is cut over",
     "group": "devices of a stage, tp * dp",
-    "devices": "devices of the deployment, tp * dp * pp",
+    "world": "devices of the deployment, tp * dp * pp",
     "per_node": "devices of a node",
     "nodes": "fewest nodes that have the devices",
     "exchanges": "whether tokens are sent to their experts, instead of gathered everywhere",
@@ -35,7 +35,7 @@ CUT = {
 """Names of how a model is cut."""
 
 ROW = {
-    "batch": "sequences of an attention rank",
+    "sequences": "of an attention rank, at most at once",
     "chunk": "most tokens of a pass",
     "overlaps": "whether two micro-batches hide each other's messages",
     "drafter": "`mtp`, `eagle`, `medusa`, or empty",
