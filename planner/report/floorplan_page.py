@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from planner.report.floorplan_drawing import drawing
+from planner.report.launch.text import launch_texts
 from planner.report.markup import escape
 from planner.report.page import document
 from planner.report.placement import placement_line
@@ -21,6 +22,7 @@ def placement_page(placement: Placement, floorplan: FloorPlan) -> str:
     """The whole page."""
     line = placement_line(placement)
     proof = "\n".join(certificate_lines(placement.certificate, PROOF_WIDTH))
+    starts = list(launch_texts(placement.recipes, PROOF_WIDTH))
     body = (
         f"<h1>{escape(placement.title)}</h1>",
         f"<p>{escape(line)}</p>",
@@ -31,6 +33,8 @@ def placement_page(placement: Placement, floorplan: FloorPlan) -> str:
         *_replicas(placement),
         "<h2>Proof</h2>",
         f"<pre>{escape(proof)}</pre>",
+        "<h2>Start</h2>" if starts else "",
+        *(f"<pre>{escape(one)}</pre>" for one in starts),
         *(part for replica in placement.replicas for part in _ranks(replica)),
     )
     return document(f"{placement.title}: {line}", body)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.quantities import QUANTITIES
 from planner.report.floorplan_map import placement_map
+from planner.report.launch.text import launch_texts
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.proof import certificate_lines
 from planner.report.region import planned_words
@@ -52,7 +53,6 @@ def placement_text(
     """The whole report, in lines of at most `width` columns.
 
     Args:
-        placement: to report.
         width: columns, 60 or more.
         ranks: whether to list every rank.
         floorplan: the cluster, for a map of it; None for none.
@@ -72,6 +72,7 @@ def placement_text(
         section("narrowest links", _channel_lines(replicas)),
         section("ranks", _rank_lines(placement) if ranks else []),
         section("certificate", certificate_lines(placement.certificate, width)),
+        *launch_texts(placement.recipes, width),
     )
     return "\n\n".join(filter(None, sections))
 
@@ -132,10 +133,10 @@ def _recipe(
     quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
     times = ", ".join(_times(recipe))
-    rate = show(it.output_tokens_per_s, "token/s")
     under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
     on = f"{role_words(recipe.role)} on {recipe.kind}{slow}{under}"
-    head = f"{n_replicas} × {recipe.model}{on}: {times}, {rate} each"
+    times += f", {show(it.output_tokens_per_s, 'token/s')} each"
+    head = f"{n_replicas} × {recipe.model}{on}: {times}"
     text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
     first, *rest = wrapped(head, width - 7)
     body = [*rest, *wrapped(text, width - 7)]

@@ -16,7 +16,7 @@ from planner.report.fleets.rows import (
     warnings,
 )
 from planner.report.fleets.staircases import staircase_line
-from planner.report.fleets.text import BEST_FLEET, fleet_line, launch_texts
+from planner.report.fleets.text import BEST_FLEET, fleet_line, recipe_names
 from planner.report.fleets.words import (
     COST_WORDS,
     deployment_words,
@@ -27,6 +27,7 @@ from planner.report.fleets.words import (
     share_known,
 )
 from planner.report.floorplan_drawing import Groups, drawing, number_of, runs
+from planner.report.launch.text import launch_texts
 from planner.report.markup import escape
 from planner.report.page import document
 from planner.report.proof import certificate_lines
@@ -78,7 +79,7 @@ def fleet_page(
         "<h2>Proof</h2>",
         _text(certificate_lines(plan.certificate, TEXT_WIDTH, best=BEST_FLEET)),
         "<h2>Start</h2>",
-        *(_text([one]) for one in launch_texts(plan, TEXT_WIDTH)),
+        *(_text([one]) for one in launch_texts(plan.recipes, TEXT_WIDTH, names=recipe_names(plan))),
     )
     return document(f"{plan.title}: {line}", body)
 

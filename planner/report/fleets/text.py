@@ -33,13 +33,12 @@ from planner.report.fleets.words import (
     whole_costs,
 )
 from planner.report.floorplan_map import placement_map
-from planner.report.launch.text import launch_text
+from planner.report.launch.text import launch_texts
 from planner.report.lines import columns, labelled, section, wrapped
 from planner.report.placement import kind_rows, replica_lines
 from planner.report.proof import certificate_lines
 from planner.report.times import times_lines
 from planner.report.words import plural
-from planner.results.engines import EngineDeployment
 from planner.results.fleets import (
     FleetPlan,
     FleetPool,
@@ -98,18 +97,15 @@ def fleet_text(
         section("replicas", _replica_lines(plan, width)),
         section("certificate", certificate_lines(plan.certificate, width, best=BEST_FLEET)),
         section("what percentiles are of", _definition_lines(plan, width)),
-        *launch_texts(plan, width),
+        *launch_texts(plan.recipes, width, names=recipe_names(plan)),
     )
     return "\n\n".join(filter(None, sections))
 
 
-def launch_texts(plan: FleetPlan, width: int) -> Iterator[str]:
-    """What starts a replica of each recipe."""
-    for number, recipe in enumerate(plan.recipes):
-        names = joined([f"`{one.name}`" for one in pools_of(plan, number)])
-        one = recipe.deployment
-        if names and isinstance(one, EngineDeployment):
-            yield launch_text(one.launch, width, of=f"each replica of {names}")
+def recipe_names(plan: FleetPlan) -> list[str]:
+    """What replicas of each recipe are called: by the pools that have some."""
+    pools = (pools_of(plan, number) for number in range(len(plan.recipes)))
+    return [joined([f"`{one.name}`" for one in some]) for some in pools]
 
 
 def _warnings(plan: FleetPlan, width: int) -> list[str]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from planner.report.lines import wrapped
 from planner.report.words import plural
+from planner.results.engines import EngineDeployment
+from planner.results.placements import Recipe
 from planner.results.predictions import Launch
 
 
@@ -26,3 +30,17 @@ def launch_text(launch: Launch | None, width: int, *, of: str = "") -> str:
     filled = [f"{name}: {words}" for name, words in launch.variables.items()]
     lines = wrapped("; ".join((head, *filled, *launch.remarks)) + ":", width)
     return "\n".join([*lines, launch.command])
+
+
+def launch_texts(
+    recipes: Sequence[Recipe], width: int, *, names: Sequence[str] = ()
+) -> Iterator[str]:
+    """What starts a replica of each recipe; nothing of layouts, or of what has no name.
+
+    Args:
+        names: what its replicas are called; by the number of the recipe where left out.
+    """
+    called = names or [f"recipe {number}" for number in range(len(recipes))]
+    for name, one in zip(called, recipes, strict=True):
+        if name and isinstance(one.deployment, EngineDeployment):
+            yield launch_text(one.deployment.launch, width, of=f"each replica of {name}")
