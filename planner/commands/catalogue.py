@@ -1,4 +1,4 @@
-"""`plan models`, `plan topologies`, `plan devices`: what can be planned with, and what it is."""
+"""`plan models`, `plan topologies`, `plan devices`, `plan engines`: what there is to plan with."""
 
 from __future__ import annotations
 
@@ -92,39 +92,60 @@ def _topology_text(name: str) -> str:
     return cluster_text(load_cluster(name, asked_by=asked_by), width())
 
 
-def devices(
-    name: _Name = None,
-    /,
-    *,
-    json: Annotated[bool, Parameter(help="Print them as JSON, in SI units.", negative=())] = False,
-    said: _Said,
-) -> Answer:
+_Json = Annotated[bool, Parameter(help="Print them as JSON, in SI units.", negative=())]
+
+
+def devices(name: _Name = None, /, *, json: _Json = False, said: _Said) -> Answer:
     """List devices, or describe one."""
+    from planner.report.answer_kinds import Devices
+    from planner.report.devices import device_text, devices_text
     from planner.specs.listing import list_devices
     from planner.specs.reading import load_device
 
     said.check()
-    asked_by = "plan devices"
-    if name is not None:
-        found = [load_device(name, asked_by=asked_by)]
-    else:
-        found = []
-        for item in list_devices():
-            try:
-                with used_if_read():
-                    found.append(load_device(item.name, asked_by=asked_by))
-            except RequestError as error:
-                fact, remedy = _faulty(error, f"{asked_by} {item.name}")
-                problem = Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy)
-                remark(problem)
-    from planner.report.answer_kinds import Devices
-    from planner.report.devices import device_text, devices_text
-
+    found = _loaded(name, list_devices, load_device, asked_by="plan devices")
     return answered(
         Devices(devices=tuple(found)),
         lambda: devices_text(found, width()) if name is None else device_text(found[0]),
         is_json=json,
     )
+
+
+def engines(name: _Name = None, /, *, json: _Json = False, said: _Said) -> Answer:
+    """List serving engines, or describe one with the rules of what it starts."""
+    from planner.report.answer_kinds import Engines
+    from planner.report.engine_rules import engine_text, engines_text
+    from planner.specs.engines.files import load_engine
+    from planner.specs.listing import list_engines
+
+    said.check()
+    found = _loaded(name, list_engines, load_engine, asked_by="plan engines")
+    return answered(
+        Engines(engines=tuple(found)),
+        lambda: engines_text(found, width()) if name is None else engine_text(found[0], width()),
+        is_json=json,
+    )
+
+
+def _loaded(
+    name: str | None,
+    listed: Callable[[], Iterable[Listing]],
+    load: Callable[..., _Spec],
+    *,
+    asked_by: str,
+) -> list[_Spec]:
+    """The one that is named, or all that can be read; of others how to see their faults."""
+    if name is not None:
+        return [load(name, asked_by=asked_by)]
+    found = []
+    for item in listed():
+        try:
+            with used_if_read():
+                found.append(load(item.name, asked_by=asked_by))
+        except RequestError as error:
+            fact, remedy = _faulty(error, f"{asked_by} {item.name}")
+            remark(Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy))
+    return found
 
 
 def _facts(

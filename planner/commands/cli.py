@@ -23,7 +23,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from planner.commands.audit import audit
 from planner.commands.calibrate import calibrate
-from planner.commands.catalogue import devices, models, topologies
+from planner.commands.catalogue import devices, engines, models, topologies
 from planner.commands.experts import experts
 from planner.commands.fleet import fleet
 from planner.commands.kept import Kept
@@ -91,7 +91,8 @@ usage: plan [OPTIONS]
        plan experts [OPTIONS]
        plan models [NAME]
        plan topologies [NAME]
-       plan devices [NAME] [--json]"""
+       plan devices [NAME] [--json]
+       plan engines [NAME] [--json]"""
 _NOTHING_ASKED = WrittenOne()
 
 _Said = Annotated[Arguments, Parameter(parse=False)]
@@ -151,6 +152,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     models,
     topologies,
     devices,
+    engines,
 )
 
 

@@ -22,6 +22,7 @@ from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
 from planner.results.surveys import Comparison, Curves
 from planner.results.verifications import Verification
+from planner.specs.kernels import EngineSpec
 from planner.specs.records import DeviceSpec
 
 Path = tuple[str, ...]
@@ -32,6 +33,13 @@ class Devices:
     """Devices that there are to plan with."""
 
     devices: tuple[DeviceSpec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """Serving engines that there are to plan with, and what they start."""
+
+    engines: tuple[EngineSpec, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +144,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(name="engine-audit", record=EngineAudit, request=("request",)),
     AnswerKind(name="prediction", record=Prediction, request=_REQUEST),
     AnswerKind(name="devices", record=Devices),
+    AnswerKind(name="engines", record=Engines),
     AnswerKind(name="conflict", record=Conflict, request=("request",)),
     AnswerKind(name="placement-conflict", record=PlacementConflict),
     AnswerKind(name="staging-conflict", record=StagingConflict),

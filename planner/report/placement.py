@@ -132,10 +132,9 @@ def _recipe(
     it = recipe.deployment
     quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
-    times = ", ".join(_times(recipe))
     under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
     on = f"{role_words(recipe.role)} on {recipe.kind}{slow}{under}"
-    times += f", {show(it.output_tokens_per_s, 'token/s')} each"
+    times = f"{', '.join(_times(recipe))}, {show(it.output_tokens_per_s, 'token/s')} each"
     head = f"{n_replicas} × {recipe.model}{on}: {times}"
     text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
     first, *rest = wrapped(head, width - 7)

@@ -49,6 +49,11 @@ def list_devices() -> tuple[Listing, ...]:
     return _list(Kind.DEVICE, "device")
 
 
+def list_engines() -> tuple[Listing, ...]:
+    """Serving engines that can be named, those of the working folder first."""
+    return _list(Kind.ENGINE, "engine")
+
+
 def variants_of(name: str) -> tuple[str, ...]:
     """Names of the models that can be named and say that they are variants of this one."""
     found = []

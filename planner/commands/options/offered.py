@@ -14,7 +14,12 @@ from planner.commands.options.written_stages import WrittenLayers, WrittenStages
 from planner.commands.options.written_surveys import WrittenAudit, WrittenComparison, WrittenPareto
 from planner.commands.options.written_verifications import WrittenVerification
 
-COMMANDS: dict[str, tuple[str, ...]] = {"models": (), "topologies": (), "devices": ("--json",)}
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "models": (),
+    "topologies": (),
+    "devices": ("--json",),
+    "engines": ("--json",),
+}
 """Commands that take a name, and their options, which take no value."""
 
 SURVEYS: dict[str, type] = {

@@ -10,7 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -260,7 +260,7 @@ def _compared(node: ast.Compare, values: Values) -> Any:  # noqa: ANN401 a scala
     ends = [_value(one, values) for one in (node.left, *node.comparators)]
     links = zip(node.ops, ends[:-1], ends[1:], strict=True)
     held = [_OPERATORS[type(link)](a, b) for link, a, b in links]
-    return held[0] if len(held) == 1 else np.logical_and.reduce(held)
+    return reduce(np.logical_and, held)
 
 
 def _joined(node: ast.BoolOp, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
