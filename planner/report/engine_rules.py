@@ -19,7 +19,7 @@ def engines_text(engines: Sequence[EngineSpec], width: int) -> str:
     rows = [_HEAD, *((*one, it.title) for one, it in zip(said, engines, strict=True))]
     note = "what an engine does not start is no candidate of any search; an answer that breaks a "
     note += "rule is refused by `plan verify`"
-    hint = "hint: `plan engines NAME` gives one with its rules, `--json` all of them"
+    hint = "hint: `plan engines NAME` gives one with its rules and their sources"
     table = section("engines", columns(rows, "<<<><"))
     return "\n\n".join((table, "\n".join(wrapped(note, width)), hint))
 

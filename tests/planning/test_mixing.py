@@ -200,7 +200,7 @@ def compared():
     return compare(
         [load_architecture("llama-3.1-70b")],
         [load_topology("h100-nvl8-x1")],
-        ["vllm"],
+        ["sglang"],
         roles=("together", "apart", "free"),
         workload=Workload(n_input_tokens=1500, n_output_tokens=300),
         targets=Targets(tpot_s=0.040, ttft_s=1.0, demand_tokens_per_s=2400.0),
@@ -214,7 +214,7 @@ def test_roles_are_compared_by_what_place_answers_for_each(compared):
         again = place(
             load_topology("h100-nvl8-x1"),
             Serve(model=load_architecture("llama-3.1-70b"), demand_tokens_per_s=2400.0),
-            engine="vllm",
+            engine="sglang",
             roles=roles,
             workload=Workload(n_input_tokens=1500, n_output_tokens=300),
             targets=Targets(tpot_s=0.040, ttft_s=1.0),

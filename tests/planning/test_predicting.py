@@ -230,7 +230,8 @@ def test_a_chunk_of_the_engines_own_is_no_exception():
         ("qwen3-8b", "h100-nvl8-x1", "fp8", False),
         ("qwen3-8b", "h100-nvl8-x1", "fp16", False),  # as fast as bf16
         ("qwen3-8b", "a100-nvl8-x1", "fp8", True),
-        ("qwen3-8b", "mi300x-x1", "int4", False),  # all of its kernels are assumed
+        ("qwen3-8b", "mi300x-x1", "fp8", False),  # all of its kernels are assumed
+        ("qwen3-8b", "mi300x-x1", "int4", True),  # of which the engine has no cache
         ("kimi-k2", "h20-nvl8-x16", "fp8", True),  # its latents: plain attention was measured
     ],
 )

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from planner.errors import Problem, RequestError, SpecError
+from planner.errors import Problem, SpecError
 from planner.specs.engines.rules import EngineRule, parsed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
@@ -166,18 +166,3 @@ def _unliftable(changes: RulesFile, rules: dict[str, EngineRule]) -> Iterator[Pr
             yield Problem(
                 where=changes.shown, key="rules.lift", value=name, fact=fact, remedy=remedy
             )
-
-
-def check_changes(engines: Sequence[str]) -> None:
-    """Refuse a file of rules of which no engine that is asked has any.
-
-    Raises:
-        RequestError: so it is.
-    """
-    changes = _CHANGES.get()
-    if changes is not None and changes.engine not in engines:
-        fact = f"changes rules of {changes.engine}, which is not asked"
-        remedy = f"write `--engine {changes.engine}`, or leave it out"
-        raise RequestError(
-            [Problem(where="--rules", value=changes.shown, fact=fact, remedy=remedy)]
-        )
