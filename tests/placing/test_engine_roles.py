@@ -51,7 +51,7 @@ def _offered(**keywords):
     ((runtime,),) = asked.runtimes
     (kind,) = asked.site.clusters
     timed = replace(runtime, roles=ROLES)
-    return list(configurations_of(timed, 0, kind, asked.site.ground, several=False))
+    return list(configurations_of(timed, 0, kind, asked.site.ground, several=False, whole=False))
 
 
 def _of(role, **asked):
