@@ -39,7 +39,7 @@ _LENGTHS = ((1500, 300), (2000, 500), (4000, 1000))
 def requests() -> list[list[str]]:
     """Command lines, the same ones each time."""
     every = list(itertools.product(MODELS, POOLS, ROLES, ENGINES))
-    drawn = random.Random(19)  # noqa: S311 no secret
+    drawn = random.Random(19)
     found = []
     for model, pool, roles, engine in drawn.sample(every, N_ANSWERS):
         n_input, n_output = drawn.choice(_LENGTHS)
@@ -52,7 +52,7 @@ def requests() -> list[list[str]]:
     return found
 
 
-def deployments(answer: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 JSON
+def deployments(answer: Any) -> Iterator[dict[str, Any]]:
     """Everything in an answer that an engine is to start."""
     if isinstance(answer, dict):
         if answer.get("of") == "engine" and "launch" in answer:
@@ -87,11 +87,14 @@ def main() -> int:
             counts["deployments"] += 1
             counts["without a command"] += launch is None
             line = {"asked": " ".join(words), "engine": one["engine"], "at": one["summary"]}
-            line |= {"command": launch and launch["command"], "version": launch and launch["version"]}
-            print(json.dumps(line), flush=True)  # noqa: T201
+            line |= {
+                "command": launch and launch["command"],
+                "version": launch and launch["version"],
+            }
+            print(json.dumps(line), flush=True)
         if code not in (0, 1):
-            print(f"exit {code} after {spent_s:.1f} s: plan {' '.join(words)}", file=sys.stderr)  # noqa: T201
-    print(dict(counts), file=sys.stderr)  # noqa: T201
+            print(f"exit {code} after {spent_s:.1f} s: plan {' '.join(words)}", file=sys.stderr)
+    print(dict(counts), file=sys.stderr)
     return int(counts["without a command"] > 0)
 
 
