@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.specs.measured_region import CONFIDENCE
+from planner.specs.region import CONFIDENCE
 
 WITHIN_ONE_SIGMA = 0.6826894921370859
 """Share of normal errors that are within one standard deviation."""

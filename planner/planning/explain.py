@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from planner.errors import OutOfTimeError
-from planner.planning.obstacles import POLICY, doubt, policy_obstacle, reason_of
+from planner.planning.obstacles import POLICY, as_predicted, doubt, policy_obstacle, reason_of
 from planner.quantities import GIB, MEMORY, MS, QUANTITIES
 from planner.results import AnyDeployment, Conflict, Deployment, Obstacle
 from planner.results.plans import EXPLAINED, UNEXPLAINED
@@ -54,6 +54,7 @@ def explain(among: Among) -> Conflict:
         verified = EXPLAINED
         closest = asked.closest(yielding)
         command = asked.command(changed, closest)
+        verified = (*verified, *as_predicted(among))
     others = [one.name for one in variants_of(among.parts)]
     if others:
         verified = (*verified, f"no variant has a plan either: {', '.join(others)}")

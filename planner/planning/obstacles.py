@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from planner.quantities import QUANTITIES
 from planner.results import AnyDeployment, Deployment, Obstacle
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import beyond_text
-from planner.runtimes.candidates import Among
+from planner.runtimes.candidates import MEDIAN, Aim, Among, has_region
+from planner.solvers.search import is_feasible
 from planner.specs.model_errors import Quantity, roofline_error
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
@@ -45,6 +47,14 @@ def _error(among: Among, name: str, best: AnyDeployment) -> float:
     assert isinstance(request, Request)
     of: Quantity = "TTFT" if name == "ttft" else "TPOT"
     return roofline_error(request.cluster.device, request.model.kind, of) or 0.0
+
+
+def as_predicted(among: Among) -> Iterator[str]:
+    """That there would be a plan if what was never measured were as predicted, if so."""
+    source = among.source(Aim(objective="cost", belief=MEDIAN)) if has_region(among) else None
+    if source is not None and is_feasible(source, among.request.options):
+        sure = among.parts[0].command({"--confidence": "0"})
+        yield f"if all that is predicted held there would be one: `{sure}`"
 
 
 def policy_obstacle(best: AnyDeployment) -> Obstacle:

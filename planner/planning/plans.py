@@ -89,7 +89,7 @@ def plan(
             `device-throughput` too.
         confidence: share of cases in which what is planned holds; 0 plans what is predicted. Where
             it is left out, what was measured is planned as predicted, and what was not so that it
-            holds in 90 % of cases, see `specs.measured_region`.
+            holds in 90 % of cases, see `specs.region`.
         prefer: `simplest`, or `objective`: of all plans that lose less of the objective than its
             error, the one with fewest devices, then stages, ranks and groups of experts.
         memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.

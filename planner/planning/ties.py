@@ -14,10 +14,9 @@ from planner.programs.simplicity import SIMPLICITY
 from planner.results import Alternative, AnyDeployment, Rival
 from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import INSIDE, MEDIAN, Aim, Among
+from planner.runtimes.candidates import INSIDE, MEDIAN, Aim, Among, has_region
 from planner.solvers.certify import in_si
 from planner.solvers.search import N_ALTERNATIVES, Found, search
-from planner.specs.engine_request import EngineRequest
 
 SIMPLEST = "simplest"
 
@@ -133,9 +132,8 @@ def beliefs_of(
     None of either where a share of cases is asked for, or a runtime has no such region. Nothing
     is timed for them: the one leaves choices out, the other counts them otherwise.
     """
-    for one in among.parts:
-        if not isinstance(one.request, EngineRequest) or one.request.confidence is not None:
-            return None, None
+    if not has_region(among):
+        return None, None
     return tuple(_believed(among, aim, found, best, belief) for belief in (INSIDE, MEDIAN))
 
 

@@ -13,7 +13,6 @@ from planner.report.region import planned_words
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results import Obstacle
-from planner.results.engines import EngineDeployment
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import (
     Channel,
@@ -79,8 +78,7 @@ def placement_text(
 
 def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
     rows = [("pool", placement.title), *kind_rows(placement)]
-    has_region = any(isinstance(one.deployment, EngineDeployment) for one in placement.recipes)
-    if has_region or placement.request.confidence:
+    if placement.request.engines != (ROOFLINE.name,) or placement.request.confidence:
         rows.append(("times", planned_words(placement.request.confidence)))
     return rows
 

@@ -10,7 +10,7 @@ from planner.report.words import amount
 from planner.results import EnginePlan
 from planner.results.engines import EngineDeployment
 from planner.specs.judged import ModelKind
-from planner.specs.measured_region import (
+from planner.specs.region import (
     CONFIDENCE,
     LEAST_ROWS,
     LEAST_RUNS,
@@ -123,10 +123,10 @@ def _judged(one: Outside, engine: str, device: str, kind: ModelKind) -> str:
     for it in settings():
         if it.kind == kind and it.value(one.property) == one.value:
             alike.setdefault(it.device, []).append(it)
-    enough = sorted(name for name, rows in alike.items() if are_enough(rows))
-    if enough in ([], [device]):
+    enough = {name for name in alike if are_enough(alike[name])}
+    if not enough - {device}:
         return "judged under other engines" if enough else "judged on no device"
-    return f"judged on {', '.join(it for it in enough if it != device)}, not there"
+    return f"judged on {', '.join(sorted(enough - {device}))}, not there"
 
 
 def _nearest(one: Outside, here: Iterable[Setting]) -> str:

@@ -26,10 +26,10 @@ from planner.specs.architecture import Architecture, Experts
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.kernels import EngineTables
-from planner.specs.measured_region import Outside
 from planner.specs.placement_request import AnyModel
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec
+from planner.specs.region import Outside
 from planner.specs.request import Request
 from planner.specs.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.results.predictions import Interval, Launch
 from planner.specs.engine_request import EngineRequest
-from planner.specs.measured_region import Outside
+from planner.specs.region import Outside
 from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
 from planner.units import show

@@ -8,8 +8,8 @@ from typing import Literal
 
 from planner.results.arrivals import Load, Waves
 from planner.specs.judged import ModelKind
-from planner.specs.measured_region import Outside
 from planner.specs.provenance import Provenance
+from planner.specs.region import Outside
 from planner.specs.roles import PREFILL
 from planner.specs.serving_records import PredictionRequest
 

@@ -16,6 +16,7 @@ from planner.programs.posed import PosedProgram, Several, Source
 from planner.quantities import MEMORY
 from planner.results import AnyDeployment, AnyRequest, Considered
 from planner.results.surveys import CostModel
+from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
 
@@ -186,6 +187,12 @@ class Among:
     def request(self) -> AnyRequest:
         """What the first was asked: targets, objective and options are those of all."""
         return self.parts[0].request
+
+
+def has_region(among: Among) -> bool:
+    """Whether what was measured, and nothing that is asked for, says what is believed."""
+    asked = (one.request for one in among.parts)
+    return all(isinstance(it, EngineRequest) and it.confidence is None for it in asked)
 
 
 def limits_of(among: Among) -> dict[str, float]:

@@ -42,11 +42,11 @@ from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
-from planner.specs.measured_region import further_deviation
 from planner.specs.model_errors import QUANTITIES, model_error
 from planner.specs.provenance import Provenance
 from planner.specs.quality import quality_words
 from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.region import further_deviation
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run, unpublished
 from planner.specs.serving_records import PredictionRequest, ServingRecords

@@ -12,6 +12,7 @@ import pytest
 from planner.errors import NoPlanError
 from planner.placing.fleets.planning import fleet
 from planner.placing.fleets.staircase import staircase
+from planner.planning.verification import verify
 from planner.report.as_json import answer_json, dumps
 from planner.report.fleets import fleet_line, fleet_text
 from planner.report.saved import read_answer
@@ -250,3 +251,20 @@ def test_a_class_that_no_simulated_request_is_of_is_not_said_to_be_within_its_ta
     assert "its targets rest on formulas" in " ".join(fleet_text(answer, 100).split())
     again = read_answer(dumps(answer_json(answer)), shown="fleet.json").answer
     assert recounted(again)[1] == []
+
+
+def test_stations_that_nobody_measured_are_as_slow_as_nine_of_ten_are_quick():
+    """What is outside is slower by its own interval; a fleet of it is no cheaper, and verified."""
+    plain, usual = (fleet(request(chat(), confidence=one)) for one in (0.0, None))
+    assert usual.usd_per_hour >= plain.usd_per_hour
+    for pool, recipe in zip(usual.pools, usual.recipes, strict=True):
+        one = recipe.deployment
+        assert one.outside
+        assert one.planned_tpot_s > one.tpot_s.value * 1.05
+        slower = one.planned_tpot_s / one.tpot_s.value
+        as_predicted = fleet(
+            request(chat(), confidence=0.0, batches=(one.batch,), chunks=(one.chunk_tokens,))
+        )
+        seconds = as_predicted.pools[0].station.decode.seconds
+        assert pool.station.decode.seconds[0][0] == pytest.approx(slower * seconds[0][0])
+    assert verify(usual).is_true

@@ -2,7 +2,7 @@
 
 Of each property a small table says, by its value and by requests in flight, how near measurements
 come: `UNKNOWN`, the value was never measured; `FAR`, not with such lengths; `OFF`, not with about
-as many in flight; `INSIDE`. Deployments look theirs up. See `specs.measured_region`.
+as many in flight; `INSIDE`. Deployments look theirs up. See `specs.region`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.judged import ModelKind
-from planner.specs.measured_region import (
+from planner.specs.region import (
     FACTOR,
     LEAST_ROWS,
     LEAST_RUNS,

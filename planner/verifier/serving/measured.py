@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from planner.specs.measured_region import Outside
+from planner.specs.region import Outside
 from planner.verifier.serving.kernels import STATIC
 from planner.verifier.serving.ranks import Rank
 
@@ -25,7 +25,7 @@ Row = Mapping[str, str]
 
 @cache
 def _rows(name: str) -> Sequence[Row]:
-    text = (files("planner.specs") / name).read_text(encoding="utf-8")
+    text = (files("planner.specs.region") / name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -84,19 +84,26 @@ def _outside(
     values, (lacking, rows) = dict(said), _pool(engine, device, kind)
     values |= {"device": device, "engine": engine, "batch": str(in_flight)}
     values["lengths"] = "/".join(f"{length:.12g}" for length in lengths)
-    unknown = [it for it in _SINGLE if not _enough(_having(rows, values, (it,)))]
-    single = [(it,) for it in _SINGLE if it not in unknown]
-    pairs = [it for it in _TOGETHER if not set(it) & set(unknown)]
-    apart = [it for it in pairs if not _enough(_having(rows, values, it))]
-    for pair in pairs:
-        values[" × ".join(pair)] = " × ".join(values[name] for name in pair)
-    known = [*single, *(it for it in pairs if it not in apart)]
-    load = _load(rows, [_alike(values, names) for names in known], in_flight, lengths)
-    names = [*filter(None, (lacking,)), *unknown, *map(" × ".join, apart), *filter(None, (load,))]
+    values |= {" × ".join(pair): " × ".join(values[it] for it in pair) for pair in _TOGETHER}
+    known, unknown = _parted(rows, values, [(name,) for name in _SINGLE])
+    pairs = [pair for pair in _TOGETHER if not {(name,) for name in pair} & {*unknown}]
+    met, apart = _parted(rows, values, pairs)
+    load = _load(rows, [_alike(values, names) for names in (*known, *met)], in_flight, lengths)
+    names = filter(None, (lacking, *map(" × ".join, (*unknown, *apart)), load))
     errors = {it["property"]: float(it["deviation_fraction"]) for it in _rows("region_errors.csv")}
     return tuple(
         Outside(property=it, value=values[it], deviation_fraction=errors[it]) for it in names
     )
+
+
+def _parted(
+    rows: Sequence[Row], values: Row, named: Iterable[tuple[str, ...]]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Properties that enough rows have as a deployment has them, and those that they do not."""
+    found: tuple[list[tuple[str, ...]], list[tuple[str, ...]]] = [], []
+    for names in named:
+        found[not _enough(_having(rows, values, names))].append(names)
+    return found
 
 
 def _load(

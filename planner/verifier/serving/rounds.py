@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.specs.kernels import EngineSpec
-from planner.specs.measured_region import Outside
+from planner.specs.region import Outside
 from planner.verifier.model_errors import deviation
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (

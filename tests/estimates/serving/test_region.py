@@ -10,7 +10,7 @@ import pytest
 
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.region import Settings, levels_of, outside_of, region
-from planner.specs.measured_region import region_errors, settings
+from planner.specs.region import region_errors, settings
 from planner.specs.served_formats import ServedFormats
 
 FORMATS = ServedFormats(weights="fp8", experts="fp8", cache="bf16")

@@ -1,8 +1,8 @@
 """Which settings times were compared with measurements of, and how far off they are elsewhere.
 
     python -m tests.papers.sets.region            both tables, and how many deployments are inside
-    python -m tests.papers.sets.region --write    writes planner/specs/measured_region.csv
-                                                  and planner/specs/region_errors.csv
+    python -m tests.papers.sets.region --write    writes planner/specs/region/measured_region.csv
+                                                  and planner/specs/region/region_errors.csv
 
 Settings are those of all rows of S and X that are compared, whichever fold they are in. An error is
 `left out` where rows have several values of a property: of each value in turn, the model's error m
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.specs.engines.files import load_engine
-from planner.specs.measured_region import LEAST_ROWS, RegionError, Setting
+from planner.specs.region import LEAST_ROWS, RegionError, Setting
 from planner.specs.served_formats import STATIC, as_run
 from tests.papers.records import as_csv
 from tests.papers.sets.halves import exclusion

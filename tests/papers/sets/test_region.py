@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.specs.measured_region import (
+from planner.specs.region import (
     PAIRS,
     PROPERTIES,
     RegionError,

@@ -122,13 +122,13 @@ class Outside:
 @cache
 def settings() -> tuple[Setting, ...]:
     """All that was compared, in the order of the file."""
-    return packaged_rows("measured_region.csv", Setting)
+    return packaged_rows("region/measured_region.csv", Setting)
 
 
 @cache
 def region_errors() -> dict[str, float]:
     """Relative standard deviations by property [1]."""
-    rows = packaged_rows("region_errors.csv", RegionError)
+    rows = packaged_rows("region/region_errors.csv", RegionError)
     return {one.property: one.deviation_fraction for one in rows}
 
 
