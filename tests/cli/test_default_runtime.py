@@ -177,6 +177,7 @@ def test_a_plan_of_layouts_rests_on_no_table_of_kernels(plan):
 def test_a_comparison_ranks_by_what_it_shows(plan):
     """The simplest plan of an engine gives up something: that counts, not the best it could do."""
     line = "compare --engine roofline,vllm --model qwen3-32b --topology h100-nvl8-x1 --batch 64,256"
+    line += " --confidence 0"
     answer = json.loads(plan(f"{line} --json").out)["answer"]
     costs = [row["plan"]["deployment"]["usd_per_token"] for row in answer["rows"]]
     engine = answer["rows"][1]["plan"]

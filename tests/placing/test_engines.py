@@ -202,7 +202,7 @@ def test_an_altered_recipe_of_an_engine_is_refused(field, value):
 
 def test_a_repair_keeps_the_engine_and_moves_what_failed():
     """A device of a replica fails: its node has spare ones, and one shard moves."""
-    before = _place(demand_tokens_per_s=1500.0)
+    before = _place(demand_tokens_per_s=1500.0, confidence=0.0)
     (replica,) = before.replicas
     lost = replica.ranks[0].device
     found = repair(before, state=State(failed=(lost,)))
