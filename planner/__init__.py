@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from planner.results.verifications import Verification
     from planner.specs.certificates import Certificate
     from planner.specs.engines.files import engine_memory
+    from planner.specs.engines.rule_files import changed_rules
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
@@ -79,6 +80,7 @@ _HOMES = {
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",
     "load_state": "planner.specs.state",
+    "changed_rules": "planner.specs.engines.rule_files",
     "engine_memory": "planner.specs.engines.files",
     "fleet": "planner.placing.fleets.answering",
     "fleet_staircase": "planner.placing.fleets.answering",
@@ -172,6 +174,7 @@ __all__ = [
     "Workload",
     "answer_json",
     "audit_engine",
+    "changed_rules",
     "compare",
     "cut_stages",
     "engine_memory",

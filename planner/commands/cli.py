@@ -208,7 +208,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     extra = dict.fromkeys(injected, said)
     said.problems += unwritable(_outputs(bound.args))
     path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with unlogged(), kept.listening(path), _memory(bound.args, said):
+    with unlogged(), kept.listening(path), _memory(bound.args, said), _rules(bound.args):
         answer: Answer = function(*bound.args, **bound.kwargs, **extra)
     return answer
 
@@ -227,6 +227,22 @@ def _memory(written: Iterable[object], said: Arguments) -> AbstractContextManage
     workspace = faults.read("--workspace", texts[1], size_of)
     said.problems += faults.problems
     return engine_memory(fraction=fraction, workspace_bytes=workspace)
+
+
+def _rules(written: Iterable[object]) -> AbstractContextManager[None]:
+    """What a file changes of the rules of an engine, where an option names one.
+
+    Raises:
+        RequestError: it cannot be read, or is of an engine that is not asked.
+    """
+    named = ((getattr(one, "rules", None), getattr(one, "engine", None)) for one in written)
+    path, engine = next((one for one in named if one[0]), (None, None))
+    if path is None:
+        return nullcontext()
+    from planner.specs.engines.rule_files import changed_rules
+
+    asked = tuple(word.strip() for word in engine.split(",")) if isinstance(engine, str) else ()
+    return changed_rules(path, engines=asked)
 
 
 def _outputs(written: Iterable[object]) -> dict[str, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.report.engine_rules import changed_words
 from planner.report.lines import percent
 from planner.report.region import planned_words
 from planner.report.words import amount, target_texts
@@ -46,6 +47,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("experts", f"by {backend}" if backend else ""),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
         ("memory", _memory_text(request.records.engine)),
+        ("rules", changed_words(request.records.engine)),
         ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
         ("drafts", drafts),
         ("objective", request.objective),
@@ -56,7 +58,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
 
 def _memory_text(engine: EngineSpec) -> str:
     """What the engine may take of a device, where that is not what its file says."""
-    if not memory_options(engine):
+    if not set(memory_options(engine)) - {"--rules"}:
         return ""
     own = show(engine.workspace_bytes, "B")
     return f"{percent(engine.memory_fraction)} of each device, {own} of it the engine's own"

@@ -30,8 +30,7 @@ def engine_text(engine: EngineSpec, width: int) -> str:
         ("times", f"kernels of {engine.title} {engine.version}"),
         ("started", f"with flags and rules of {engine.started_version or 'nobody'}"),
     ]
-    if engine.rules_file:
-        said.append(("changed by", changed_words(engine)))
+    said += [("changed by", changed_words(engine))] if engine.rules_file else []
     rules = [line for rule in engine.rules for line in _rule(rule, width)]
     n_rules = plural(len(engine.rules), "rule")
     return "\n\n".join(
@@ -45,7 +44,9 @@ def engine_text(engine: EngineSpec, width: int) -> str:
 
 
 def changed_words(engine: EngineSpec) -> str:
-    """What a user's file changes of the rules of an engine."""
+    """What a user's file changes of the rules of an engine; empty without one."""
+    if not engine.rules_file:
+        return ""
     added = [rule.name for rule in engine.rules if rule.origin == engine.rules_file]
     parts = [
         f"{verb} {', '.join(f'`{name}`' for name in names)}"

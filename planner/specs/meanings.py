@@ -28,6 +28,7 @@ OPTIONS_OF_ENGINES = (
     "--prefer",
     "--memory-fraction",
     "--workspace",
+    "--rules",
 )
 CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from planner import verify
+from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import Ground, Run, faults, is_valid, pairs_start, starts
@@ -351,3 +354,21 @@ def test_no_rule_refuses_what_somebody_ran():
         assert starts(ground, architecture(model), table)[cuts].all(), (name, model, gpu)
         n_rows, n_refused = n_rows + len(rows), n_refused + int((~cuts).sum())
     assert (n_rows, n_refused) == (4_697, 53)
+
+
+def test_the_command_line_changes_rules_and_the_answer_says_so(tmp_path, capsys):
+    file = tmp_path / "own.toml"
+    file.write_text(OWN)
+    words = (
+        f"plan --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --rules {file}".split()
+    )
+    assert main([*words[1:], "--batch", "8", "--json"]) == 0
+    answer = capsys.readouterr().out
+    engine = json.loads(answer)["request"]["records"]["engine"]
+    assert engine["lifted"] == ["decode-in-one-stage"]
+    assert "no-more-than-four" in {rule["name"] for rule in engine["rules"]}
+    assert f"--rules {file}" in json.loads(answer)["answer"]["deployment"]["command"]
+    assert verify(json.loads(answer)).is_true
+    assert main(["predict", *words[1:], "--tp", "8"]) == 2
+    assert "our racks have power for four" in " ".join(capsys.readouterr().err.split())
+    assert main(["--engine", "sglang", *words[3:]]) == 2

@@ -39,6 +39,9 @@ MEMORY_FRACTION = text(
 WORKSPACE = text(
     SERVE, "SIZE", "Of that share what is the engine's own, like 2GiB; default: its file."
 )
+RULES = text(
+    SERVE, "FILE", "Rules that an engine is lifted of, or has besides; see `plan engines NAME`."
+)
 PRICE = text(
     SERVE, "PRICE", "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file."
 )

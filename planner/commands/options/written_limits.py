@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field, make_dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from planner.commands.options.groups import MEMORY_FRACTION, TARGETS, WORKSPACE, text
+from planner.commands.options.groups import MEMORY_FRACTION, RULES, TARGETS, WORKSPACE, text
 from planner.quantities import Quantity, limited, placed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ else:
             )
             for one in quantities
         ]
-        memory = {"memory_fraction": MEMORY_FRACTION, "workspace": WORKSPACE}
+        memory = {"memory_fraction": MEMORY_FRACTION, "workspace": WORKSPACE, "rules": RULES}
         fields += [
             (one, Annotated[str | None, words], field(default=None))
             for one, words in memory.items()

@@ -11,6 +11,7 @@ from planner.commands.options.groups import (
     EXPERTS_BACKEND,
     MEMORY_FRACTION,
     OUTPUT,
+    RULES,
     SERVE,
     WORKSPACE,
     flag,
@@ -46,6 +47,7 @@ class WrittenPrediction:
     experts_backend: Annotated[str | None, EXPERTS_BACKEND] = None
     memory_fraction: Annotated[str | None, MEMORY_FRACTION] = None
     workspace: Annotated[str | None, WORKSPACE] = None
+    rules: Annotated[str | None, RULES] = None
     shared: Annotated[
         str, text(SERVE, "TOKENS", "First tokens that all requests share in memory.")
     ] = "0"

@@ -161,6 +161,8 @@ def memory_options(engine: EngineSpec) -> dict[str, str]:
         options["--memory-fraction"] = f"{engine.memory_fraction:.12g}"
     if engine.workspace_bytes != usual.workspace_bytes:
         options["--workspace"] = f"{engine.workspace_bytes / 2**30!r}GiB"
+    if engine.rules_file:
+        options["--rules"] = engine.rules_file
     return options
 
 

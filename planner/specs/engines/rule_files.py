@@ -117,13 +117,20 @@ def _twice(file: _RulesFile, found: Found) -> Iterator[Problem]:
 
 
 @contextmanager
-def changed_rules(name_or_path: str | None) -> Iterator[None]:
+def changed_rules(name_or_path: str | None, *, engines: Sequence[str] = ()) -> Iterator[None]:
     """Engines that are loaded within have what a user's file changes of their rules.
 
+    Args:
+        engines: those that are asked, one of which has to be the file's; any where left out.
+
     Raises:
-        SpecError: the file cannot be read; all faults are listed.
+        SpecError: the file cannot be read, or changes nothing; all faults are listed.
     """
-    token = _CHANGES.set(load_rules(name_or_path) if name_or_path else None)
+    changes = load_rules(name_or_path) if name_or_path else None
+    if changes and engines and changes.engine not in engines:
+        fact = f"changes rules of {changes.engine}, which is not asked"
+        raise SpecError([Problem(where="--rules", value=changes.shown, fact=fact)])
+    token = _CHANGES.set(changes)
     try:
         yield
     finally:
