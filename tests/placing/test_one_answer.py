@@ -95,6 +95,7 @@ def planned(asked: Asked) -> AnyDeployment | None:
             targets=targets,
             batches=asked.batches,
             options=ONCE,
+            confidence=0.0,
         )
     except NoPlanError:
         return None
@@ -112,6 +113,7 @@ def placed(asked: Asked) -> Placement | None:
             targets=asked.targets,
             batches=asked.batches,
             options=ONCE,
+            confidence=0.0,
         )
     except NoPlanError:
         return None
@@ -224,7 +226,7 @@ CHAT = ["--input", "1500", "--output", "300", "--ttft-target", "1s", "--latency-
 def test_chat_on_sixteen_gpus_has_one_answer(model: str, rate: int, n_gpus: int) -> None:
     """8 requests a second take two replicas of 4 GPUs, 20 take four: whatever command is asked."""
     pool = ["--engine", "vllm", "--topology", "h100-nvl8-x2"]
-    asked = ["--model", model, *pool, *CHAT]
+    asked = ["--model", model, *pool, *CHAT, "--confidence", "0"]
     by_rate = said(*asked, "--rate", f"{rate}req/s")["deployment"]
     by_demand = said(*asked, "--demand", f"{rate * 300}tok/s")["deployment"]
     placed = said("place", *asked, "--rate", f"{rate}req/s")
