@@ -94,8 +94,9 @@ def _files(written: WrittenExperts, plan: ExpertPlan) -> Iterator[tuple[str, str
 def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
     """Counts, fractions and words; None where nothing is said or it cannot be read."""
     from planner.commands.options.counts import count
-    from planner.commands.options.reading import LARGEST_SEED, Faults, one_of, proof_of
+    from planner.commands.options.reading import Faults, one_of, proof_of
     from planner.programs.experts import SPLITS
+    from planner.specs.conforming import LARGEST_SEED
     from planner.specs.expert_loads import MOST_EXPERTS
     from planner.units import parse
 

@@ -91,7 +91,7 @@ def pose_engine(
     quantities = Quantities(ways_of(REPLICA, device, request.targets, without), facts)
     context_objective, column_objective = quantities[objective]
     weights, held = quantities["memory"]
-    capacity = np.inf if "hbm" in without else choices.limit_bytes * memory_scale * GIB
+    capacity = choices.limit_bytes * memory_scale * GIB  # which all choices keep by themselves
     program = LayoutProgram(
         slots=(*SLOTS, REPLICA_SLOT) if fleet.is_chosen else SLOTS,
         context_objective=context_objective,

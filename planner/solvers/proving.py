@@ -58,7 +58,6 @@ class Proved(Generic[Answer]):
         answer: None without one.
         objective: of it; inf without one.
         vouched: the proofs, and the bounds that they come to.
-        wall_s: of all provers.
         n_nodes: of the first.
         stopped_by: what ended the search, where it did not end by itself.
     """
@@ -67,7 +66,6 @@ class Proved(Generic[Answer]):
     answer: Answer | None
     objective: float
     vouched: Vouched
-    wall_s: float
     n_nodes: int
     stopped_by: Stop
 
@@ -144,7 +142,7 @@ def prove(
         if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
             break
     try:
-        solution = _settled(words, effort.gap, wanted, time.perf_counter() - began_s)
+        solution = _settled(words, effort.gap, wanted)
     finally:
         tell(rows, _weighed(words)[0].proofs)
     return solution
@@ -194,9 +192,7 @@ def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> boo
     return wanted == "one" and last.is_accepted and has_ended
 
 
-def _settled(
-    words: Sequence[Word[Answer]], gap: float, wanted: Wanted, wall_s: float
-) -> Proved[Answer]:
+def _settled(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> Proved[Answer]:
     """What all words come to.
 
     Raises:
@@ -224,7 +220,6 @@ def _settled(
         answer=None if best is None else best.answer,
         objective=value,
         vouched=weighed,
-        wall_s=wall_s,
         n_nodes=next((word.n_nodes for word in words if word.n_nodes), 0),
         stopped_by="" if ended or not stops else stops[-1],
     )

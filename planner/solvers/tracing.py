@@ -17,6 +17,7 @@ Source: the exact ε-constraint method of [Berube2009] is what the one question 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
@@ -121,7 +122,7 @@ def trace(
         return _traced(source, narrowed, in_hand, _UNASKED, solve_s)
     while True:
         asked = _ask(tradeoff, in_hand, options, on_progress)
-        solve_s += asked.solution.wall_s
+        solve_s += math.fsum(proof.wall_s for proof in asked.solution.vouched.proofs)
         better = _better(tradeoff, in_hand, asked.chosen)
         if better is not None:
             in_hand = merged(in_hand, better)

@@ -196,8 +196,8 @@ def _wrong_frontier(repair: Repair, objective: float, *, is_rate: bool) -> Itera
         yield Finding(path=("frontier",), says=len(points), fact=fact)
     for i, (point, after) in enumerate(pairwise(points)):
         better = after.objective > point.objective
-        if after.moved_bytes < point.moved_bytes or better != is_rate:
-            fact = "moves less than the one before it, or is no better"
+        if after.moved_bytes <= point.moved_bytes or better != is_rate:
+            fact = "moves no more than the one before it, or is no better"
             at = ("frontier", str(i + 1), "objective")
             yield Finding(path=at, says=after.objective, fact=fact)
     moved = math.fsum(move.n_bytes for move in repair.moves)

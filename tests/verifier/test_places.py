@@ -8,17 +8,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from planner import verify
+from planner import place, verify
+from planner.report.as_json import Json, answer_json
 from planner.runtimes.describe import mesh_of
+from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster
+from planner.specs.reading import load_cluster, load_model
 from planner.specs.state import LinkState, State
 from planner.topology.meshes import mesh_table
 from planner.verifier.grounds import Ground
 from planner.verifier.meshes import in_nodes, is_counted_off_twice
 from planner.verifier.sites import site_of
 from planner.verifier.tori import Laid, TorusStand
-from tests.verifier.answers import envelope
+from tests.verifier.answers import PLACED, envelope
 
 
 @pytest.mark.parametrize(("n_nodes", "n_per_node"), [(1, 8), (2, 8), (4, 8), (2, 4), (3, 16)])
@@ -84,3 +86,34 @@ def test_a_recipe_that_is_none_is_found_and_stops_nothing(name, beyond):
     record["answer"]["replicas"][0]["recipe"] = -1 if beyond < 0 else n_recipes + beyond
     found = {one.pointer: one.fact for one in verify(record).falsehoods}
     assert found["/answer/replicas/0/recipe"] == f"is none of the {n_recipes} recipes"
+
+
+def _on_a_ring() -> Json:
+    """Cubes of four on 4 × 4 × 8: along the longest side only switches close one of them."""
+    cluster, model = load_cluster("tpu-v4-4x4x8"), load_model("palm-540b")
+    wanted = Serve(model=model, weights_formats=["int8"], replicas=1)
+    asked = {"objective": "latency", "most_devices": 64, **PLACED}
+    return answer_json(place(cluster, wanted, **asked))
+
+
+@pytest.mark.parametrize("by", [0, 4, 1, 2, 3])
+def test_a_ring_of_whole_cubes_is_closed_by_their_switches_and_no_other(by):
+    record = _on_a_ring()
+    assert record["answer"]["recipes"][0]["deployment"]["mesh"]["axes_wrap"] == [True] * 3
+
+    def moved(name: str) -> str:
+        x, y, z = map(int, name.split(","))
+        return f"{x},{y},{(z + by) % 8}"
+
+    (replica,) = record["answer"]["replicas"]
+    for rank in replica["ranks"]:
+        rank["device"] = moved(rank["device"])
+        rank["coordinate"] = [int(it) for it in rank["device"].split(",")]
+    for channel in replica["channels"]:
+        channel["devices"] = [moved(name) for name in channel["devices"]]
+        channel["link"] = [moved(name) for name in channel["link"]]
+    found = verify(record)
+    facts = [one.fact for one in found.falsehoods]
+    assert (
+        found.is_true if by % 4 == 0 else any("has no link to its neighbour" in it for it in facts)
+    )

@@ -11,6 +11,7 @@ from planner.commands.options.layouts import layouts_of
 from planner.commands.options.written import Written
 from planner.errors import Problem
 from planner.quantities import QUANTITIES, Quantity, limited
+from planner.specs.conforming import LARGEST_SEED
 from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
@@ -33,7 +34,6 @@ from planner.units import UnitError, parse
 _T = TypeVar("_T")
 
 MOST_THREADS = 256
-LARGEST_SEED = 2**31 - 1  # solvers hold it in 32 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,10 +90,7 @@ def solve_experts(
         SolverError: an answer breaks a constraint, or is beyond its bound.
     """
     until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
-    began_s, limits = (
-        time.perf_counter(),
-        _Limits(gap=gap, seed=seed, until_s=until_s, wanted=proof),
-    )
+    limits = _Limits(gap=gap, seed=seed, until_s=until_s, wanted=proof)
     state = _balanced(program, limits)
     is_small = n_unknowns(program) <= MOST_JOINTLY[program.split]
     if is_small and not program.move_price:
@@ -107,7 +104,7 @@ def solve_experts(
     if is_small and program.move_price:
         state = _jointly(program, state, limits)
     is_cut = time.perf_counter() >= until_s
-    return _verified(program, state, limits, is_cut=is_cut, wall_s=time.perf_counter() - began_s)
+    return _verified(program, state, limits, is_cut=is_cut)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,9 +262,7 @@ def _stays_bound(program: ExpertProgram, stays: Placement) -> float:
     return 0.0
 
 
-def _verified(
-    program: ExpertProgram, state: _State, limits: _Limits, *, is_cut: bool, wall_s: float
-) -> Found:
+def _verified(program: ExpertProgram, state: _State, limits: _Limits, *, is_cut: bool) -> Found:
     """The placement with what is proved of it.
 
     Raises:
@@ -286,7 +281,6 @@ def _verified(
         answer=state.placement,
         objective=value,
         vouched=_vouched(state, limits, value),
-        wall_s=wall_s,
         n_nodes=0,
         stopped_by="time limit" if is_cut else "",
     )

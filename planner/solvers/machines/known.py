@@ -130,7 +130,6 @@ class Known:
             answer=self.placement,
             objective=value,
             vouched=weighed,
-            wall_s=time.perf_counter() - self.began_s,
             n_nodes=0,
             stopped_by="time limit" if self.is_late else "",
         )

@@ -106,7 +106,7 @@ def solve_placement(
         left = replace(_time_left(effort, began_s), on_progress=None, gap=0.0)
         most_s = min(max(LEAST_TIED_S, spent_s), left.time_limit_s or math.inf)
         solution = _settled(program, solution, solver, replace(left, time_limit_s=most_s))
-    return replace(solution, wall_s=time.perf_counter() - began_s)
+    return solution
 
 
 def _at_even_prices(program: PlacementProgram) -> Word[Counts]:

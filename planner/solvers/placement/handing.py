@@ -188,7 +188,7 @@ class _Rounds:
         """The best answer, with the best bound of all rounds."""
         assert self._vouched is not None
         best, gap = self._best, max(self._effort.gap, self._given.ties_within)
-        solution = replace(solution, wall_s=self._clock.elapsed_s(), n_nodes=self._n_nodes)
+        solution = replace(solution, n_nodes=self._n_nodes)
         if best is None and solution.answer is None:
             return solution, None
         if best is None:

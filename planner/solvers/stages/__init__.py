@@ -153,7 +153,6 @@ class _Search:
             answer=best,
             objective=value,
             vouched=weighed,
-            wall_s=time.perf_counter() - self.began_s,
             n_nodes=0,
             stopped_by="time limit" if is_stopped else "",
         )

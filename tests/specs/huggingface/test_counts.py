@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.huggingface.layers import Layer, classes_of
+from planner.specs.huggingface.reading import read_config
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from tests.specs.huggingface.published import ACTIVE, CACHES, COUNTS, Count, every_config, read
+from tests.specs.huggingface.published import (
+    ACTIVE,
+    CACHES,
+    COUNTS,
+    Count,
+    every_config,
+    path_of,
+    read,
+)
 
 
 def _counted(architecture: Architecture, row: Count) -> int:
@@ -213,3 +225,15 @@ def test_kinds_that_differ_in_nothing_named_are_numbered_from_one() -> None:
     assert [one.name for one in classes] == ["full attention (1)", "full attention (2)"]
     assert [one.n_layers for one in classes] == [3, 1]
     assert order == (0, 1, 0, 0)
+
+
+@pytest.mark.parametrize(("n_heads", "width"), [(128, 64), (64, 128), (100, 81)])
+def test_heads_of_a_state_that_are_left_to_the_family_share_its_width(
+    n_heads: int, width: int, tmp_path: Path
+) -> None:
+    """2 × 4096 over the heads, rounded down, as transformers has it."""
+    table = json.loads(path_of("granite-4.0-h-small").read_text())
+    whole = tmp_path / "config.json"
+    whole.write_text(json.dumps({**table, "mamba_d_head": "auto", "mamba_n_heads": n_heads}))
+    found = [one.mixer for one in read_config(whole).layers if isinstance(one.mixer, Recurrence)]
+    assert {(one.n_heads, one.d_value) for one in found} == {(n_heads, width)}
