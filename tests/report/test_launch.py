@@ -6,7 +6,6 @@ import json
 import random
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,12 +14,10 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.report.launch import launch_of
-from planner.report.launch.telling import _node_size
 from planner.report.launch.text import launch_text
 from planner.report.launch.words import Started
 from planner.results.predictions import Launch, Prediction
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.pools import load_pool
 from planner.specs.reading import load_architecture
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.served_formats import ServedFormats
@@ -239,18 +236,3 @@ def test_an_engine_of_a_users_file_has_no_command():
 def test_a_cache_that_a_lifted_rule_lets_in_is_asked_for_by_its_name():
     int8 = replace(PLAIN, formats=ServedFormats(weights="bf16", experts="bf16", cache="int8"))
     assert flags("vllm", int8)["--kv-cache-dtype"] == "int8"
-
-
-def test_a_node_is_as_large_as_those_of_the_groups_kind():
-    """Two groups of one device, of nodes of eight and of four: each by its own name."""
-    pool = load_pool("h100-a100-x64")
-    first, second = pool.groups
-    fabric = replace(first.cluster.fabric, n_devices_per_node=4)
-    fours = replace(first, name="fours", cluster=replace(first.cluster, fabric=fabric))
-    site = replace(pool, groups=(replace(first, name="eights"), fours, second))
-    one = SimpleNamespace(kind="fours", pieces=(2,))
-    assert _node_size(site, one) == 4
-    assert _node_size(site, SimpleNamespace(kind="eights", pieces=(2,))) == 8
-    assert _node_size(site, SimpleNamespace(kind=first.cluster.device.name, pieces=(2,))) == 8
-    assert _node_size(first.cluster, one) == 8
-    assert _node_size(None, one) == 2  # of a graph, as many as lie together
