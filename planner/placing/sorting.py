@@ -54,17 +54,17 @@ def with_few_sorts(
     for most in range(n_least, n_used):
         if _is_enough(steps[:-1], last, options):
             break
-        one = None if is_over() else _in_time(solve, most)
+        one = _in_time(solve, most)
         mine = solution if one is None else weighed(one)[0]
-        if one is None or mine.status is Status.UNKNOWN:
-            is_weighed = False
+        is_weighed = one is not None and mine.status is not Status.UNKNOWN
+        if one is None or not is_weighed:
             break
         if mine.answer is not None:
             found.insert(-1, one)
             steps.insert(-1, (most, mine.objective, mine.bound))
     costs = _priced(steps, options)
     best = found[costs.index(min(costs))]
-    return best, tuple(steps) if len(steps) > 1 else (), is_weighed
+    return best, _several(steps), is_weighed
 
 
 def without_proof(solution: PlacementSolution) -> PlacementSolution:
@@ -73,8 +73,15 @@ def without_proof(solution: PlacementSolution) -> PlacementSolution:
     return replace(solution, status=Status.FEASIBLE) if is_final else solution
 
 
+def _several(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps, unless there is nothing to weigh against each other."""
+    return tuple(steps) if len(steps) > 1 else ()
+
+
 def _in_time(solve: Callable[[int | None], One], most: int) -> One | None:
     """The best of so many sorts; None where time ended before."""
+    if is_over():
+        return None
     try:
         return solve(most)
     except OutOfTimeError:

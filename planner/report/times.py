@@ -72,18 +72,27 @@ def times_lines(answer: object, width: int) -> list[str]:
     texts = [_judged_text(one) for one in found if one.judged]
     texts += _unjudged_texts([one for one in found if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in found)))
-    outside = dict.fromkeys(words.partition(": ") for one in found for words in one.outside)
-    named = ", ".join(f"{what} ({why})" for what, _, why in outside)
-    texts += [f"outside of that, in use here: {named}"] if named else []
+    texts += _outside_texts(found)
     lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
     schedules = _schedules(answer, found)
     lines += [line for one in schedules for line in wrapped(f"schedule: {one}", width)]
+    return [*lines, *(line for text in _price_texts(answer) for line in wrapped(text, width))]
+
+
+def _outside_texts(found: Iterable[Times]) -> list[str]:
+    """Settings in use that nothing was measured with, each once."""
+    outside = dict.fromkeys(words.partition(": ") for one in found for words in one.outside)
+    named = ", ".join(f"{what} ({why})" for what, _, why in outside)
+    return [f"outside of that, in use here: {named}"] if named else []
+
+
+def _price_texts(answer: object) -> list[str]:
+    """A text where an answer is chosen by prices of several dates, or of several sources."""
     prices = dict.fromkeys(_prices(answer))
     if len({(date, source) for _, date, source in prices}) < 2:
-        return lines
+        return []
     dated = (f"{name} {date} ({source})" for name, date, source in prices)
-    text = f"prices: not of one date and kind: {', '.join(dated)}; `--price` says others"
-    return [*lines, *wrapped(text, width)]
+    return [f"prices: not of one date and kind: {', '.join(dated)}; `--price` says others"]
 
 
 def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
@@ -92,15 +101,19 @@ def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
     inner = [row.answer for row in answer.rows] if isinstance(answer, Comparison) else []
     for one in (*inner, *(curve.frontier for curve in _curves(answer))):
         yield from _prices(one)
-    request = getattr(answer, "request", None)
-    records = getattr(request, "records", request)
-    site = getattr(request, "site", getattr(records, "cluster", None))
-    groups = [one.cluster for one in site.groups] if isinstance(site, PoolSpec) else [site]
-    for cluster in groups:
-        if isinstance(cluster, ClusterSpec) and cluster.usd_per_hour == cluster.device.usd_per_hour:
+    for cluster in _clusters(getattr(answer, "request", None)):
+        if cluster.usd_per_hour == cluster.device.usd_per_hour:
             said = (one for one in cluster.device.provenance if one.key == "price.on_demand")
             source = re.split("[,;]", next((one.source for one in said), "its file"))[0]
             yield cluster.device.name, cluster.device.price_date or "undated", source
+
+
+def _clusters(request: object) -> list[ClusterSpec]:
+    """Clusters that a request is of; none of a graph."""
+    records = getattr(request, "records", request)
+    site = getattr(request, "site", getattr(records, "cluster", None))
+    groups = [one.cluster for one in site.groups] if isinstance(site, PoolSpec) else [site]
+    return [one for one in groups if isinstance(one, ClusterSpec)]
 
 
 def _schedules(answer: object, found: Iterable[Times]) -> Iterable[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Served, serve
+from planner.estimates.simulation.core import NOBODY
 from planner.specs.routers import AT_RANDOM
 from planner.specs.traffic.percentiles import GoodputTarget
 from planner.specs.traffic.records import Arriving
@@ -19,7 +20,7 @@ from planner.verifier.simulation.fleets import N_BATCHES, WARM_UP_SHARE, WIND_DO
 from planner.verifier.simulation.intervals import SHARES, Distribution, Estimate, estimate
 from planner.verifier.simulation.loads import ClassLoad
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome, PoolOutcome
-from planner.verifier.simulation.pools import Pool
+from planner.verifier.simulation.pools import Handover, Pool
 
 _BINS_PER_DECADE, _FIRST_BIN = 400, 3200
 
@@ -127,19 +128,22 @@ def _chosen(one: ClassLoad, n_input: int, chance: random.Random) -> int:
 def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
     """Routes of all classes, and what hands over; routes with one hand-over share its links."""
     number = {pool.name: i for i, pool in enumerate(pools)}
+    number_of = {None: NOBODY, **number}
     listed = [route for one in classes for route in one.routes]
-    handing = {id(one.handover): one.handover for one in listed if one.handover is not None}
-    order = {key: i for i, key in enumerate(handing)}
-    scales = [
-        (one.latency_s, one.bytes_per_s, one.wire_bytes_per_s, one.sequence_bytes, one.token_bytes)
-        for one in handing.values()
-    ]
+    handing = {id(one.handover): one.handover for one in listed}
+    handed = [one for one in handing.values() if one is not None]
+    order = {id(one): i for i, one in enumerate(handed)}
     return Routes(
         pool=np.array([number[one.pool] for one in listed], np.int64),
-        then=np.array([-1 if one.then is None else number[one.then] for one in listed], np.int64),
-        links=np.array([order.get(id(one.handover), -1) for one in listed], np.int64),
-        of_links=np.array(scales, dtype=float).reshape(-1, 5),
+        then=np.array([number_of[one.then] for one in listed], np.int64),
+        links=np.array([order.get(id(one.handover), NOBODY) for one in listed], np.int64),
+        of_links=np.array([_scales(one) for one in handed], dtype=float).reshape(-1, 5),
     )
+
+
+def _scales(one: Handover) -> tuple[float, ...]:
+    wires = (one.latency_s, one.bytes_per_s, one.wire_bytes_per_s)
+    return (*wires, one.sequence_bytes, one.token_bytes)
 
 
 def _outcome(

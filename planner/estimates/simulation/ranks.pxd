@@ -137,8 +137,13 @@ cdef class Fleet:
     cdef double[::1] edge_s
     cdef double[::1] busy_s
     cdef whole n_come, next_edge
-    @cython.locals(n=whole, sent=whole, order=whole, arrives=bint, at_s=double, now_s=double, what=whole, version=whole, rank=Rank, i=whole, last_s=double, events=Heap)
+    @cython.locals(n=whole, sent=whole, order=whole)
     cpdef serve(self, double[::1] arrived_s)
+    cdef bint is_next(self, double at_s, whole order) noexcept
+    @cython.locals(now_s=double, what=whole, version=whole)
+    cdef void happen(self) noexcept
+    @cython.locals(rank=Rank, i=whole, last_s=double)
+    cdef void finish(self, whole n) noexcept
     cdef void push(self, double at_s, whole one, whole other) noexcept
     @cython.locals(route=whole, pool=Pool, then=Pool, rank=whole, n_input=whole, n_output=whole, fits=bint)
     cdef void arrive(self, whole request, double now_s) noexcept

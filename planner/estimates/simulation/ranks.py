@@ -809,29 +809,37 @@ class Fleet:
         """Everything, from the first request to the last."""
         n, sent = len(arrived_s), 0
         order = self.n_come
-        events = self.events
-        while sent < n or events.n:
-            arrives = sent < n
-            if arrives and events.n:
-                at_s = events.key[0]
-                arrives = arrived_s[sent] < at_s or (
-                    arrived_s[sent] == at_s and order < events.order[0]
-                )
-            if arrives:
+        while sent < n or self.events.n:
+            if sent < n and self.is_next(arrived_s[sent], order):
                 self.arrive(sent, arrived_s[sent])
                 sent += 1
                 self.n_come += 1
                 order = self.n_come
-                continue
-            now_s, what, version = events.key[0], events.one[0], events.other[0]
-            events.drop()
-            if version == -STANDS:
-                self.stand(what)
-            elif version == -ENDS:
-                self.end(what, now_s)
-            elif version == self.versions[what]:
-                self.advance(what, nextafter(now_s, inf))
-                self.schedule(what, now_s)
+            else:
+                self.happen()
+        self.finish(n)
+
+    def is_next(self, at_s: float, order: int) -> bool:
+        """Whether an arrival comes before all else; of what comes at once, what was known first."""
+        if self.events.n == 0 or at_s < self.events.key[0]:
+            return True
+        return at_s == self.events.key[0] and order < self.events.order[0]
+
+    def happen(self) -> None:
+        """The next event."""
+        now_s, what = self.events.key[0], self.events.one[0]
+        version = self.events.other[0]
+        self.events.drop()
+        if version == -STANDS:
+            self.stand(what)
+        elif version == -ENDS:
+            self.end(what, now_s)
+        elif version == self.versions[what]:
+            self.advance(what, nextafter(now_s, inf))
+            self.schedule(what, now_s)
+
+    def finish(self, n: int) -> None:
+        """Ranks that nobody waits for serve all that they have; batches that never began do."""
         for i in range(len(self.ranks)):
             rank = self.ranks[i]
             rank.advance(inf)
