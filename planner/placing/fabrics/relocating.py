@@ -165,19 +165,14 @@ def _assembled(
     first = max(bound.stage, 0) * len(sizes)
     home = stock[replace(bound, stage=-1)]
     placed = [it for it in home if 0 <= it.place - first < len(sizes)]
-    slots: list[dict[int, Part]] = [{} for _ in range(n)]
+    home[:] = (it for it in home if it not in placed)
     n_of = Counter(it.standing for it in placed if it.standing >= 0)
     own = {standing: k for k, (standing, _) in enumerate(n_of.most_common(n))}
+    slots: list[dict[int, Part]] = [{} for _ in range(n)]
     for it in sorted(placed, key=lambda it: it.standing not in own):
         order = [slots[own[it.standing]]] if it.standing in own else []
-        fitting = [slot for slot in (*order, *slots) if it.place - first not in slot]
-        if pattern.own_nodes:  # those that have nothing of the node, if there are any
-            fitting.sort(key=lambda slot: it.part.node.name in _nodes(slot))
-        slot = next(iter(fitting), None)
-        if slot is None:
-            raise SolverError("more pieces of a place are there than replicas take")
+        slot = _slot_for(it, it.place - first, [*order, *slots], own_nodes=pattern.own_nodes)
         slot[it.place - first] = it.part
-        home.remove(it)
     for slot in slots:
         for place in {*range(len(sizes))} - {*slot}:
             slot[place] = _other(home, sizes[place], _nodes(slot) if pattern.own_nodes else ())
@@ -186,6 +181,18 @@ def _assembled(
         _Whole(standing=who, parts=tuple(slot[place] for place in range(len(sizes))))
         for who, slot in zip(whose, slots, strict=True)
     ]
+
+
+def _slot_for(
+    it: _Stocked, place: int, slots: Sequence[dict[int, Part]], *, own_nodes: bool
+) -> dict[int, Part]:
+    """The first replica without a piece at that place: with own nodes, one without the node."""
+    fitting = [slot for slot in slots if place not in slot]
+    if not fitting:
+        raise SolverError("more pieces of a place are there than replicas take")
+    if own_nodes:
+        fitting.sort(key=lambda slot: it.part.node.name in _nodes(slot))
+    return fitting[0]
 
 
 def _nodes(slot: Mapping[int, Part]) -> set[str]:
