@@ -131,8 +131,10 @@ def _scale(
     measure = measure_of(request.objective)
     values = [value_of(measure, one) for one in listed]
     is_simplest = any(getattr(one, "prefer", "") == "simplest" for one in requests)
-    least = min(values) if is_simplest else values[0]
-    leader = listed[values.index(least)]
+    best = values.index(min(values)) if is_simplest else 0
+    if values[0] <= values[best] * (1 + CLOSE):
+        best = 0  # of copies of a layout, equal but for rounding, it is the plan itself
+    least, leader = values[best], listed[best]
     error = among.error(request.objective, leader)
     return leader, Scale(measure=measure, least=least, error=error)
 

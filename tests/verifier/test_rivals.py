@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from planner import plan, verify
-from planner.verifier.plans import judge_plan
+from planner.verifier.plans import _scale, judge_plan
+from planner.verifier.runtimes.counting import Countings
 from tests.verifier.alterations import leaves, tried
 from tests.verifier.answers import SOME, answer, envelope
 
@@ -86,3 +87,15 @@ def test_a_search_again_finds_the_best_of_each_engine():
     assert truth.rivals[1].loss_fraction > best.loss_fraction + 0.01
     assert verify(truth).is_true
     assert told(truth, prove=True).keys() == {"/answer/rivals/1/objective"}
+
+
+def test_of_plans_that_are_equal_but_for_rounding_the_plan_itself_leads():
+    """Copies of a layout cost the same to the last bit or one less; their errors may differ."""
+    found = answer(NAME)
+    copies = [one.deployment for one in found.alternatives]
+    leader, scale = _scale([found.request], Countings.of((found.request,)), [found.deployment])
+    nearly = replace(found.deployment, usd_per_token=scale.least * (1 - 1e-15))
+    of = [found.request], Countings.of((found.request,))
+    assert _scale(*of, [found.deployment, nearly])[0] is leader
+    cheaper = replace(found.deployment, usd_per_token=scale.least * (1 - 1e-6))
+    assert _scale(*of, [found.deployment, cheaper, *copies])[0] is not leader

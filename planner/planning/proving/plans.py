@@ -92,7 +92,7 @@ def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
 
 def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) -> Iterator[Finding]:
     """What the best of a part, sought from another seed, shows of the answer."""
-    from planner.planning.asked_again import among_again
+    from planner.planning.asked_again import among_again, prefer_of
     from planner.planning.plans import decide
 
     name, targets, one = subset
@@ -104,7 +104,7 @@ def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) ->
     own = measure_of(says.request.objective).of(one)
     try:
         with within(options.time_limit_s):
-            best = decide(among_again(asked)).certificate
+            best = decide(among_again(asked), prefer=prefer_of(asked)).certificate
     except NoPlanError:
         fact = f"is of an answer that a search of {name} does not have"
         yield Finding(path=("certificate", "objective"), says=own, fact=fact)

@@ -64,7 +64,7 @@ def _joined(parts: Sequence[Again], name: str) -> Again:
 
 def _denied(case: Row | Curve, field: str) -> Again:
     """A case without an answer: its request has to have none, for the reason that is told."""
-    from planner.planning.asked_again import among_again
+    from planner.planning.asked_again import among_again, prefer_of
     from planner.planning.comparing import reason_of
     from planner.planning.plans import decide
 
@@ -77,7 +77,8 @@ def _denied(case: Row | Curve, field: str) -> Again:
         else:
             asked = [one for one in case.requests if not isinstance(one, PlacementRequest)]
             with within(first.options.time_limit_s):
-                found = decide(among_again(asked)).certificate.objective
+                again = decide(among_again(asked), prefer=prefer_of(asked))
+                found = again.certificate.objective
     except OutOfTimeError as late:
         return Again(findings=(), proofs=(), taken=(f"no answer, and none found: {late}",))
     except NoPlanError as error:
@@ -113,7 +114,7 @@ def _frontier_again(says: Frontier) -> Again:
 
 def _points(says: Frontier) -> Iterator[Finding]:
     """The ends and the preferred point as plans within their x, none better than its bound."""
-    from planner.planning.asked_again import traced_again
+    from planner.planning.asked_again import prefer_of, traced_again
     from planner.planning.plans import decide
 
     of_x, of_y = measure_of(says.x_name), measure_of(says.y_name)
@@ -124,7 +125,8 @@ def _points(says: Frontier) -> Iterator[Finding]:
         targets = replace(among.request.targets.without(of_y.name), **x)
         try:
             with within(says.request.options.time_limit_s):
-                best = decide(among.with_targets(targets)).certificate.objective
+                plan = decide(among.with_targets(targets), prefer=prefer_of(among.requests))
+                best = plan.certificate.objective
         except NoPlanError:
             fact = "is of a point that a search within its x does not have"
             yield Finding(path=here, says=point.bound, fact=fact)
