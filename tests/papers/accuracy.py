@@ -106,11 +106,11 @@ of the project.
 
 Public measurements of servers, {n_served} rows of two sets, in
 [`tests/data/serving`](../tests/data/README.md): S comes with NVIDIA's aiconfigurator-core 0.12.0,
-X is InferenceX's sweeps of DeepSeek-R1. They are split by run, model × GPU × engine × day, with a
-hash that was written down before any row was looked at; constants may see the one half, the tables
-are of the other. B300 and GB200 are in no fit. Formats are those of the checkpoints;
-`python -m tests.papers.sets tpot --judging` prints the same with the formats that options name, and
-what is left out and why. Beside it stands AIConfigurator 0.12.0 itself on the rows that it answers
+X is InferenceX's sweeps of DeepSeek-R1. Runs, model × GPU × engine × day, are dealt to folds by a
+hash: each row is predicted by constants and biases that were fitted without its fold
+([decision 30](decisions/0030-folds.md)). B300 and GB200 are in no fit. Formats are those of the
+checkpoints; `python -m tests.papers.sets tpot` prints the same with what is left out and why.
+Beside it stands AIConfigurator 0.12.0 itself on the rows that it answers
 (`python -m tests.papers.sets.peer`), by its current database, which is not always of the engine's
 version in the row.
 
@@ -120,8 +120,8 @@ TTFT is that of every load, from one request in flight to hundreds:
 
 {ttft}
 
-Throughput where all requests are sent at once, TensorRT-LLM's page of v1.0, the judging half of
-{n_saturated} rows:
+Throughput where all requests are sent at once, TensorRT-LLM's page of v1.0, {n_saturated} rows that
+no fit sees:
 
 {saturated}
 

@@ -14,21 +14,23 @@ from pathlib import Path
 import numpy as np
 
 from planner.specs.judged import Judged
+from planner.specs.model_errors import QUANTITIES
 from tests.papers import rows
 from tests.papers.inference import CASES, error
 from tests.papers.records import as_csv
-from tests.papers.sets.halves import judging_rows
-from tests.papers.sets.predicted import Compared, compared
-from tests.papers.sets.rooflines import steps
+from tests.papers.sets import rooflines
+from tests.papers.sets.constants import out_of_fold, tells
+from tests.papers.sets.predicted import Compared
 from tests.papers.tables import errors
 
 FILE = Path(__file__).parents[2] / "planner" / "specs" / "judged.csv"
 
 POPE = "[Pope2022] Tables 2, 3, D.2-D.4: tests/data/pope.csv"
-SERVING = "aiconfigurator-core 0.12.0 and InferenceX, judging half: tests/data/serving"
+SERVING = "aiconfigurator-core 0.12.0 and InferenceX, each without its fold: tests/data/serving"
 INFERSIM = "[InferSim] Table 2: tests/papers/inference.py"
 
 _SERVER = "one server, no stages, no drafts"
+_UNKNOWN = "nobody says how requests were sent"
 
 
 def judged_rows() -> list[Judged]:
@@ -47,7 +49,7 @@ def _of_pope() -> Iterator[Judged]:
 def _of_rooflines() -> Iterator[Judged]:
     """Decode steps on GPUs, as `plan` times them where no engine is named."""
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for one in steps(judging_rows()):
+    for one in rooflines.judged():
         kind = "dense" if one.row.series.is_dense else "mixture"
         groups[one.row.series.gpu, kind].append(one.error)
     what = "one server under any engine, prompts beside decodes not timed"
@@ -56,16 +58,20 @@ def _of_rooflines() -> Iterator[Judged]:
 
 
 def _of_serving() -> Iterator[Judged]:
-    """TPOT and TTFT at every load, of the half that constants never see."""
+    """TPOT at every load, and TTFT of harnesses that say how they send requests."""
     groups: dict[tuple[str, str, str], list[Compared]] = defaultdict(list)
-    for one in compared(judging_rows()):
+    for one in out_of_fold():
         series = one.row.series
         kind = "dense" if series.is_dense else "mixture"
         groups[series.engine, series.gpu, kind].append(one)
     for (engine, device, kind), some in sorted(groups.items()):
-        for quantity in ("TPOT", "TTFT"):
-            found_errors = [getattr(one, f"{quantity.lower()}_error") for one in some]
-            yield _judged(engine, device, kind, quantity, found_errors, _SERVER, SERVING)
+        for quantity in QUANTITIES:
+            told = [one for one in some if tells(one, quantity)]
+            for is_known, what in ((True, _SERVER), (False, f"{_SERVER}, {_UNKNOWN}")):
+                of_kind = [one for one in told if bool(one.row.series.harness) is is_known]
+                off = [getattr(one, f"{quantity.lower()}_error") for one in of_kind]
+                if off:
+                    yield _judged(engine, device, kind, quantity, off, what, SERVING)
 
 
 def _of_infersim() -> Iterator[Judged]:

@@ -11,9 +11,10 @@ from planner.specs.kernels import Fit
 from tests.papers.inference import CASES, error, predicted
 from tests.papers.infersim_kernels import MODELS
 from tests.papers.infersim_layers import chosen_layers
-from tests.papers.sets.halves import judging_rows, judging_throughputs
-from tests.papers.sets.predicted import Compared, compared
+from tests.papers.sets.constants import out_of_fold
+from tests.papers.sets.predicted import Compared
 from tests.papers.sets.report import both, groups
+from tests.papers.sets.rows import saturated
 from tests.papers.sets.saturating import throughputs
 from tests.papers.tables import percent
 
@@ -85,8 +86,8 @@ def _kernels(name: str, fits: Sequence[Fit]) -> str:
 
 
 def served_table(quantity: str) -> str:
-    """Rows of the judging half, beside the peer on those that it answers."""
-    found = compared(judging_rows())
+    """All rows, each without its fold, beside the peer on those that it answers."""
+    found = out_of_fold()
     lines = [
         f"| {quantity.upper()} | rows | mean | median | 90th | bias | answered by AIConfigurator "
         "| mean | median | here, on these: mean | median |",
@@ -115,7 +116,7 @@ def _line(name: str, some: Sequence[Compared], quantity: str) -> str:
 
 
 def saturated_table() -> str:
-    found = throughputs(judging_throughputs())
+    found = throughputs(saturated())
     lines = [
         "| output tokens/s | rows | mean | median | bias |",
         "| --- | ---: | ---: | ---: | ---: |",

@@ -79,7 +79,8 @@ def test_a_report_says_what_its_times_were_judged_on_and_no_more():
     known = judged_on("vllm", "h100-sxm", "dense")
     (found,) = times_of(plan)
     assert found.judged == known
-    assert [one.quantity for one in known] == ["TPOT", "TTFT"]
+    assert [one.quantity for one in known] == ["TPOT", "TPOT", "TTFT"]
+    assert ["nobody says how requests were sent" in one.rows for one in known] == [0, 1, 0]
     text = " ".join(times_lines(plan, WIDTH))
     assert "vLLM's schedule, kernels measured under vllm 0.24.0 for h100-sxm: TPOT" in text
     for one in known:

@@ -1,1 +1,1 @@
-"""Public measurements of serving, split by run into a calibrating and a judging half."""
+"""Public measurements of serving, dealt by run to folds that are predicted without themselves."""

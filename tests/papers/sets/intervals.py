@@ -1,21 +1,23 @@
-"""What intervals need beyond kernels' errors to hold what they say, from the calibrating half.
+"""What intervals need beyond kernels' errors to hold what they say, of predictions out of fold.
 
     python -m tests.papers.sets.intervals            the table, and how often intervals hold
     python -m tests.papers.sets.intervals --write    writes planner/specs/model_errors.csv
 
 A time is in its interval where measured over predicted, or predicted over measured, is at most
 1 + z · √(k² + m²): k is the kernels' error, m the model's, z of the share that is asked for. m is
-that for which shares of 67, 90 and 95 % hold best among rows of the calibrating half, by runtime,
-kind of model and quantity; a runtime with rows of fewer than four models on devices has that of
-all. TTFT is of rows whose harness says how it sends requests: who asks for an interval says it too.
+that for which shares of 67, 90 and 95 % hold best among rows that are judged, by runtime, kind of
+model and quantity; a runtime with rows of fewer than four models on devices has that of all. TTFT
+is of rows whose harness says how it sends requests: who asks for an interval says it too. Known
+biases are off: each row's constants and biases are of other folds.
 
-`left out` is how often intervals hold of models, devices and engines that m was found without.
+`left out` is how often intervals hold of folds, models on devices, devices and engines that m was
+found without.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +26,12 @@ import numpy as np
 from planner.equations.tails import sigmas
 from planner.specs.model_errors import ANY, QUANTITIES, ModelError, Quantity
 from tests.papers.records import as_csv
-from tests.papers.sets.halves import calibration_rows, judging_rows
-from tests.papers.sets.predicted import Compared, compared
+from tests.papers.sets.constants import out_of_fold, tells
+from tests.papers.sets.folds import fold_of
+from tests.papers.sets.predicted import Compared
 
 FILE = Path(__file__).parents[3] / "planner" / "specs" / "model_errors.csv"
-SOURCE = "fitted: aiconfigurator-core 0.12.0 and InferenceX, calibrating half: tests/data/serving"
+SOURCE = "fitted: aiconfigurator-core 0.12.0 and InferenceX, all folds: tests/data/serving"
 
 SHARES = (0.67, 0.9, 0.95)
 LEAST_GROUPS = 4
@@ -60,7 +63,7 @@ def group(one: Compared) -> tuple[str, str]:
 
 def told(found: Sequence[Compared], quantity: Quantity) -> list[Compared]:
     """Rows that say enough for a quantity to be predicted."""
-    return [one for one in found if quantity == "TPOT" or one.row.series.harness]
+    return [one for one in found if tells(one, quantity)]
 
 
 def missed(some: Sequence[Compared], quantity: Quantity) -> Missed:
@@ -127,7 +130,9 @@ def held(
     return [float(np.mean(found.off <= sigmas(share) * wide)) for share in SHARES]
 
 
-AXES: dict[str, Callable[[Compared], str]] = {
+AXES: dict[str, Callable[[Compared], Hashable]] = {
+    "folds of runs": lambda one: fold_of(one.row),
+    "models on devices": group,
     "models": lambda one: one.row.series.model,
     "devices": lambda one: one.row.series.gpu,
     "engines": lambda one: one.row.series.engine,
@@ -135,7 +140,7 @@ AXES: dict[str, Callable[[Compared], str]] = {
 
 
 def left_out(
-    found: Sequence[Compared], quantity: Quantity, axis: Callable[[Compared], str]
+    found: Sequence[Compared], quantity: Quantity, axis: Callable[[Compared], Hashable]
 ) -> list[float]:
     """How often intervals hold of what their model's error was found without, in turn."""
     shares, n_rows = np.zeros(len(SHARES)), 0
@@ -179,19 +184,15 @@ def coverage(found: Sequence[Compared], rows: Sequence[ModelError]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.sets.intervals")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--judging", action="store_true", help="coverage of the judging half")
     from tests.papers.sets import rooflines  # which finds its own as this does
 
     asked = parser.parse_args()
-    found = compared(calibration_rows())
+    found = out_of_fold()
     rows = table(found)
-    text = as_csv(ModelError, [*rows, *rooflines.model_errors(rooflines.steps(calibration_rows()))])
+    text = as_csv(ModelError, [*rows, *rooflines.model_errors(rooflines.judged())])
     if asked.write:
         FILE.write_text(text, encoding="utf-8")
     print(text)
-    if asked.judging:
-        print(coverage(compared(judging_rows()), rows))
-        return
     print(coverage(found, rows))
     for quantity in QUANTITIES:
         for name, axis in AXES.items():

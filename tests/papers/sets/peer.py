@@ -21,8 +21,8 @@ from functools import cache
 
 import numpy as np
 
-from tests.papers.sets.halves import exclusion
-from tests.papers.sets.rows import MEAN_LENGTH, Served, Table, served
+from tests.papers.sets.folds import rows
+from tests.papers.sets.rows import MEAN_LENGTH, Served, Table
 
 PEER = Table(name="peer", columns=("row", "ttft_ms", "tpot_ms"))
 
@@ -83,18 +83,18 @@ def main() -> None:
     from aiconfigurator.cli.api import cli_estimate  # an optional program, see above
 
     logging.disable(logging.CRITICAL)
-    rows = [row for row in served() if not exclusion(row) and row.series.gpu in SYSTEMS]
+    known = [row for row in rows() if row.series.gpu in SYSTEMS]
     found = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(known):
         got = answer(cli_estimate, row)
         if got is not None and np.isfinite([got.ttft, got.tpot]).all():
             found.append(
                 {"row": row.name, "ttft_ms": f"{got.ttft:.6g}", "tpot_ms": f"{got.tpot:.6g}"}
             )
         if os.isatty(2):
-            print(f"\r{number + 1} of {len(rows)}", end="", file=sys.stderr)
+            print(f"\r{number + 1} of {len(known)}", end="", file=sys.stderr)
     PEER.write(found)
-    print(f"{len(found)} of {len(rows)} rows answered")
+    print(f"{len(found)} of {len(known)} rows answered")
 
 
 if __name__ == "__main__":

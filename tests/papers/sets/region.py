@@ -8,8 +8,8 @@ Settings are those of all rows of S and X that are compared, whichever fold they
 `left out` where rows have several values of a property: of each value in turn, the model's error m
 (see `intervals`) of the rows that have it, each divided by the mean error of all other rows of the
 same engine and kind of model, beyond the m of those others; the root of the mean square over all
-values, rows counted alike. Constants of kernels see no row; the few that are fitted to serving are
-not fitted again. What no row has more than one value of is `assumed`.
+values, rows counted alike. Predictions are out of fold. What no row has more than one value of is
+`assumed`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from planner.specs.engines.files import load_engine
 from planner.specs.region import LEAST_ROWS, RegionError, Setting
 from planner.specs.served_formats import STATIC, as_run
 from tests.papers.records import as_csv
-from tests.papers.sets.halves import exclusion
+from tests.papers.sets import folds
+from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.intervals import Missed, deviation, missed
-from tests.papers.sets.predicted import Compared, architecture, compared, formats
-from tests.papers.sets.rows import Served, served
+from tests.papers.sets.predicted import Compared, architecture, formats
+from tests.papers.sets.rows import Served
 
 SPECS = Path(__file__).parents[3] / "planner" / "specs"
 REGION, ERRORS = SPECS / "measured_region.csv", SPECS / "region_errors.csv"
@@ -48,11 +49,6 @@ NEVER = {
     "pp × role": "no row has either",
     "engine": "of an engine that a user's file describes nothing was measured",
 }
-
-
-def compared_rows() -> tuple[Served, ...]:
-    """Every row of S and X that is compared."""
-    return tuple(row for row in served() if not exclusion(row))
 
 
 def setting_of(row: Served) -> Setting:
@@ -169,9 +165,9 @@ def _without_bias(here: Missed, some: Sequence[Compared], rest: Sequence[Compare
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.sets.region")
     parser.add_argument("--write", action="store_true")
-    rows = compared_rows()
+    rows = folds.rows()
     region = as_csv(Setting, table(rows))
-    further = as_csv(RegionError, errors(compared(rows)))
+    further = as_csv(RegionError, errors(out_of_fold()))
     if parser.parse_args().write:
         REGION.write_text(region, encoding="utf-8")
         ERRORS.write_text(further, encoding="utf-8")

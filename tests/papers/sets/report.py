@@ -1,14 +1,13 @@
-"""Errors on the rows of a half, by set, kind, engine and GPU, the peer's on the same rows beside.
+"""Errors on all rows, by set, kind, engine and GPU, the peer's on the same rows beside.
 
-    python -m tests.papers.sets tpot         times per output token
-    python -m tests.papers.sets ttft         times to the first token, all loads, and few in flight
-    python -m tests.papers.sets saturated    throughput of TensorRT-LLM's page
-    python -m tests.papers.sets halves       how many rows there are, and why others are left out
-    python -m tests.papers.sets coverage     how often intervals hold what they say
-    python -m tests.papers.sets scalars      constants that are fitted from end to end
+Each row by constants and biases that were fitted without its fold.
 
-Of the calibrating half, or with `--judging` of the other: constants, forms and decisions are of
-the first, figures that are published of the second.
+python -m tests.papers.sets tpot         times per output token
+python -m tests.papers.sets ttft         times to the first token, all loads, and few in flight
+python -m tests.papers.sets saturated    throughput of TensorRT-LLM's page
+python -m tests.papers.sets folds        how many rows there are, and why others are left out
+python -m tests.papers.sets coverage     how often intervals hold what they say
+python -m tests.papers.sets scalars      constants that are fitted from end to end
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.specs.model_errors import model_errors
-from tests.papers.sets import halves, intervals, rooflines, scalars
+from tests.papers.sets import folds, intervals, rooflines, scalars
+from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.peer import peer_times
-from tests.papers.sets.predicted import Compared, compared, refused
-from tests.papers.sets.rows import Saturated, Served
+from tests.papers.sets.predicted import Compared, refused
+from tests.papers.sets.rows import saturated as of_page
 from tests.papers.sets.saturating import throughputs
 
 FEW = 4
@@ -59,7 +59,7 @@ def _of(found: Sequence[Compared], which: str, *, dense: bool | None = None) -> 
 
 def _is_unseen(one: Compared) -> bool:
     series = one.row.series
-    return series.set_name == "S" and series.gpu in halves.NEVER_FITTED
+    return series.set_name == "S" and series.gpu in folds.NEVER_FITTED
 
 
 def _part(one: Compared) -> tuple[str, ...]:
@@ -117,16 +117,16 @@ def table(name: str, found: Sequence[Compared], quantity: str) -> str:
     return "\n".join(lines)
 
 
-def tpot(rows: Sequence[Served]) -> str:
+def tpot() -> str:
     """Prompts of others hold up decodes as often as they come: nobody knows how of some, apart."""
-    found = compared(rows)
+    found = out_of_fold()
     known, unknown = by_harness(found)
     return "\n\n".join(
         (
             table("TPOT, formats as options name them", found, "tpot"),
             table("TPOT, how requests are sent is published", known, "tpot"),
             table("TPOT, how requests are sent is not known", unknown, "tpot"),
-            _left_out(rows, found),
+            _left_out(found),
         )
     )
 
@@ -137,9 +137,9 @@ def by_harness(found: Sequence[Compared]) -> tuple[list[Compared], list[Compared
     return known, [one for one in found if not one.row.series.harness]
 
 
-def ttft(rows: Sequence[Served]) -> str:
+def ttft() -> str:
     """Rows of harnesses that are not known send their requests nobody knows how: apart."""
-    found = compared(rows)
+    found = out_of_fold()
     known, unknown = by_harness(found)
     few = [one for one in found if one.row.in_flight <= FEW]
     return "\n\n".join(
@@ -148,12 +148,14 @@ def ttft(rows: Sequence[Served]) -> str:
             table("TTFT, all loads, how requests are sent is published", known, "ttft"),
             table("TTFT, all loads, how requests are sent is not known", unknown, "ttft"),
             table(f"TTFT, at most {FEW} in flight", few, "ttft"),
-            _left_out(rows, found),
+            _left_out(found),
         )
     )
 
 
-def saturated(rows: Sequence[Saturated]) -> str:
+def saturated() -> str:
+    """No fit sees any of its rows."""
+    rows = of_page()
     found = throughputs(rows)
     lines = [f"output tokens/s, all requests at once\n{HEAD}"]
     for is_dense, name in ((True, "T dense"), (False, "T mixtures")):
@@ -168,7 +170,8 @@ def saturated(rows: Sequence[Saturated]) -> str:
     return "\n".join(lines)
 
 
-def _left_out(rows: Sequence[Served], found: Sequence[Compared]) -> str:
+def _left_out(found: Sequence[Compared]) -> str:
+    rows = folds.rows()
     impossible = refused(rows, found)
     lines = [
         "rows in which nothing is predicted, because they are said not to run: "
@@ -177,38 +180,33 @@ def _left_out(rows: Sequence[Served], found: Sequence[Compared]) -> str:
             f"  {row.series.model} {row.series.gpu} {row.series.engine} {row.name}"
             for row in impossible
         ),
-        halves.counts(),
+        folds.counts(),
     ]
     return "\n".join(lines)
 
 
-def _coverage(rows: Sequence[Served]) -> str:
+def coverage() -> str:
     return "\n".join(
         (
-            intervals.coverage(compared(rows), model_errors()),
+            intervals.coverage(out_of_fold(), model_errors()),
             "layouts on a roofline:",
-            rooflines.coverage(rooflines.steps(rows), model_errors()),
+            rooflines.coverage(rooflines.judged(), model_errors()),
         )
     )
 
 
-QUESTIONS = ("tpot", "ttft", "saturated", "halves", "coverage", "scalars")
+QUESTIONS: dict[str, Callable[[], str]] = {
+    "tpot": tpot,
+    "ttft": ttft,
+    "saturated": saturated,
+    "folds": folds.counts,
+    "coverage": coverage,
+    "scalars": scalars.text,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.papers.sets", description=__doc__)
     asked = parser.add_argument("question", choices=QUESTIONS)
     asked.help = "what to print"
-    parser.add_argument("--judging", action="store_true", help="of the judging half")
-    given = parser.parse_args()
-    served = halves.judging_rows() if given.judging else halves.calibration_rows()
-    of_page = halves.judging_throughputs if given.judging else halves.calibration_throughputs
-    answers: dict[str, Callable[[], str]] = {
-        "tpot": lambda: tpot(served),
-        "ttft": lambda: ttft(served),
-        "saturated": lambda: saturated(of_page()),
-        "halves": halves.counts,
-        "coverage": lambda: _coverage(served),
-        "scalars": scalars.text,
-    }
-    print(answers[given.question]())
+    print(QUESTIONS[parser.parse_args().question]())

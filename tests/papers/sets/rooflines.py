@@ -1,7 +1,6 @@
 """Passes by one roofline a layer, beside measured times, and how far off these are.
 
-    python -m tests.papers.sets.rooflines            errors of the calibrating half, and intervals
-    python -m tests.papers.sets.rooflines --judging  of the other
+    python -m tests.papers.sets.rooflines    errors by kind of model and device, and intervals
 
 `plan` without an engine times passes so. It knows of no prompts that ride on a decode pass, of no
 scheduler, and of formats by their bytes alone; what it leaves out is part of its error here. Rows
@@ -19,10 +18,9 @@ that no constant saw judge them.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -39,8 +37,8 @@ from planner.specs.runtimes import ROOFLINE
 from planner.topology.meshes import mesh_table
 from tests.papers import rows as pope
 from tests.papers.one_pass import pass_s
-from tests.papers.sets import intervals
-from tests.papers.sets.halves import calibration_rows, judging_rows
+from tests.papers.sets import folds, intervals
+from tests.papers.sets.constants import constants
 from tests.papers.sets.predicted import architecture, cluster, traffic
 from tests.papers.sets.rows import Served
 from tests.papers.tables import errors
@@ -87,19 +85,30 @@ def rows(chosen: Iterable[Served]) -> list[Served]:
     return [row for row in chosen if row.data == 1 and model_of(row.series.model) is not None]
 
 
+@cache
+def judged() -> tuple[Step, ...]:
+    """Every row, with overheads of layers that its own fold was not seen by."""
+    return tuple(steps(folds.rows()))
+
+
 def steps(chosen: Iterable[Served]) -> list[Step]:
-    """All rows of one model, device, degree and format at once."""
+    """All rows of one model, device, degree, format and fold at once."""
     groups: dict[tuple[object, ...], list[Served]] = defaultdict(list)
     for row in rows(chosen):
         series = row.series
         what = (series.model, series.gpu, series.weights, series.experts, row.tensor, row.expert)
-        groups[(*what, row.n_input, row.n_output, series.harness)].append(row)
+        sent = (row.n_input, row.n_output, series.harness, folds.fold_of(row))
+        groups[(*what, *sent)].append(row)
     return [one for group in groups.values() for one in _steps(group)]
 
 
 def _steps(group: list[Served]) -> list[Step]:
     row, series = group[0], group[0].series
-    machine, model, sent = machine_of(series.gpu), model_of(series.model), traffic(row)
+    machine, model, sent = (
+        machine_without(series.gpu, folds.fold_of(row)),
+        model_of(series.model),
+        traffic(row),
+    )
     most = series.weights if series.is_dense else series.experts  # of the weights
     assert model is not None
     decode = Pass(
@@ -140,6 +149,15 @@ def model_of(name: str) -> ModelSpec | None:
         return model_spec_of(architecture(name))
     except SpecError:
         return None
+
+
+@cache
+def machine_without(gpu: str, fold: int) -> Machine:
+    """A device whose layers take what other folds say."""
+    machine = machine_of(gpu)
+    overheads = constants(fold).overheads
+    layer_s = overheads.get(gpu, machine.device.layer_overhead_s)
+    return replace(machine, device=replace(machine.device, layer_overhead_s=layer_s))
 
 
 @cache
@@ -238,11 +256,7 @@ def coverage(found: Sequence[Step], table: Sequence[ModelError]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.papers.sets.rooflines")
-    parser.add_argument("--judging", action="store_true")
-    is_judging = parser.parse_args().judging
-    own = steps(calibration_rows())
-    found = steps(judging_rows()) if is_judging else own
+    found = judged()
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for one in found:
         groups["dense" if one.row.series.is_dense else "mixture", one.row.series.gpu].append(
@@ -254,7 +268,7 @@ def main() -> None:
             f"{kind:8s} {gpu:10s} n {len(off):4d}  mean {100 * np.abs(off).mean():5.1f} %"
             f"  median {100 * np.median(np.abs(off)):5.1f} %  bias {100 * off.mean():+6.1f} %"
         )
-    print(coverage(found, model_errors(own)))
+    print(coverage(found, model_errors(found)))
 
 
 if __name__ == "__main__":

@@ -27,15 +27,6 @@ WAVES = {"InferenceX": 10}
 """Requests that a harness sends, all at once, for each that it keeps in flight."""
 
 
-INFERRED_WAVES = {
-    "h100_sxm/sglang/": 1,
-    "h100_sxm/trtllm/1.0.0rc3/": 4,
-    "h200_sxm/sglang/0.5.6.post2/Qwen_Qwen3-235B": 1,
-}
-"""Of sources that nobody says anything of: waves for which first tokens of their rows in the
-calibrating half are least off, where that is by far; `python -m tests.papers.sets.waves`."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A committed file and its columns."""
@@ -109,9 +100,8 @@ class Series:
 
     @property
     def n_waves(self) -> int:
-        """Requests of each place: published, or inferred; 0 where neither is."""
-        inferred = (n for start, n in INFERRED_WAVES.items() if self.source.startswith(start))
-        return WAVES[self.harness] if self.harness in WAVES else next(inferred, 0)
+        """Requests of each place, as published; 0, without end, where nothing is."""
+        return WAVES.get(self.harness, 0)
 
     @property
     def run(self) -> str:

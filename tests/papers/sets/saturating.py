@@ -4,7 +4,7 @@ As many requests run as their caches leave room for; each that ends gives its pl
 page's dataset is of equal lengths, so n requests on b places take n // b turns of b and one of what
 is left. Mixtures run by TP, as the page's columns say, with whole experts dealt to all devices. The
 page's options name attention DP among those of CUDA graphs, where no such option is; by attention
-DP the calibrating half would be 40 % off on Hopper and all too fast, by TP it is 16 %.
+DP rows would be 40 % off on Hopper and all too fast, by TP it is 16 %.
 
 Places and tokens of a pass are what `trtllm-bench` takes where it is not told: `Tuned`.
 """
@@ -34,7 +34,7 @@ MOST_PLACES, MOST_TOKENS = 4096, 32_768
 EXPERTS_BACKEND = "CUTLASS"
 """What TensorRT-LLM 1.0 takes where nothing is said (llm_args.py: MoeConfig), on any device.
 
-Later versions choose. NVFP4 on B200 is 8 % off on the calibrating half by what these would choose,
+Later versions choose. NVFP4 on B200 is 8 % off by what these would choose,
 all too fast but for prompts, and 10 % by CUTLASS, all too slow: it is no choice by errors.
 """
 

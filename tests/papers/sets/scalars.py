@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.specs.model_errors import model_errors
-from tests.papers.sets.halves import (
-    calibration_rows,
-    calibration_throughputs,
-    judging_rows,
-    judging_throughputs,
-)
+from tests.papers.sets.folds import fitted_rows, rows
 
 ROOT = Path(__file__).parents[3]
 
@@ -65,8 +60,7 @@ def text() -> str:
     found = scalars()
     lines = [f"{len(found)} constants are fitted to servers from end to end:"]
     lines += [f"  {one.file} {one.name}: {one.source}" for one in found]
-    n_seen = len(calibration_rows()) + len(calibration_throughputs())
-    n_judged = len(judging_rows()) + len(judging_throughputs())
-    lines.append(f"rows that they may see: {n_seen}; rows that they are judged on: {n_judged}")
+    n_seen, n_judged = len(fitted_rows()), len(rows())
+    lines.append(f"rows that they may see: {n_seen}; that they are judged on, by fold: {n_judged}")
     lines.append(f"deviations of intervals, which no time depends on: {len(model_errors())}")
     return "\n".join(lines)

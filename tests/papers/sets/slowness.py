@@ -1,12 +1,10 @@
 """How much slower kernels are than assumed where nobody measured them, but runs are published.
 
-    python -m tests.papers.sets.slowness            prints it
     python -m tests.papers.sets.slowness --write    writes kernels/mi300x-sglang.toml, …
 
-One number for AMD's CDNA 3, MI300X and MI325X: launches and bytes of `kernels/assumed.toml` take as
-many times as long, by least absolute relative errors of TPOT on the calibrating half. Runs of
-MI355X are on either side of what is assumed, by versions of one year that differ by three times;
-it stays so.
+One number for AMD's CDNA 3, MI300X and MI325X, which `fitting` finds: launches and bytes of
+`kernels/assumed.toml` take as many times as long. Runs of MI355X are on either side of what is
+assumed, by versions of one year that differ by three times; it stays so.
 """
 
 from __future__ import annotations
@@ -14,25 +12,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-
-import numpy as np
 
 from planner.estimates.calibration.kernel_files import ASSUMED, NEEDED, load_kernels
 from planner.estimates.calibration.writing import kernel_file
-from planner.estimates.serving.kernels import KernelClock
 from planner.specs.kernels import Fit, KernelTable
-from tests.papers.sets.halves import calibration_rows
-from tests.papers.sets.predicted import Compared, clock, compared
-from tests.papers.sets.rows import Served
 
 FOLDER = Path(__file__).parents[3] / "kernels"
 DEVICES = ("mi300x", "mi325x")
 ENGINE = "sglang"
-FACTORS = np.arange(1.0, 2.51, 0.05)
 SOURCE = (
-    "fitted: InferenceX-app, calibrating half of its runs, DeepSeek-R1 in FP8 under SGLang on "
-    "MI300X and MI325X; launches and bytes of assumed.toml take {factor:.2f} times as long"
+    "fitted: InferenceX-app, all runs of DeepSeek-R1 in FP8 under SGLang on MI300X and MI325X; "
+    "launches and bytes of assumed.toml take {factor:.2f} times as long"
 )
 
 
@@ -51,6 +43,7 @@ def slowed(constants: Mapping[str, float], factor: float) -> dict[str, float]:
     return found
 
 
+@cache
 def slowed_table(device: str, factor: float) -> KernelTable:
     """What is assumed of any device, as one device has it."""
     assumed = load_kernels(ASSUMED)
@@ -67,39 +60,19 @@ def slowed_table(device: str, factor: float) -> KernelTable:
     return replace(assumed, device=device, engine=ENGINE, version=ASSUMED, kernels=kernels)
 
 
-def rows() -> list[Served]:
-    return [row for row in calibration_rows() if row.series.gpu in DEVICES]
-
-
-def compared_with(factor: float) -> list[Compared]:
-    def clocks(gpu: str, engine: str) -> KernelClock:
-        return replace(clock(gpu, engine), table=slowed_table(gpu, factor))
-
-    return compared(rows(), clocks=clocks)
-
-
-def fitted() -> float:
-    """The factor whose mean absolute error is least; devices weigh alike."""
-
-    def loss(factor: float) -> float:
-        found = compared_with(factor)
-        each = [[one for one in found if one.row.series.gpu == gpu] for gpu in DEVICES]
-        return sum(float(np.mean([abs(one.tpot_error) for one in some])) for some in each)
-
-    return float(min(FACTORS, key=loss))
-
-
 def main() -> None:
+    from tests.papers.sets.constants import SLOWNESS, constants  # which times devices by this
+
     parser = argparse.ArgumentParser(prog="python -m tests.papers.sets.slowness")
     parser.add_argument("--write", action="store_true")
-    said, factor = parser.parse_args(), fitted()
-    print(f"{factor:.2f} times as long, {len(rows())} rows")
+    said, factor = parser.parse_args(), round(constants().values[SLOWNESS], 2)
+    print(f"{factor:.2f} times as long")
     for device in DEVICES if said.write else ():
         name = f"{device}-{ENGINE}"
         comment = (
             f"Kernels of {device}: nobody measured them; runs of servers say how slow they are.\n"
             "Written by `python -m tests.papers.sets.slowness --write`; "
-            "docs/decisions/0025-steps.md."
+            "docs/decisions/0030-folds.md."
         )
         text = kernel_file(
             slowed_table(device, factor), name=name, n_sms_source="", comment=comment

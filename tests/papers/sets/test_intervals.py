@@ -1,4 +1,4 @@
-"""Intervals are as wide as the calibrating half says, and hold what they say of the other."""
+"""Intervals are as wide as predictions out of fold say, and hold what they say."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from planner.specs.reading import load_device
 from planner.specs.runtimes import ROOFLINE
 from tests.papers.records import as_csv
 from tests.papers.sets import intervals, rooflines
-from tests.papers.sets.halves import calibration_rows
+from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.intervals import SHARES, Missed, deviation
-from tests.papers.sets.predicted import compared
 
 
 @pytest.fixture(scope="module")
 def found():
-    return compared(calibration_rows())
+    return out_of_fold()
 
 
-def test_the_table_is_that_of_the_calibrating_half(found):
+def test_the_table_is_that_of_predictions_out_of_fold(found):
     """To accept a change: `python -m tests.papers.sets.intervals --write`."""
-    of_rooflines = rooflines.model_errors(rooflines.steps(calibration_rows()))
+    of_rooflines = rooflines.model_errors(rooflines.judged())
     text = as_csv(ModelError, [*intervals.table(found), *of_rooflines])
     assert text == intervals.FILE.read_text(encoding="utf-8")
-    others = {one.source for one in model_errors() if "calibrating half" not in one.source}
+    others = {one.source for one in model_errors() if "all folds" not in one.source}
     assert others == {rooflines.POPE}
 
 

@@ -15,15 +15,15 @@ from planner.specs.region import (
     settings,
 )
 from tests.papers.records import as_csv
-from tests.papers.sets import region
-from tests.papers.sets.predicted import compared
+from tests.papers.sets import folds, region
+from tests.papers.sets.constants import out_of_fold
 
-ROWS = region.compared_rows()
+ROWS = folds.rows()
 
 
 @pytest.fixture(scope="module")
 def found():
-    return compared(ROWS)
+    return out_of_fold()
 
 
 def test_the_region_is_that_of_all_rows_that_are_compared():

@@ -1,4 +1,4 @@
-"""Errors on the halves are those of the committed rows, and everything left out is said."""
+"""Errors are those of the committed rows, and everything left out is said."""
 
 from __future__ import annotations
 
@@ -8,28 +8,24 @@ import pytest
 from planner.specs.engines.files import load_engine
 from planner.specs.served_formats import as_run
 from tests.papers.sets import report
-from tests.papers.sets.halves import (
-    calibration_rows,
-    calibration_throughputs,
-    exclusion,
-    judging_rows,
-)
+from tests.papers.sets.constants import out_of_fold
+from tests.papers.sets.folds import exclusion, rows
 from tests.papers.sets.peer import peer_times
-from tests.papers.sets.predicted import architecture, compared, formats, refused
-from tests.papers.sets.rows import served
+from tests.papers.sets.predicted import architecture, formats, refused
+from tests.papers.sets.rows import saturated, served
 from tests.papers.sets.saturating import throughputs
 
 
 @pytest.fixture(scope="module")
 def found():
-    return compared(calibration_rows())
+    return out_of_fold()
 
 
 def test_nearly_every_row_that_ran_is_said_to_run(found):
-    rows = calibration_rows()
-    left = refused(rows, found)
-    assert len(found) + len(left) == len(rows)
-    assert len(left) < len(rows) / 100
+    known = rows()
+    left = refused(known, found)
+    assert len(found) + len(left) == len(known)
+    assert len(left) < len(known) / 100
 
 
 def test_errors_are_relative_to_what_was_measured(found):
@@ -56,14 +52,14 @@ def test_each_row_is_in_one_group_of_its_set(found):
 
 def test_formats_are_words_that_need_nothing_known_of_scales():
     """TensorRT-LLM runs them with scales of inputs all the same."""
-    rows = calibration_rows()
-    assert not any(formats(row).weights.endswith("_static") for row in rows)
+    known = rows()
+    assert not any(formats(row).weights.endswith("_static") for row in known)
     run = {
         (
             series.engine,
             as_run(architecture(series.model), formats(row), load_engine(series.engine)),
         )
-        for row in rows
+        for row in known
         if (series := row.series).model == "Llama-3.1-70B" and series.weights == "fp8"
     }
     assert {(engine, one.weights) for engine, one in run} == {
@@ -73,8 +69,8 @@ def test_formats_are_words_that_need_nothing_known_of_scales():
 
 
 def test_throughput_of_all_requests_at_once_is_near_the_pages():
-    some = throughputs(calibration_throughputs())
-    assert len(some) == len(calibration_throughputs())
+    some = throughputs(saturated())
+    assert len(some) == len(saturated())
     dense = [abs(one.error) for one in some if one.row.series.is_dense]
     assert np.mean(dense) < 0.12
     for one in some:
@@ -84,12 +80,12 @@ def test_throughput_of_all_requests_at_once_is_near_the_pages():
 def test_the_peer_answers_rows_that_are_compared():
     names = {row.name for row in served() if not exclusion(row)}
     assert set(peer_times()) <= names
-    n_judged = sum(row.name in peer_times() for row in judging_rows())
+    n_judged = sum(row.name in peer_times() for row in rows())
     assert n_judged > 1300
 
 
 def test_what_is_left_out_is_said(found, capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["sets", "halves"])
+    monkeypatch.setattr("sys.argv", ["sets", "folds"])
     report.main()
     said = capsys.readouterr().out
     reasons = {exclusion(row) for row in served()} - {""}

@@ -1,18 +1,14 @@
-"""What scripts of servers say, by hand; and how benchmarks are sent that nobody describes."""
+"""What scripts of servers say, by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from planner.specs.engines.files import load_engine
-from tests.papers.sets import launching, waves
-from tests.papers.sets.rows import INFERRED_WAVES, Served, served
+from tests.papers.sets.rows import Served, served
 from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds
-
-BOTH = ("ttft", "tpot")
 
 
 def like(engine: str, model: str, gpu: str, **changed) -> Served:
@@ -66,30 +62,3 @@ def test_a_pass_has_room_for_what_its_script_says_on_that_day(row, n_tokens):
 )
 def test_prompts_wait_as_long_as_their_script_lets_them(row, n_rounds):
     assert n_polled_rounds(row) == n_rounds
-
-
-def test_first_tokens_tell_how_often_a_place_is_taken():
-    """Of sources that have rows in the calibrating half, by far and no other number better."""
-    for source, rows in waves.sources().items():
-        inferred = [n for start, n in INFERRED_WAVES.items() if source.startswith(start)]
-        for n_waves in inferred:
-            errors = {n: waves.off(waves.sent(rows, n), "ttft") for n in (0, n_waves, n_waves + 2)}
-            assert min(errors, key=errors.__getitem__) == n_waves
-            assert errors[n_waves] < 0.6 * errors[0]
-
-
-def test_launches_of_prompts_are_what_the_file_of_the_engine_says():
-    """Other times are further off, in times per token too, which the fit did not see."""
-    rows = launching.fitted_rows()[::20]
-    said = load_engine(launching.ENGINE)
-    tried = {
-        times: launching.predicted(rows, experts_ms=times[0], scans_ms=times[1])
-        for times in ((0.6, 3.0), (0.0, 0.0), (1.6, 6.0))
-    }
-    errors = {
-        times: [np.mean([abs(getattr(one, f"{name}_error")) for one in found]) for name in BOTH]
-        for times, found in tried.items()
-    }
-    own = errors.pop((0.6, 3.0))
-    assert (said.prefill_experts_s, said.prefill_scans_s) == (0.6e-3, 3e-3)
-    assert all(own[0] < ttft and own[1] < tpot for ttft, tpot in errors.values())
