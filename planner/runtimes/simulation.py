@@ -128,7 +128,7 @@ def _chosen(one: ClassLoad, n_input: int, chance: random.Random) -> int:
 def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
     """Routes of all classes, and what hands over; routes with one hand-over share its links."""
     number = {pool.name: i for i, pool in enumerate(pools)}
-    number_of = {None: NOBODY, **number}
+    number_of: dict[str | None, int] = {**number, None: NOBODY}
     listed = [route for one in classes for route in one.routes]
     handing = {id(one.handover): one.handover for one in listed}
     handed = [one for one in handing.values() if one is not None]
