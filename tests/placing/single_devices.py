@@ -160,6 +160,8 @@ def case(seed: int) -> tuple[Placement, dict[str, Any]] | None:
         model=model, weights_formats=drawn.choice([["bf16"], ["bf16", "fp8"], ["bf16", "int4"]])
     )
     asking: dict[str, Any] = {
+        "engine": "roofline",
+        "confidence": 0.0,
         "workload": Workload(n_input_tokens=2000, n_output_tokens=200),
         "batches": drawn.choice([(1, 8, 64), (4, 16, 32, 128, 512)]),
         "targets": targets,

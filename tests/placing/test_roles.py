@@ -314,6 +314,7 @@ def test_where_nothing_at_all_can_be_handed_over_that_is_said():
         "targets": Targets(tpot_s=0.08, ttft_s=0.5),
         "objective": "rent",
         "limits": {"devices": 3.0},
+        "confidence": 0.0,
     }
     with pytest.raises(NoPlanError) as none:
         placed("sglang", "h200-nvl8-x1", roles="apart", **asked)
