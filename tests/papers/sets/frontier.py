@@ -19,7 +19,8 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,9 @@ class Answer:
 
     Args:
         tokens_per_s: of a device.
+        outside: settings that too little was measured of; the answer counts at the upper end of
+            its interval for them.
+        anywhere: the best of all at what is predicted, no interval counted; None where it is this.
     """
 
     layout: Layout
@@ -89,6 +93,8 @@ class Answer:
     weights: str
     tpot_ms: float
     tokens_per_s: float
+    outside: str = ""
+    anywhere: Answer | None = None
 
 
 def measured(case: Case) -> list[Served]:
@@ -163,7 +169,14 @@ def ask(case: Case, found: Sequence[Served], limit_ms: float, *more: str) -> Ans
         status = plan([*command, "--json"])
     if status:
         return (wrong.getvalue() or said.getvalue()).strip()
-    best = json.loads(said.getvalue())["answer"]["deployment"]
+    answer = json.loads(said.getvalue())["answer"]
+    other = answer["anywhere"]
+    return replace(
+        _answer(answer["deployment"]), anywhere=_answer(other["deployment"]) if other else None
+    )
+
+
+def _answer(best: dict[str, Any]) -> Answer:
     return Answer(
         layout=(best["engine"], best["n_tensor"], best["n_data"], best["n_expert_parallel"]),
         n_stages=best["n_stages"],
@@ -172,6 +185,7 @@ def ask(case: Case, found: Sequence[Served], limit_ms: float, *more: str) -> Ans
         tpot_ms=1e3 * best["planned_tpot_s"],
         tokens_per_s=best["output_tokens_per_s"]
         / (best["n_tensor"] * best["n_data"] * best["n_stages"]),
+        outside=", ".join(f"{one['property']} {one['value']}" for one in best["outside"]),
     )
 
 
@@ -205,14 +219,25 @@ def lines(case: Case) -> Iterator[str]:
             if isinstance(answer, str):
                 yield f"{name} measured {best:7.0f}: {answer.splitlines()[0]}"
                 continue
-            ratio = answer.tokens_per_s / best
-            is_within = WISHED[0] <= ratio <= WISHED[1]
-            yield (
-                f"{name} measured {best:7.0f} by {_text(layout)}, planned "
-                f"{answer.tokens_per_s:7.0f} by {_text(answer.layout)}"
-                f"{f' PP {answer.n_stages}' * (answer.n_stages > 1)}: {ratio:.2f}"
-                f"{'' if is_within else ' OUTSIDE: ' + (differs(answer, found) or 'times')}"
-            )
+            yield f"{name} measured {best:7.0f} by {_text(layout)}"
+            yield f"  planned {_beside(answer, best, found)}"
+            if answer.anywhere is not None:
+                yield f"  at what is predicted anywhere {_beside(answer.anywhere, best, found)}"
+
+
+def _beside(answer: Answer, best: float, found: Sequence[Served]) -> str:
+    """An answer over the frontier; outside of what is wished for with what may be its cause."""
+    ratio = answer.tokens_per_s / best
+    causes = [differs(answer, found)]
+    if answer.outside:
+        causes.append(f"little measured of {answer.outside}")
+    cause = "; ".join(filter(None, causes)) or "times"
+    is_within = WISHED[0] <= ratio <= WISHED[1]
+    return (
+        f"{answer.tokens_per_s:7.0f} by {_text(answer.layout)}"
+        f"{f' PP {answer.n_stages}' * (answer.n_stages > 1)}: {ratio:.2f}"
+        f"{'' if is_within else ' OUTSIDE: ' + cause}"
+    )
 
 
 def _text(layout: Layout) -> str:
