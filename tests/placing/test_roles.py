@@ -300,3 +300,23 @@ def test_the_slices_of_table_3_are_placed(formats, batch, ttft_s, slices, publis
     took_s = {"prefill": recipes["prefill"].ttft_s, "decode": 64 * recipes["decode"].tpot_s}
     for role, seconds in published_s.items():
         assert took_s[role] == pytest.approx(seconds, rel=0.19)
+
+
+def test_where_nothing_at_all_can_be_handed_over_that_is_said():
+    """Two models apart on 3 devices: what is left by the one is too little for the other."""
+    models = tuple(
+        Serve(model=load_architecture(name), demand_tokens_per_s=2000.0)
+        for name in (MODEL, "gpt-oss-120b")
+    )
+    asked = {
+        "models": models,
+        "workload": Workload(n_input_tokens=1000, n_output_tokens=100),
+        "targets": Targets(tpot_s=0.08, ttft_s=0.5),
+        "objective": "rent",
+        "limits": {"devices": 3.0},
+        "confidence": 0.0,
+    }
+    with pytest.raises(NoPlanError) as none:
+        placed("sglang", "h200-nvl8-x1", roles="apart", **asked)
+    reachable = {one.name: one.reachable for one in none.value.conflict.obstacles}
+    assert reachable == {f"demand {MODEL}": 0.0, "devices": 7.0}
