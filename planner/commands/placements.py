@@ -34,6 +34,7 @@ def place(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
+    from planner.commands.options.reading import idle_utilisation
     from planner.placing.floorplans import floorplan_of
     from planner.placing.planning import place as find
     from planner.specs.pools import load_site
@@ -44,6 +45,8 @@ def place(
     pool = next(iter(found.priced(written.price, [loaded] if loaded else [])), None)
     is_served = runs_engines(read_engines(written.engine), pool)
     keywords, wishes = read_placement(written, found, is_served=is_served)
+    has_demand = bool(written.rate or written.demand)
+    found.problems += idle_utilisation(written.max_utilisation, has_demand=has_demand)
     found.refuse(keywords["engine"] or (ENGINES if is_served else (ROOFLINE.name,)))
     models = [found.collect(loader(name, is_served=is_served)) for name in written.model]
     if not models:
@@ -122,6 +125,8 @@ def read_placement(
         read_confidence,
         read_limit,
         sorts_of,
+        unsaid_lengths,
+        utilisation,
     )
     from planner.specs.placement_request import OBJECTIVES
     from planner.units import parse
@@ -145,6 +150,7 @@ def read_placement(
         quiet=written.quiet,
     )
     asked, problems = read(rest)
+    share = utilisation(written, faults)
     limits = {one.name: read_limit(one, written, faults) for one in placed("all")}
     wishes: dict[str, dict[str, Any]] = {
         "demand": by_name("--demand", written.demand, lambda text: parse(text, "token/s"), faults),
@@ -162,7 +168,7 @@ def read_placement(
     keywords = {
         "engine": read_engines(written.engine),
         "workload": asked.workload,
-        "targets": asked.targets,
+        "targets": replace(asked.targets, max_utilisation=share),
         "objective": faults.read("--objective", written.objective, one_of("objective", OBJECTIVES)),
         "limits": {name: value for name, value in limits.items() if value is not None},
         "batches": asked.batches if written.batch else None,
@@ -172,6 +178,8 @@ def read_placement(
         "options": replace(asked.options, **sorts_of(written, faults)),
     }
     found.problems += [*problems, *faults.problems]
+    if written.rate:
+        found.problems += unsaid_lengths(written)
     return keywords, wishes
 
 
@@ -233,8 +241,9 @@ def _demand(
         found.problems.append(Problem(where="--rate", fact=fact, remedy=remedy))
         return None
     tokens = rate * n_output(name)
-    fact = f"of {name} is {show(tokens, 'token/s')} on average: no queue is counted"
-    remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
+    fact = f"of {name} is {show(tokens, 'token/s')} on average: queues are kept short, not counted"
+    if not found.problems:
+        remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
     return tokens
 
 

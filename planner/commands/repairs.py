@@ -32,6 +32,7 @@ _NOTHING_STANDS = WrittenRepair()
 
 _OF_TARGETS = {
     **{one.argument: one.target for one in placed("each")},
+    "max_utilisation": "max_utilisation",
     "max_quality_loss": "quality_loss_fraction",
 }
 _OF_OPTIONS = {

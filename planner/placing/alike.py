@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from planner.placing.configurations import AnyConfiguration, Sort, sort_of
 from planner.placing.program import KTOKEN
-from planner.placing.searching import Asked, Choice, Search, solved
+from planner.placing.searching import Asked, Choice, Search, capacity_for, solved
 from planner.programs.layout import RELATIVE_TOLERANCE, exceeds
 from planner.programs.placement import Counts, PlacementProgram, total
 from planner.running.deadlines import is_over
@@ -65,7 +65,7 @@ def _spread(program: PlacementProgram, counts: Counts) -> float:
 def _sorts(asked: Asked, configurations: Sequence[AnyConfiguration], most: float) -> Iterator[Sort]:
     """Those of which enough replicas may cost no more, the simplest first, then the idlest."""
     (wish,) = asked.wanted
-    demand = (wish.demand_tokens_per_s or 0.0) * KTOKEN
+    demand = (capacity_for(asked.request, wish) or 0.0) * KTOKEN
     best: dict[Sort, AnyConfiguration] = {}
     for one in configurations:
         if one.role != TOGETHER:  # by itself it serves nobody

@@ -89,12 +89,20 @@ class Asked:
         )
 
 
+def capacity_for(request: PlacementRequest, one: Serve) -> float | None:
+    """What replicas of a model have to be able to serve for its demand [token/s], if it has one."""
+    demand, targets = one.demand_tokens_per_s, one.targets or request.targets
+    if demand is None or request.objective == "share":  # of which as much is served as there is
+        return demand
+    return targets.capacity_of(demand)
+
+
 def _wanted(request: PlacementRequest, one: Serve, without: Sequence[str]) -> Wanted:
     name, targets = one.model.name, one.targets or request.targets
     replicas = None if f"replicas {name}" in without else one.replicas
     return Wanted(
         name=name,
-        demand_tokens_per_s=None if f"demand {name}" in without else one.demand_tokens_per_s,
+        demand_tokens_per_s=None if f"demand {name}" in without else capacity_for(request, one),
         least=replicas or 0,
         most=replicas,
         ttft_s=targets.ttft_s,

@@ -136,10 +136,11 @@ def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collect
     if fleet.is_chosen:
         ways["replicas"] = partial(_negative_replicas, replica)
     if fleet.demand is not None:
-        ways["demand"] = partial(_demand, replica, fleet.demand)
+        ways["demand"] = partial(_demand, replica, targets.capacity_of(fleet.demand))
     elif targets.demand_tokens_per_s is not None:
         most = _most_devices(device, targets, without)
-        ways["capacity"] = partial(_capacity, replica, fleet, most)
+        capacity = partial(_capacity, replica, fleet, most)
+        ways["capacity"] = partial(times_devices, capacity, targets.capacity_of(1.0))
     return ways
 
 

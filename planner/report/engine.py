@@ -14,6 +14,8 @@ from planner.report.times import times_lines
 from planner.report.words import limit_label, limit_text, plural
 from planner.results import Alternative, EnginePlan, LimitUse, Rival
 from planner.results.engines import EngineDeployment
+from planner.results.predictions import Interval
+from planner.specs.region import CONFIDENCE
 from planner.specs.runtimes import runtime_of
 from planner.units import show
 
@@ -73,9 +75,11 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
         lost = percent(best.quality_loss_fraction)
         words = f"{asked.title} in place of {request.model.title}: loses {lost}"
         rows.append(("model", f"{words}; {asked.quality}"))
+    tpot = _spread(best.tpot_s, best.planned_tpot_s, plan)
+    ttft = _spread(best.ttft_s, best.planned_ttft_s, plan)
     rows += [
-        ("TPOT", f"{between(best.tpot_s)}, prompts of the others included"),
-        ("TTFT", f"{between(best.ttft_s)}, without a queue"),
+        ("TPOT", f"{tpot}, prompts of the others included"),
+        ("TTFT", f"{ttft}, without a queue"),
     ]
     model = next(it for it in request.records.models if it.name == best.model)
     loaded = loaded_words(model, best.formats, request.records.engine)
@@ -95,6 +99,14 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
         lost = percent(plan.given_up_fraction)
         rows.append(("simplest", f"gives up {lost} of the best {best_value}"))
     return rows
+
+
+def _spread(times: Interval, planned_s: float, plan: EnginePlan) -> str:
+    """What is planned against and how sure it is; the interval of two of three where nothing is."""
+    if planned_s <= times.value:
+        return between(times)
+    share = percent(plan.request.confidence or CONFIDENCE)
+    return f"{show(times.value, 's')} (at most {show(planned_s, 's')} in {share} of cases)"
 
 
 def _memory_rows(best: EngineDeployment) -> list[tuple[str, str]]:

@@ -44,12 +44,19 @@ def target_texts(targets: Targets) -> list[str]:
         *(
             ()
             if demand is None
-            else (f"demand {show(demand, 'token/s')} on average, without a queue",)
+            else (f"demand {show(demand, 'token/s')} on average, {_queue_text(targets)}",)
         ),
         *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
         *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
         *(f"{phase} {_layout_text(one)}" for phase, one in targets.layouts.fixed().items()),
     ]
+
+
+def _queue_text(targets: Targets) -> str:
+    """What keeps requests from waiting: nothing that is counted, or idle time."""
+    if targets.max_utilisation == 1.0:
+        return "without a queue"
+    return f"busy ≤ {show(100 * targets.max_utilisation, '1')} % of the time"
 
 
 def _layout_text(asked: PhaseLayout) -> str:

@@ -291,5 +291,5 @@ class PlacementConflict:
     verified: tuple[str, ...]
 
     def __str__(self) -> str:
-        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
         return f"no placement exists: {names} cannot hold together"

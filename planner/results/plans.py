@@ -248,5 +248,5 @@ class Conflict:
     verified: tuple[str, ...]
 
     def __str__(self) -> str:
-        names = ", ".join(obstacle.name for obstacle in self.obstacles)
+        names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
         return f"no plan exists: {names} cannot hold together"

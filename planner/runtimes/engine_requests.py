@@ -405,6 +405,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         **{name: (value, None) for name, value in memory_options(request.records.engine).items()},
         "--weights": (",".join(weights), ",".join(usual)),
         "--variants": (",".join(one.name for one in request.variants), ""),
+        "--max-utilisation": (_scaled(targets.max_utilisation, 100.0, "%"), "100%"),
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
         "--overlap": (",".join(request.overlaps), OVERLAPS[0]),
         "--draft": (drafting and drafting.kind, None),

@@ -47,6 +47,7 @@ _FIELDS = {
     "Workload.n_input_tokens": "--input",
     "Workload.n_output_tokens": "--output",
     **{f"Targets.{one.target}": one.option for one in limited() if one.target},
+    "Targets.max_utilisation": "--max-utilisation",
     "Targets.quality_loss_fraction": "--max-quality-loss",
     "Targets.degrees": "degrees",
     "Degrees.tensor": "--tp",

@@ -48,6 +48,7 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
             batches_text(default_prefill_batches(request.prefill)),
         ),
         **limit_options(targets),
+        "--max-utilisation": (_scaled(targets.max_utilisation, 100.0, "%"), "100%"),
         "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
         "--prefill": (request.prefill, default_prefill(targets)),
         "--objective": (request.objective, "cost"),

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "palm-540b"
 DEFAULT_TOPOLOGY = "tpu-v4-4x8x8"
+USUAL_UTILISATION = 0.85
+"""Share of their capacity that replicas serve of requests that come at a rate; `assumed`."""
+
 DEFAULT_WORKLOAD = Workload(n_input_tokens=2048, n_output_tokens=64)
 DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
 """Batches that every search chooses from: each up to 128, then each multiple of 8 up to 1024.

@@ -12,7 +12,10 @@ from planner.specs.serving_records import ServingRecords
 
 PREFERENCES = ("simplest", "objective")
 
-CHUNKS = (2048, 4096, 8192, 16384)
+SMALL_CHUNKS = (256, 512, 1024)
+"""Most tokens of a pass where prompts hold answers up for too long; `assumed`."""
+
+CHUNKS = (*SMALL_CHUNKS, 2048, 4096, 8192, 16384)
 """Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""
 
 

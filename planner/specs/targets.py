@@ -116,6 +116,8 @@ class Targets:
         n_replicas: exactly so many replicas of the deployment; None leaves it open.
         demand_tokens_per_s: output tokens that are asked for [token/s]: replicas of the
             deployment serve all of them, and a plan is credited with no more.
+        max_utilisation: share of their capacity that replicas serve of the demand at most: what
+            comes at random waits for ever where all is sold.
         quality_loss_fraction: largest relative loss that a number format may have, by what the
             model's file says; formats without a known loss are then forbidden [1].
         degrees: how the model must be divided.
@@ -130,6 +132,7 @@ class Targets:
     min_batch: int | None = None
     n_replicas: int | None = None
     demand_tokens_per_s: float | None = None
+    max_utilisation: float = 1.0
     quality_loss_fraction: float | None = None
     degrees: Degrees = FREE
     layouts: Layouts = ANY_LAYOUTS
@@ -146,6 +149,10 @@ class Targets:
             for one in limited()
         }
         return {name: float(value) for name, value in asked.items() if value is not None}
+
+    def capacity_of(self, demand_tokens_per_s: float) -> float:
+        """What replicas have to be able to serve for a demand [token/s]."""
+        return demand_tokens_per_s / self.max_utilisation
 
     def said(self) -> dict[str, str]:
         """Options that say how the model is divided and laid out, and what they were given."""

@@ -323,7 +323,7 @@ def _unserved(
     if asked is not None and found.n_replicas != asked:
         yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=f"are not {asked}")
     demand, served = found.demand_tokens_per_s, found.output_tokens_per_s
-    if demand is not None and served < demand * (1 - TOLERANCE):
+    if demand is not None and served * request.targets.max_utilisation < demand * (1 - TOLERANCE):
         fact = f"serve {served!r} of {demand!r} token/s"
         yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=fact)
 

@@ -426,7 +426,8 @@ def _broken_wishes(
     """Demands, numbers of replicas and limits that the replicas do not keep."""
     for i, (wish, one) in enumerate(zip(request.models, served, strict=True)):
         path = ("served", str(i))
-        short = one.share is not None and one.share < 1 - 2 * TOLERANCE
+        sold = (wish.targets or request.targets).max_utilisation
+        short = one.share is not None and one.share * sold < 1 - 2 * TOLERANCE
         if short and request.objective != "share":
             fact = f"is {one.share!r} of the demand"
             rate = one.output_tokens_per_s

@@ -171,5 +171,6 @@ def broken_limits(targets: Targets, deployment: object, tolerance: float) -> Ite
     """What of a deployment is beyond a limit of a request, in words."""
     for name, limit in limits_of(targets).items():
         value = MEASURES[name].of(deployment)
+        limit = limit / targets.max_utilisation if name == "demand" else limit
         if not MEASURES[name].is_kept(value, limit, tolerance):
             yield f"{name} {value!r} beyond {limit!r}"

@@ -21,6 +21,8 @@ from planner.estimates.serving.rules import faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
+from planner.report.engine import engine_text
+from planner.report.lines import percent
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
 from planner.runtimes.predicting import predict
@@ -31,6 +33,7 @@ from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import Degrees, SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
+from planner.units import show
 from tests.clocks import least_s
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
@@ -251,6 +254,25 @@ def test_more_confidence_is_never_cheaper():
         )
         assert best.planned_tpot_s == pytest.approx(best.tpot_s.value + beyond)
         assert best.planned_tpot_s <= 0.03
+        told = (
+            f"most {show(best.planned_tpot_s, 's')} in {percent(one.request.confidence)} of cases"
+        )
+        assert (told in engine_text(one, 200)) == (one.request.confidence > 0.5)
+
+
+def test_small_chunks_are_offered_where_prompts_hold_answers_up():
+    """405B reads 4,000 tokens for 64: in chunks of 2,048 a batch above 2 is beyond 50 ms."""
+    work = Workload(n_input_tokens=4000, n_output_tokens=64)
+    limits = Targets(tpot_s=0.05, ttft_s=8.0)
+    asked = {"workload": work, "targets": limits, "objective": "cost"}
+    named, free = (
+        planned("llama-3.1-405b", "h200-nvl8-x2", **asked, chunks=chunks)
+        for chunks in ((256, 512, 1024, 2048), None)
+    )
+    large = planned("llama-3.1-405b", "h200-nvl8-x2", **asked, chunks=CHUNKS[3:])
+    assert value_of(free) == pytest.approx(value_of(named))
+    assert value_of(free) < 0.75 * value_of(large)
+    assert free.certificate.n_candidates < 1.1 * large.certificate.n_candidates
 
 
 def test_an_engine_without_a_plan_stands_beside_the_choice_with_none():

@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from planner import (
     NoPlanError,
     RequestError,
+    Serve,
     SolverError,
     SolverOptions,
     Targets,
     frontier,
+    load_architecture,
     load_cluster,
     load_model,
+    place,
     plan,
+    verify,
 )
 from planner.estimates.phases import passes
 from planner.programs import deployment as program
@@ -316,3 +320,40 @@ def test_a_demand_where_nothing_fits_is_explained_by_the_memory_too():
     assert [one.name for one in conflict.obstacles] == ["demand", "hbm"]
     assert conflict.closest is not None
     assert conflict.closest.memory.used_bytes == conflict.obstacles[1].reachable > 1e6
+
+
+@pytest.mark.parametrize("engine", ["roofline", "vllm"])
+def test_replicas_are_busy_no_more_than_is_allowed(engine):
+    """What one replica serves at most, asked of it at 85 %: two are needed, and it is recounted."""
+    asked = {"engine": engine, "objective": "rent", "batches": (1, 8, 64)}
+    model, cluster = load_architecture("llama-3.1-8b"), load_cluster("h100-nvl8-x1")
+    model = model if engine == "vllm" else load_model("llama-3.1-8b")
+    alone = plan(model, cluster, **asked, targets=Targets(n_devices=1)).deployment
+    rate = alone.output_tokens_per_s
+    for share, of_one in ((1.0, 0.99), (0.85, 0.84)):
+        for part, n_replicas in ((of_one, 1), (of_one + 0.02, 2)):
+            targets = Targets(demand_tokens_per_s=part * rate, max_utilisation=share)
+            found = plan(model, cluster, **asked, targets=targets)
+            best = found.deployment
+            assert best.usd_per_hour == pytest.approx(n_replicas * alone.usd_per_hour)
+            assert best.output_tokens_per_s * share >= part * rate * (1 - 1e-9)
+            assert best.usd_per_token == pytest.approx(best.usd_per_hour / 3600 / (part * rate))
+    assert verify(found).is_true
+    less = replace(found.request.targets, max_utilisation=0.4)
+    assert not verify(replace(found, request=replace(found.request, targets=less))).is_true
+
+
+def test_a_placement_serves_no_more_than_may_be_sold():
+    """What four devices serve at most, at 85 % of the time."""
+    model, cluster = load_model("llama-3.1-8b"), load_cluster("h100-nvl8-x1")
+    asked = {"engine": "roofline", "batches": (1, 8, 64)}
+    most = place(cluster, Serve(model=model), objective="throughput", **asked).output_tokens_per_s
+    for part, n_devices in ((0.4, 4), (0.45, 5)):
+        wish, targets = (
+            Serve(model=model, demand_tokens_per_s=part * most),
+            Targets(max_utilisation=0.85),
+        )
+        found = place(cluster, wish, objective="devices", targets=targets, **asked)
+        assert sum(one.n_devices for one in found.served) == n_devices
+        assert found.output_tokens_per_s * 0.85 >= part * most * (1 - 1e-9)
+        assert verify(found).is_true

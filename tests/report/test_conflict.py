@@ -37,6 +37,12 @@ def test_the_message_is_fact_consequence_and_a_command():
     )
 
 
+def test_a_limit_of_several_engines_is_named_once():
+    assert str(replace(CONFLICT, obstacles=(TPOT, COST, TPOT))) == (
+        "no plan exists: tpot, cost cannot hold together"
+    )
+
+
 def test_several_limits_are_named_together_and_each_has_its_reason():
     text = conflict_text(CONFLICT, 100)
     assert text.startswith(

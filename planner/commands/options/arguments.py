@@ -33,6 +33,7 @@ STANDING = frozenset({"--help", "-h", "--version", "--install-completion"})  # n
 _EXAMPLES = {
     **{one.option: one.example for one in limited()},
     "--time-limit": "10s",
+    "--max-utilisation": "85%",
     "--max-quality-loss": "1%",
     "--tp": "8",
     "--pp": "2",

@@ -19,6 +19,11 @@ def text(group: Group, value: str, words: str) -> Parameter:
     return Parameter(group=group, metavar=value, help=words, negative=())
 
 
+MAX_UTILISATION = text(
+    TARGETS,
+    "FRACTION",
+    "Share of their capacity that replicas serve at most, like 80%; of a `--rate` 85%.",
+)
 CONFIDENCE = text(
     TARGETS,
     "P",

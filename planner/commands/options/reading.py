@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar, cast
 
 from planner.commands.options.counts import batches, capped, count
 from planner.commands.options.layouts import layouts_of
-from planner.commands.options.written import Written
+from planner.commands.options.written import Usual, Written
 from planner.errors import Problem
 from planner.quantities import QUANTITIES, Quantity, limited
 from planner.specs.conforming import LARGEST_SEED
+from planner.specs.defaults import USUAL_UTILISATION
 from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import (
@@ -196,12 +197,15 @@ def _targets(written: Written, faults: Faults) -> Targets:
     rate = _demanded(written, faults)
     if rate is not None:
         asked[QUANTITIES["demand"]] = rate
+    has_demand = asked[QUANTITIES["demand"]] is not None or written.rate is not None
+    faults.problems += idle_utilisation(written.max_utilisation, has_demand=has_demand)
     fields: dict[str, Any] = {one.target: value for one, value in asked.items() if one.target}
     return Targets(
         **fields,
         further={
             one.name: value for one, value in asked.items() if value is not None and not one.target
         },
+        max_utilisation=utilisation(written, faults),
         quality_loss_fraction=faults.read("--max-quality-loss", written.max_quality_loss, _gap),
         degrees=Degrees(
             tensor=faults.read("--tp", written.tp, count),
@@ -222,6 +226,35 @@ def read_limit(quantity: Quantity, written: object, faults: Faults) -> float | N
     return faults.read(quantity.option, getattr(written, quantity.argument), reader)
 
 
+class SaysRate(Protocol):
+    """Options of a command that has these."""
+
+    @property
+    def rate(self) -> object: ...
+    @property
+    def max_utilisation(self) -> str | None: ...
+
+
+def utilisation(written: SaysRate, faults: Faults) -> float:
+    """Share of their capacity that replicas serve at most: of a rate less than all."""
+    share = faults.read("--max-utilisation", written.max_utilisation, _gap)
+    if share is None:
+        return USUAL_UTILISATION if written.rate else 1.0
+    if not 0.0 < share <= 1.0:
+        fact, value = "is no share of a capacity", str(written.max_utilisation)
+        problem = Problem(where="--max-utilisation", value=value, fact=fact, remedy="write `85%`")
+        faults.problems.append(problem)
+        return 1.0
+    return share
+
+
+def idle_utilisation(text: str | None, *, has_demand: bool) -> Iterator[Problem]:
+    """A share of the capacity that a demand may take, where there is none."""
+    if text is not None and not has_demand:
+        fact, remedy = "is of a demand, and there is none", "add `--rate 8req/s`, or leave it out"
+        yield Problem(where="--max-utilisation", value=text, fact=fact, remedy=remedy)
+
+
 def _demanded(written: Written, faults: Faults) -> float | None:
     """The demand that a rate of requests is: of all replicas together, on average [token/s]."""
     rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
@@ -232,8 +265,27 @@ def _demanded(written: Written, faults: Faults) -> float | None:
         faults.problems.append(
             Problem(where="--rate", value=str(written.rate), fact=fact, remedy=remedy)
         )
+    faults.problems += unsaid_lengths(written)
     n_output = Faults().read("--output", written.output, count)  # its faults are told elsewhere
     return None if n_output is None else rate * n_output
+
+
+class SaysLengths(Protocol):
+    """Options of a command that has these."""
+
+    @property
+    def input(self) -> str | None: ...
+    @property
+    def output(self) -> str | None: ...
+
+
+def unsaid_lengths(written: SaysLengths) -> Iterator[Problem]:
+    """Lengths of requests that come at a rate: a paper's are no chat's."""
+    for where, text in (("--input", written.input), ("--output", written.output)):
+        if isinstance(text, Usual):
+            fact = "is missing: a rate of requests says how much only with their lengths"
+            remedy = "write `--input 1500 --output 300`, tokens that a request reads and writes"
+            yield Problem(where=where, fact=fact, remedy=remedy)
 
 
 class SaysHowToSolve(Protocol):

@@ -14,6 +14,7 @@ from planner.commands.options.groups import (
     DECODE_DEVICES,
     EXPERT_LOADS,
     EXPERTS_BACKEND,
+    MAX_UTILISATION,
     PREFILL_DEVICES,
     PRICE,
     ROLES,
@@ -36,6 +37,16 @@ from planner.specs.defaults import (
 )
 
 
+class Usual(str):
+    """A default that nobody wrote."""
+
+    __slots__ = ()
+
+
+USUAL_INPUT = Usual(DEFAULT_WORKLOAD.n_input_tokens)
+USUAL_OUTPUT = Usual(DEFAULT_WORKLOAD.n_output_tokens)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(Limits):
     """Options as they were written; `reading.read` turns them into numbers."""
@@ -46,12 +57,8 @@ class Written(Limits):
     topology: Annotated[
         str, _text(_SERVE, "NAME|FILE", "Pool of devices to serve it on; see `plan topologies`.")
     ] = DEFAULT_TOPOLOGY
-    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = str(
-        DEFAULT_WORKLOAD.n_input_tokens
-    )
-    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = str(
-        DEFAULT_WORKLOAD.n_output_tokens
-    )
+    input: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request reads.")] = USUAL_INPUT
+    output: Annotated[str, _text(_SERVE, "TOKENS", "Tokens that a request writes.")] = USUAL_OUTPUT
 
     price: Annotated[tuple[str, ...], PRICE] = ()
 
@@ -64,6 +71,7 @@ class Written(Limits):
             "many times `--output`.",
         ),
     ] = None
+    max_utilisation: Annotated[str | None, MAX_UTILISATION] = None
     max_quality_loss: Annotated[
         str | None,
         _text(_TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),

@@ -13,6 +13,7 @@ from planner.commands.options.groups import (
     CONFIDENCE,
     CONNECTOR,
     DECODE_DEVICES,
+    MAX_UTILISATION,
     OUTPUT,
     PREFILL_DEVICES,
     PRICE,
@@ -27,8 +28,8 @@ from planner.commands.options.groups import (
     text,
 )
 from planner.commands.options.remade import remade
+from planner.commands.options.written import USUAL_INPUT, USUAL_OUTPUT
 from planner.commands.options.written_limits import PlacedLimits
-from planner.specs.defaults import DEFAULT_WORKLOAD
 
 T = TypeVar("T", bound=type)
 
@@ -90,11 +91,11 @@ class WrittenPlacement(PlacedLimits):
         str | None, text(SERVE, "FILE", "What is busy, failed, reserved, slow or down.")
     ] = None
     price: Annotated[tuple[str, ...], PRICE] = ()
-    input: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request reads.")] = str(
-        DEFAULT_WORKLOAD.n_input_tokens
+    input: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request reads.")] = (
+        USUAL_INPUT
     )
-    output: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request writes.")] = str(
-        DEFAULT_WORKLOAD.n_output_tokens
+    output: Annotated[str | None, text(SERVE, "TOKENS", "Tokens that a request writes.")] = (
+        USUAL_OUTPUT
     )
 
     demand: Annotated[
@@ -113,6 +114,7 @@ class WrittenPlacement(PlacedLimits):
         tuple[str, ...],
         text(TARGETS, "N", "Exactly so many replicas; of several models MODEL=N."),
     ] = ()
+    max_utilisation: Annotated[str | None, MAX_UTILISATION] = None
     max_quality_loss: Annotated[
         str | None,
         text(TARGETS, "FRACTION", "Most quality that a number format may lose, like 1%."),

@@ -17,7 +17,7 @@ from planner.estimates.serving.deployments import (
 )
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import RecordingClock, serving_errors
-from planner.estimates.serving.grids import blocks, joined
+from planner.estimates.serving.grids import blocks, joined, with_small_chunks
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.reading import has_room
@@ -240,10 +240,17 @@ def choices(
             some = block.take(can & has_room(clock.engine, block, way, role))
             n_considered += len(some)
             parts.append(_timed(model, clock, traffic, some, memory_scale, way))
+            if role == TOGETHER and clock.engine.mixes_prefill:
+                rows, (tpot, decode, *_, error, _, outside, _, _, _) = parts[-1]
+                slower = tpot * (1.0 + planned_sigmas(request.confidence, outside > 0.0) * error)
+                again = with_small_chunks(rows, request, slower, decode)
+                again = again.take(has_room(clock.engine, again, way, role))
+                n_considered += len(again)
+                parts.append(_timed(model, clock, traffic, again, memory_scale, way))
     if not parts:
         parts = [_timed(model, clock, traffic, cuts, memory_scale, None)]
     columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
-    tpot, ttft, prompt, tpot_error, ttft_error, outside, fixed, moving, n_drafted = columns
+    tpot, _, ttft, prompt, tpot_error, ttft_error, outside, fixed, moving, n_drafted = columns
     return EngineChoices(
         table=joined([p[0] for p in parts]),
         tpot_s=tpot,
@@ -314,7 +321,8 @@ def _timed(
     memory_scale: float,
     drafts: Drafts | None,
 ) -> tuple[DeploymentTable, tuple[FloatArray, ...]]:
-    """Rows that fit, with TPOT, TTFT, time of a prompt, errors, bytes, and tokens drafted.
+    """Rows that fit, with TPOT, that without others' prompts, TTFT, time of a prompt, errors,
+    bytes, and tokens drafted.
 
     All have the same formats, and draft alike.
     """
@@ -336,7 +344,7 @@ def _timed(
     table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
     n_drafted = np.full(len(table), drafts.n_drafted if drafts and drafts.n_passes else 0)
     if not len(table):
-        return table, (*(np.zeros(0) for _ in range(6)), fixed, moving, n_drafted)
+        return table, (*(np.zeros(0) for _ in range(7)), fixed, moving, n_drafted)
     recording = RecordingClock(clock=clock)
     serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
     times = serving_times(serving, table, traffic, drafts=drafts)
@@ -358,5 +366,5 @@ def _timed(
         yields=yields,
         outside=outside,
     )
-    first = (times.tpot_s, times.ttft_s, times.prompt_s)
+    first = (times.tpot_s, times.itl_s / yields, times.ttft_s, times.prompt_s)
     return table, (*first, *errors, outside, fixed, moving, n_drafted)

@@ -11,7 +11,7 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.reading import parts_of
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.engine_request import OVERLAPS, EngineRequest
+from planner.specs.engine_request import CHUNKS, OVERLAPS, SMALL_CHUNKS, EngineRequest
 from planner.specs.roles import DECODE, PREFILL
 
 ROWS_AT_ONCE = 1 << 15
@@ -35,21 +35,45 @@ class Grid:
 def grid_of(request: EngineRequest, traffic: Traffic) -> Grid:
     """What is offered: of one phase no more than makes a difference.
 
-    Where no prompt is read the chunk is room for buffers alone, so that the least will do. Prompts
+    Where no prompt is read the chunk is room for buffers alone, so that the least will do. Small
+    chunks are for `with_small_chunks`, where nobody asked for them by name. Prompts
     share a pass as far as it has room for them, whatever batches are offered for decode: one,
     twice as many each time, and all that share one.
     """
     if traffic.role == PREFILL:
         return _of_prompts(request, traffic)
-    chunks = (min(request.chunks),) if traffic.role == DECODE else request.chunks
+    chunks = _usual(request)
+    chunks = (min(chunks),) if traffic.role == DECODE else chunks
     batch, chunk = (axis.ravel() for axis in np.meshgrid(request.batches, chunks, indexing="ij"))
     return Grid(batch=batch, chunk_tokens=chunk)
+
+
+def _usual(request: EngineRequest) -> tuple[int, ...]:
+    """All chunks that were asked for; of those that nobody named not the small ones."""
+    return request.chunks if request.chunks != CHUNKS else CHUNKS[len(SMALL_CHUNKS) :]
+
+
+def with_small_chunks(
+    table: DeploymentTable, request: EngineRequest, tpot_s: FloatArray, decode_s: FloatArray
+) -> DeploymentTable:
+    """Rows again with small chunks: those that only prompts beside the answers make too slow.
+
+    Args:
+        tpot_s, decode_s: time per token planned against, and without others' prompts, (N,).
+    """
+    most = request.targets.tpot_s
+    if most is None or request.chunks != CHUNKS:
+        return table.take(np.zeros(0, np.int64))
+    is_least = table.chunk_tokens == CHUNKS[len(SMALL_CHUNKS)]
+    rows = np.flatnonzero(is_least & (tpot_s > most) & (decode_s <= most))
+    some = table.take(np.tile(rows, len(SMALL_CHUNKS)))
+    return replace(some, chunk_tokens=np.repeat(np.array(SMALL_CHUNKS, np.float64), len(rows)))
 
 
 def _of_prompts(request: EngineRequest, traffic: Traffic) -> Grid:
     batch: list[float] = []
     chunk: list[float] = []
-    for n_tokens in request.chunks:
+    for n_tokens in _usual(request):
         most = int(parts_of(np.array([float(n_tokens)]), traffic).most_prompts[0])
         shared = sorted({0, most, *(1 << k for k in range(most.bit_length()))})
         batch += shared
