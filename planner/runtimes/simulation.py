@@ -128,14 +128,13 @@ def _chosen(one: ClassLoad, n_input: int, chance: random.Random) -> int:
 def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
     """Routes of all classes, and what hands over; routes with one hand-over share its links."""
     number = {pool.name: i for i, pool in enumerate(pools)}
-    number_of: dict[str | None, int] = {**number, None: NOBODY}
     listed = [route for one in classes for route in one.routes]
     handing = {id(one.handover): one.handover for one in listed}
     handed = [one for one in handing.values() if one is not None]
     order = {id(one): i for i, one in enumerate(handed)}
     return Routes(
         pool=np.array([number[one.pool] for one in listed], np.int64),
-        then=np.array([number_of[one.then] for one in listed], np.int64),
+        then=np.array([number.get(str(one.then), NOBODY) for one in listed], np.int64),
         links=np.array([order.get(id(one.handover), NOBODY) for one in listed], np.int64),
         of_links=np.array([_scales(one) for one in handed], dtype=float).reshape(-1, 5),
     )
