@@ -22,15 +22,15 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_800,
-    "lines of code": 77_950,
+    "lines": 113_906,
+    "lines of code": 78_004,
     "modules": 748,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 52,
-    "files that options touch": 122,
+    "files that options touch": 123,
     "… the widest of them": 38,
     "… on average, in tenths": 80,
-    "files that limits touch": 126,
+    "files that limits touch": 127,
     "entries at the top": 20,
     "functions of more than 10 branches": 141,
     "builders of certificates": 3,
