@@ -175,17 +175,12 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     m = [one.model.name for one in asked.wanted].index(model)
     wish, posed = asked.wanted[m], search.offered.posed(asked.aim(without=without))
     is_demand = what == "demand"
-    most = (
-        _most_of(asked, posed.program, m, is_demand=is_demand)
-        if posed.network is None
-        else _most_handed(asked, posed.program, posed.network, m)
-    )
     return Obstacle(
         name=name,
         asked=float((wish.demand_tokens_per_s if is_demand else wish.replicas) or 0.0),
-        reachable=most / (wish.targets or asked.request.targets).capacity_of(1.0)
-        if is_demand
-        else most,
+        reachable=_most_of(asked, posed.program, m, is_demand=is_demand)
+        if posed.network is None
+        else _most_handed(asked, posed.program, posed.network, m),
         dimension="token/s" if is_demand else "1",
         reason="with the others kept",
     )
@@ -194,27 +189,17 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
 def _most_handed(asked: Asked, program: PlacementProgram, network: Handover, m: int) -> float:
     """The most tokens a second that a model could have where caches are handed over.
 
-    By halves, each proved: what others ask for is kept, and a demand is met or it is not. First a
-    demand far below what its slowest replica serves: where not even that is met, there is none.
+    By halves, each proved: what others ask for is kept, and a demand is met or it is not.
     """
     program = replace(program, ties=())
-    rate = np.where(program.column_model == m, program.rate, 0.0)
-
-    def is_met(demand_of_m: float) -> bool:
-        demand = network.demand.copy()
-        demand[m] = demand_of_m
-        found = _solved(asked, program, replace(network, demand=demand, aim="demand"))
-        return found.answer is not None
-
-    low, high = (
-        MOST_OFF * float(rate[rate > 0].min(initial=1.0)),
-        float(rate @ most_copies(program)),
-    )
-    if high <= low or not is_met(low):
-        return 0.0
-    while high - low > MOST_OFF * high:
+    low, high = 0.0, float(program.rate @ most_copies(program))
+    least = MOST_OFF * high * MOST_OFF  # below which it is nothing, and no half of it is tried
+    while high - low > max(MOST_OFF * high, least):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_met(middle) else (low, middle)
+        demand = network.demand.copy()
+        demand[m] = middle
+        found = _solved(asked, program, replace(network, demand=demand, aim="demand"))
+        low, high = (low, middle) if found.answer is None else (middle, high)
     return low * 1e3
 
 

@@ -302,21 +302,15 @@ def test_the_slices_of_table_3_are_placed(formats, batch, ttft_s, slices, publis
         assert took_s[role] == pytest.approx(seconds, rel=0.19)
 
 
-def test_where_nothing_at_all_can_be_handed_over_that_is_said():
-    """Two models apart on 3 devices: what is left by the one is too little for the other."""
-    models = tuple(
-        Serve(model=load_architecture(name), demand_tokens_per_s=2000.0)
-        for name in (MODEL, "gpt-oss-120b")
-    )
-    asked = {
-        "models": models,
-        "workload": Workload(n_input_tokens=1000, n_output_tokens=100),
-        "targets": Targets(tpot_s=0.08, ttft_s=0.5),
-        "objective": "rent",
-        "limits": {"devices": 3.0},
-        "confidence": 0.0,
-    }
-    with pytest.raises(NoPlanError) as none:
-        placed("sglang", "h200-nvl8-x1", roles="apart", **asked)
-    reachable = {one.name: one.reachable for one in none.value.conflict.obstacles}
-    assert reachable == {f"demand {MODEL}": 0.0, "devices": 7.0}
+def test_a_demand_of_which_nothing_can_be_handed_over_is_a_conflict():
+    """Halves of what is reachable end where there is nothing, whatever a solver makes of less."""
+    with pytest.raises(NoPlanError) as refused:
+        place(
+            load_topology("a100-nvl8-x2"),
+            Serve(model=load_architecture("kimi-k2"), demand_tokens_per_s=1000.0),
+            engine="vllm",
+            roles="apart",
+            workload=Workload(n_input_tokens=4000, n_output_tokens=1000),
+            targets=Targets(tpot_s=0.08, ttft_s=8.0),
+        )
+    assert refused.value.conflict.obstacles[0].reachable < 1.0
