@@ -116,6 +116,9 @@ def certified(
             replace(one, reason=counts.reasons.get(one.name, one.reason)) for one in says.screens
         ),
         verified=checks,
+        sorts=() if counts is OF_A_PLAN else says.sorts,
+        sort_price=None,  # of replicas alone: `judged_sorts` says what it is of them
+        given_up_for="",
     )
     wrong = []
     beyond = says.bound - value if not is_rate else value - says.bound
