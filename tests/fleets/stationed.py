@@ -66,9 +66,9 @@ class GivenStations:
     tables: tuple[EngineTables, ...] = ()
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: Collection[object]
+        self, model: int, domain: Domain, beaten: Collection[object], *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
-        del beaten
+        del beaten, whole  # each offer is a sharding of its own
         for one in self.offers:
             is_inside = domain.span == NODE
             fits = one.n_devices <= domain.per_node
