@@ -171,7 +171,7 @@ def by_roles(name, connector=None):
         rate=20.0,
         input=4000,
         output=200,
-        targets={"ttft_p95": "1 s", "tpot_p95": "15 ms"},
+        targets={"ttft_p95": "1 s", "tpot_p95": "12 ms"},
     )
     roles = AskedRoles(name=name, connector=load_connector(connector)) if connector else None
     return fleet(request(asked, most_devices=2, roles=roles or ALL_TOGETHER))

@@ -43,7 +43,7 @@ def tiny() -> ModelSpec:
     )
 
 
-def chat(rate_per_s: float = 150.0, *, ttft_s: float = 0.05) -> TrafficClass:
+def chat(rate_per_s: float = 120.0, *, ttft_s: float = 0.05) -> TrafficClass:
     return TrafficClass(
         name="chat",
         models=(tiny(),),

@@ -108,7 +108,7 @@ def test_what_nobody_predicts_is_a_dash():
 
 def test_what_is_not_served_or_missed_is_warned_of():
     text = fleet_text(short(), 200)
-    assert "warning: `chat` is served to 75 %: there are too few devices for 37.5 req/s" in text
+    assert "warning: `chat` is served to 75 %: there are too few devices for 30 req/s" in text
     assert "warning: TTFT p95 of `chat` is 61.1 ms as simulated, above its target of 50 ms" in text
     assert "warning:" not in fleet_text(FLEET, 100)
 

@@ -57,7 +57,7 @@ def test_what_is_of_nothing_is_told_where_it_is(place, value, pointer, fact):
     ("place", "value", "pointer", "fact"),
     [
         ("pools/0/replica_rate_per_s", 9.0, "/answer/pools/0/rate_per_s", "is more than the 9.0"),
-        ("pools/0/rate_per_s", 100.0, "/answer/pools/0/rate_per_s", "150.0"),
+        ("pools/0/rate_per_s", 100.0, "/answer/pools/0/rate_per_s", "120.0"),
         ("pools/0/upto_tokens", 300.0, "/answer/classes/0/name", "not for prompts of every length"),
         ("pools/0/classes", ["mine"], "/answer/classes/0/name", "has pools for no prompts"),
         ("classes/0/served_fraction", 0.5, "/answer/pools/0/rate_per_s", "are to be served"),
