@@ -164,6 +164,7 @@ def test_the_best_of_an_audit_are_plans_of_the_pool():
         workload=WORK,
         targets=Targets(tpot_s=1 / 50.0),
         confidence=0.0,
+        prefer="objective",
     )
     assert found.equal_speed is not None
     assert found.equal_speed.usd_per_token == pytest.approx(best.deployment.usd_per_token)

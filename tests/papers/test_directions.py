@@ -42,6 +42,7 @@ def curve(model: str, pool: str, weights_format: str = "bf16", draft: str = "") 
         prefill_batches=(1,),
         prefill="latency",
         objective="cost",
+        confidence=0.0,
         options=SolverOptions(),
         speculation=Speculation(draft=load_model(draft)) if draft else None,
     )

@@ -81,6 +81,7 @@ def test_a_search_again_finds_the_best_of_each_engine():
     (asked,) = [one for one in mine.other_requests if one.engine == "sglang"]
     model, cluster = asked.records.models[0], asked.records.cluster
     wanted = {"targets": asked.targets, "objective": "latency", "prefer": "objective"}
+    wanted["confidence"] = asked.confidence
     worse = plan(model, cluster, "sglang", **wanted, **{**SOME, "batches": (16,)}).deployment
     first, best, last = mine.rivals
     truth, _ = judge_plan(replace(mine, rivals=(first, replace(best, deployment=worse), last)))
