@@ -33,6 +33,8 @@ def planned_sigmas(confidence: float | None, outside: BoolArray | bool) -> Float
     Half of all cases are no longer than predicted. Without a share, what was measured is planned
     as predicted, and what is outside for `CONFIDENCE`.
 
+    Source: `docs/decisions/0031-measured-region.md`.
+
     >>> planned_sigmas(0.0, True), round(float(planned_sigmas(0.9, False)), 2)
     (0.0, 1.43)
     """

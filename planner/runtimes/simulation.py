@@ -129,8 +129,7 @@ def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
     """Routes of all classes, and what hands over; routes with one hand-over share its links."""
     number = {pool.name: i for i, pool in enumerate(pools)}
     listed = [route for one in classes for route in one.routes]
-    handing = {id(one.handover): one.handover for one in listed}
-    handed = [one for one in handing.values() if one is not None]
+    handed = list({id(one.handover): one.handover for one in listed if one.handover}.values())
     order = {id(one): i for i, one in enumerate(handed)}
     return Routes(
         pool=np.array([number[one.pool] for one in listed], np.int64),

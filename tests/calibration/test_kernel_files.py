@@ -280,7 +280,7 @@ def test_a_table_of_the_user_is_before_those_that_ship_of_the_same_engine(folder
 
 def test_a_block_is_said_to_have_no_effect(folder):
     shipped = (ROOT / "kernels/h100-sxm-vllm-blocks.toml").read_text()
-    (folder / "h100-sxm-vllm-blocks.toml").write_text(shipped)
+    (folder / "h100-sxm-vllm-blocks.toml").write_text(f"# our own\n{shipped}")
     said = remarks("h100-sxm", "vllm")
     assert {value for _, _, value, _ in said} <= {name for name in FAMILIES if name not in NEEDED}
     assert said

@@ -68,7 +68,7 @@ def test_a_name_like_no_other_is_answered_with_the_list(refused):
 
 def test_a_name_like_another_is_answered_with_that_one(refused):
     assert refused(load_device, "h100sxm").hint.startswith("did you mean `h100-sxm`?")
-    assert refused(load_engine, "vlm").hint == "did you mean `vllm`?"
+    assert refused(load_engine, "vlm").hint == "did you mean `vllm`? `plan engines` lists them all"
 
 
 def test_a_fabric_is_no_topology_for_a_plan(refused):
