@@ -18,6 +18,9 @@ rare and small, because the last percentiles are of these."""
 _MANY = 500
 """Values beyond which they are sorted near a percentile only, in so many bins."""
 
+_NONE = 1e-9
+"""Mean of a slice below which it is what sums are rounded by."""
+
 
 @dataclass(frozen=True, eq=False)
 class Law:
@@ -176,4 +179,5 @@ def sliced(probability: FloatArray, shares: FloatArray) -> FloatArray:
     at = np.interp(edges, below, moment / np.sum(probability))
     width = np.diff(edges)
     first = np.interp(edges[:-1], below, np.arange(len(below)))  # of what has no width, its edge
-    return np.asarray(np.where(width > 0.0, np.diff(at) / np.maximum(width, 1e-300), first))
+    means = np.where(width > 0.0, np.diff(at) / np.maximum(width, 1e-300), first)
+    return np.where(means < _NONE, 0.0, means)  # who is idle has exactly none, sums rounded or not

@@ -147,6 +147,14 @@ def test_laws_keep_means() -> None:
     assert sliced(p, shares) @ shares == pytest.approx(p @ np.arange(4))
 
 
+def test_in_the_slice_of_none_there_is_none_however_sums_are_rounded() -> None:
+    """With the least trace of a sequence, who comes to an idle station would wait for its pass."""
+    for idle in np.linspace(0.02, 0.999, 400):
+        counts = np.array([idle, *(1.0 - idle) * np.array([0.5, 0.3, 0.2])])
+        shares = np.array([idle, *(1.0 - idle) * np.array([0.15, 0.35, 0.35, 0.15])])
+        assert sliced(counts, shares)[0] == 0.0
+
+
 def a_pipeline(n_lanes: int) -> Station:
     return station(pass_s=0.01, read_s=1e-4, n_lanes=n_lanes, role=PREFILL)
 
